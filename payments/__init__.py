@@ -1,0 +1,26 @@
+"""An organization's payments: loaded into a database, given out page by page.
+
+A request, in order:
+
+    urls            path -> view
+    negotiation     Accept header -> renderer, or 406
+    authentication  Authorization header -> ApiKey on request.auth        (keys: what a key's text tells by itself)
+    permissions     nobody without a key
+    views           whose payments, which classes
+    parameters      query string -> typed, bounded ListParameters, or InvalidParameter
+    pagination      fetch_page: which rows; KeysetPagination: which links
+    models          Organization, ApiKey, Payment; constraints; indexes   (fields, identifiers: how columns keep values)
+    serializers     row -> record; no queries                             (records: the record's form, declared once)
+    hal, addresses  the document's shape; what its links name
+    renderers       media type and bytes
+    exceptions      the one error body
+
+An import, in order:
+
+    management/commands   arguments in, one call, words out
+    ingest.reading        files -> records as they stand, each with its place
+    ingest.checking       text -> Record, or InvalidRecord                (ingest.card_data: what may not be stored)
+    ingest.writing        records -> rows, each to its own organization and mode
+    export                rows -> lines that an import takes back
+    demo                  believable records from a count and a seed
+"""

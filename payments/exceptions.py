@@ -1,0 +1,82 @@
+"""What can go wrong in a view, and the answer to it."""
+
+import logging
+import math
+from http import HTTPStatus
+from typing import Any
+
+from django.db import InterfaceError, OperationalError
+from django.http import Http404
+from rest_framework import exceptions
+from rest_framework.renderers import BrowsableAPIRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from payments.addresses import Addresses
+from payments.problems import problem
+from payments.renderers import ProblemRenderer
+
+logger = logging.getLogger(__name__)
+
+
+class InvalidParameter(exceptions.APIException):
+    """A parameter that is unknown, given twice, or of a value that it cannot have."""
+
+    status_code = HTTPStatus.BAD_REQUEST
+
+    def __init__(self, detail: str, *, field: str | None) -> None:
+        super().__init__(detail)
+        self.field = field
+
+
+class Unavailable(exceptions.APIException):
+    """The database does not answer; it is worth asking again."""
+
+    status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    default_detail = "The service is not available just now. Try again."
+    wait = 1
+
+
+# What the framework says of its own exceptions repeats what the client sent.
+DETAILS: dict[type[Exception], str] = {
+    exceptions.NotAuthenticated: "An API key is needed: Authorization: Bearer <API_KEY>.",
+    exceptions.MethodNotAllowed: "Only GET, HEAD and OPTIONS are answered here.",
+    exceptions.NotAcceptable: "The answer comes as application/hal+json, which the Accept header leaves out.",
+    exceptions.NotFound: "There is nothing here.",
+}
+
+
+def problem_response(exception: Exception, context: dict[str, Any]) -> Response | None:
+    """Return the answer to a request that `exception` ended; None where it is a bug. DRF's EXCEPTION_HANDLER."""
+    if isinstance(exception, OperationalError | InterfaceError):
+        logger.error("The database does not answer: %s", exception)
+        exception = Unavailable()
+    elif isinstance(exception, Http404):
+        exception = exceptions.NotFound()
+    if not isinstance(exception, exceptions.APIException):
+        return None
+    request: Request = context["request"]
+    if not isinstance(getattr(request, "accepted_renderer", None), BrowsableAPIRenderer):
+        request.accepted_renderer = ProblemRenderer()
+        request.accepted_media_type = ProblemRenderer.media_type
+    return Response(
+        problem(
+            exception.status_code,
+            DETAILS.get(type(exception), str(exception.detail)),
+            addresses=Addresses.of(request),
+            field=getattr(exception, "field", None),
+        ),
+        status=exception.status_code,
+        headers=headers(exception),
+    )
+
+
+def headers(exception: exceptions.APIException) -> dict[str, str]:
+    """Return what RFC 6750 (3) and RFC 9110 (10.2.3) ask for beside the body."""
+    found = {}
+    if challenge := getattr(exception, "auth_header", None):
+        refused = isinstance(exception, exceptions.AuthenticationFailed)
+        found["WWW-Authenticate"] = f'{challenge}, error="invalid_token"' if refused else challenge
+    if wait := getattr(exception, "wait", None):
+        found["Retry-After"] = str(math.ceil(wait))
+    return found

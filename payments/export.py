@@ -1,0 +1,16 @@
+"""Rows as lines that an import takes back, byte for byte."""
+
+from collections.abc import Iterator
+
+from payments.models import PaymentQuerySet
+from payments.records import encode
+from payments.serializers import record
+
+CHUNK_ROWS = 2000
+
+
+def export_payments(payments: PaymentQuerySet) -> Iterator[bytes]:
+    """Yield a line for each payment: organization by organization, mode by mode, newest first. Memory stays flat."""
+    ordered = payments.order_by("organization_id", "mode", "-created_at", "-id")
+    for payment in ordered.iterator(chunk_size=CHUNK_ROWS):
+        yield encode(record(payment)) + b"\n"

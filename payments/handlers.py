@@ -1,0 +1,49 @@
+"""Answers to what fails outside of any API view: below `/v2` a problem, elsewhere Django's page for people."""
+
+from http import HTTPStatus
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.views import defaults
+
+from payments.addresses import Addresses
+from payments.problems import problem
+from payments.renderers import ProblemRenderer
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    if is_api(request):
+        return problem_page(request, HTTPStatus.BAD_REQUEST, "This request cannot be read.")
+    return defaults.bad_request(request, exception)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    if is_api(request):
+        return problem_page(request, HTTPStatus.FORBIDDEN, "This is not allowed.")
+    return defaults.permission_denied(request, exception)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    if is_api(request):
+        return nothing_here(request)
+    return defaults.page_not_found(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponseBase:
+    if is_api(request):
+        detail = "The service failed. Its log tells its operators why."
+        return problem_page(request, HTTPStatus.INTERNAL_SERVER_ERROR, detail)
+    return defaults.server_error(request)
+
+
+def nothing_here(request: HttpRequest, **_parts: str) -> HttpResponse:
+    """Answer for the paths below `/v2` that have no view; a view itself, so that development answers the same."""
+    return problem_page(request, HTTPStatus.NOT_FOUND, "There is nothing here.")
+
+
+def is_api(request: HttpRequest) -> bool:
+    return f"{request.path_info}/".startswith("/v2/")
+
+
+def problem_page(request: HttpRequest, status: HTTPStatus, detail: str) -> HttpResponse:
+    body = problem(status, detail, addresses=Addresses.of(request))
+    return HttpResponse(ProblemRenderer().render(body), status=status, content_type=ProblemRenderer.media_type)

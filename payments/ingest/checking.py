@@ -1,0 +1,190 @@
+"""A record's text, checked: its form, then what no form can say."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from moneyed import CURRENCIES
+from msgspec import UNSET, Raw, UnsetType
+
+from payments.ingest.card_data import is_secret, shows_card_number, shows_too_much
+from payments.models import ORGANIZATION_ID_MAX, Status
+from payments.records import Details, GivenRecord, Money, encode, rules
+
+FIELD_CHARACTERS_MAX = 80
+
+RULES = rules()
+
+read_record = msgspec.json.Decoder(GivenRecord).decode
+read_details = msgspec.json.Decoder(Details).decode
+
+
+class InvalidRecord(Exception):
+    """What is wrong with a record, and in which of its fields (None: in the text as a whole)."""
+
+    def __init__(self, field: str | None, reason: str) -> None:
+        self.field = repeatable(field) if field else None
+        self.reason = reason
+        super().__init__(f"{self.field}: {reason}" if self.field else reason)
+
+
+def checked(text: bytes) -> GivenRecord:
+    """Return the record that `text` holds.
+
+    :raises InvalidRecord: naming its first fault; a card number or security code is not repeated
+    """
+    record = well_formed(text)
+    if encode(record) != text:  # a record that reads as it stands cannot hold a key twice
+        refuse_doubled_keys(text)
+    if rb"\u0000" in text:
+        refuse_nul(text)
+    check_money("amount", record.amount)
+    check_money("amountNet", record.amount_net)
+    check_money("amountRemaining", record.amount_remaining)
+    check_url("redirectUrl", record.redirect_url)
+    check_url("webhookUrl", record.webhook_url)
+    check_time("createdAt", record.created_at)
+    check_time("expiresAt", record.expires_at)
+    check_time("paidAt", record.paid_at)
+    check_details(record.details)
+    if record.status == Status.SUCCEEDED and record.paid_at is UNSET:
+        raise InvalidRecord("paidAt", "is missing: a payment that succeeded has one")
+    if int(record.organization_id) > ORGANIZATION_ID_MAX:
+        raise InvalidRecord("organizationId", f"must be at most {ORGANIZATION_ID_MAX}")
+    return record
+
+
+def repeatable(field: str) -> str:
+    """Return `field` as a message may repeat it: the names within `details` are the sender's, and may be anything."""
+    if shows_card_number(field):
+        return "a name that shows a card number"
+    return field if len(field) <= FIELD_CHARACTERS_MAX else f"{field[:FIELD_CHARACTERS_MAX]}…"
+
+
+def well_formed(text: bytes) -> GivenRecord:
+    try:
+        if not text.isascii():
+            text.decode()
+        return read_record(text)
+    except msgspec.ValidationError as error:
+        raise misfit(error) from None
+    except UnicodeDecodeError as error:
+        raise InvalidRecord(None, f"is not UTF-8 (byte {error.start})") from None
+    except msgspec.DecodeError as error:
+        raise InvalidRecord(None, f"is not JSON: {error}") from None
+    except RecursionError:
+        raise InvalidRecord(None, "is nested too deeply") from None
+
+
+def misfit(error: msgspec.ValidationError, *, within: str = "") -> InvalidRecord:
+    """Say in the record's own terms what msgspec found in the object `within`."""
+    found, _, path = str(error).partition(" - at `$")
+    path = f"{within}{path.rstrip('`').replace('[...]', '')}".removeprefix(".")
+    if key := re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", found, re.DOTALL):
+        field = f"{path}.{key[2]}".removeprefix(".")
+        return InvalidRecord(field, "is missing" if key[1] == "missing required" else "is no field of a record")
+    if found.endswith("got `null`"):
+        return InvalidRecord(path, "must not be null: what has no value is left out")
+    return InvalidRecord(path or None, RULES.get(path, found[0].lower() + found[1:]))
+
+
+def check_money(field: str, money: Money | UnsetType) -> None:
+    if money is UNSET:
+        return
+    if money.currency not in CURRENCIES:
+        raise InvalidRecord(f"{field}.currency", RULES["amount.currency"])
+    if money.value == "-0.00":
+        raise InvalidRecord(f"{field}.value", "must be written 0.00")
+
+
+def check_url(field: str, url: str | UnsetType) -> None:
+    if url is UNSET:
+        return
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InvalidRecord(field, RULES[field])
+
+
+def check_time(field: str, time: str | UnsetType) -> None:
+    if time is UNSET:
+        return
+    try:
+        datetime.fromisoformat(time)
+    except ValueError:
+        raise InvalidRecord(field, "is no day of the calendar") from None
+
+
+def check_details(details: Raw | UnsetType) -> None:
+    """Check what is known of a card's details, and that nothing in them shows what must not be stored."""
+    if details is UNSET:
+        return
+    try:
+        card = read_details(details)
+    except msgspec.ValidationError as error:
+        raise misfit(error, within="details") from None
+    if card.card_number is not UNSET and shows_too_much(card.card_number.replace(" ", "")):
+        raise InvalidRecord("details.cardNumber", RULES["details.cardNumber"])
+    for path, name, value in leaves(parsed(bytes(details)), "details"):
+        if is_secret(name) and value:
+            raise InvalidRecord(path, "a security code, PIN or track must not be stored (PCI DSS 3.3)")
+        if shows_card_number(name):
+            raise InvalidRecord(path.removesuffix(f".{name}"), "a card number must be masked (PCI DSS 3.4)")
+        if shows_card_number(value):
+            raise InvalidRecord(path, "a card number must be masked (PCI DSS 3.4)")
+
+
+def refuse_doubled_keys(text: bytes) -> None:
+    parsed(text)
+
+
+def refuse_nul(text: bytes) -> None:
+    for path, name, value in leaves(parsed(text), ""):
+        if "\0" in name or "\0" in value:
+            raise InvalidRecord(path.replace("\0", "").removeprefix("."), "must not hold the character NUL")
+
+
+def parsed(text: bytes) -> Any:
+    """Return what `text` holds, numbers as their text.
+
+    :raises InvalidRecord: where an object has a key twice, or a number is beyond what programs can compute with
+    """
+    try:
+        return json.loads(text.decode(), object_pairs_hook=with_single_keys, parse_int=finite, parse_float=finite)
+    except RecursionError:
+        raise InvalidRecord(None, "is nested too deeply") from None
+
+
+def with_single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise InvalidRecord(next(name for name in names if names.count(name) > 1), "is there twice")
+    return found
+
+
+def finite(number: str) -> str:
+    if math.isinf(float(number)):
+        raise InvalidRecord(None, "holds a number that is too large")
+    return number
+
+
+def leaves(value: Any, path: str, name: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield each value that holds no other, as text, with its path and the name of the nearest key above it."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield f"{path}.{key}", key, ""
+            yield from leaves(inner, f"{path}.{key}", key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from leaves(inner, path, name)
+    else:
+        yield path, name, "" if value in (None, False, True) else value

@@ -1,0 +1,44 @@
+"""When a key was last used: written at most once a minute, and so that no request waits or fails for it."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from django.db import DatabaseError, connection, transaction
+from django.db.models import Q
+
+from payments.models import ApiKey
+
+WRITTEN_EVERY = timedelta(minutes=1)
+
+logger = logging.getLogger(__name__)
+
+
+def note_use(key: ApiKey, *, now: datetime) -> None:
+    """Write that `key` was used, unless that is written or the database is busy: then a later request does it."""
+    if key.last_used_at is not None and now - key.last_used_at < WRITTEN_EVERY:
+        return
+    unwritten = Q(last_used_at=None) | Q(last_used_at__lte=now - WRITTEN_EVERY)
+    free = ApiKey.objects.select_for_update(skip_locked=True).filter(unwritten, pk=key.pk)
+    try:
+        with without_waiting(), transaction.atomic():
+            ApiKey.objects.filter(pk__in=free.values("pk")).update(last_used_at=now)
+    except DatabaseError as error:
+        logger.warning("The last use of API key %s was not written: %s", key.pk, error)
+
+
+@contextmanager
+def without_waiting() -> Iterator[None]:
+    """Have SQLite refuse at once, not after its timeout, while an import writes; PostgreSQL skips a locked row."""
+    if connection.vendor != "sqlite":
+        yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout")
+        (milliseconds,) = cursor.fetchone()
+        cursor.execute("PRAGMA busy_timeout = 0")
+        try:
+            yield
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")

@@ -1,0 +1,61 @@
+"""Create demo payments."""
+
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import UTC, datetime, time
+from itertools import islice
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import transaction
+from django.utils import timezone
+from tqdm import tqdm
+
+from payments.demo import SHOPS, demo_records
+from payments.ingest.imports import BATCH_RECORDS
+from payments.ingest.writing import write
+from payments.models import Organization
+
+
+class Command(BaseCommand):
+    """`create_demo_payments [--count N] [--seed N] [--until DATE]`."""
+
+    help = (
+        "Create three demo organizations and payments for them, all in the year before --until. "
+        "The same count, seed and date give the same payments, so running it again changes nothing."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--count", type=positive, default=1000, help="how many payments (default: %(default)s)")
+        parser.add_argument("--seed", type=int, default=1, help="which payments (default: %(default)s)")
+        parser.add_argument(
+            "--until",
+            type=day,
+            metavar="DATE",
+            help="the first day without payments (default: today, in UTC)",
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        until = options["until"] or datetime.combine(timezone.now().date(), time(), UTC)
+        records = demo_records(options["count"], seed=options["seed"], until=until)
+        changed = 0
+        with transaction.atomic(), tqdm(total=options["count"], unit=" payments", disable=None) as progress:
+            for shop in SHOPS:
+                Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
+            while batch := list(islice(records, BATCH_RECORDS)):
+                changed += write(batch)
+                progress.update(len(batch))
+        self.stderr.write(f"{options['count']} demo payments, {changed} of them new.", self.style.SUCCESS)
+        self.stderr.write(f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME")
+
+
+def positive(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return int(text)
+
+
+def day(text: str) -> datetime:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no date, such as 2026-01-31") from None

@@ -1,0 +1,40 @@
+"""Export payments to stdout."""
+
+import os
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from tqdm import tqdm
+
+from payments.export import export_payments
+from payments.management.arguments import find_organization
+from payments.models import Mode, Payment
+
+
+class Command(BaseCommand):
+    """`export_payments [--organization ID] [--mode live|test]`."""
+
+    help = "Write payments to stdout as JSON Lines, which import_payments takes back: all of them, or those asked for."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--organization", type=int, metavar="ID", help="only the payments of this one")
+        parser.add_argument("--mode", choices=Mode.values, help="only the payments of this mode")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        payments = Payment.objects.all()
+        if options["organization"] is not None:
+            payments = payments.filter(organization=find_organization(options["organization"]))
+        if options["mode"] is not None:
+            payments = payments.filter(mode=options["mode"])
+        output = sys.stdout.buffer
+        # Beside lines on the same terminal, a bar would be noise.
+        lines = tqdm(export_payments(payments), unit=" payments", disable=True if output.isatty() else None)
+        try:
+            output.writelines(lines)
+            output.flush()
+        except BrokenPipeError:
+            # Whoever read has seen enough, as in `export_payments | head`. The rest of the buffer goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+            sys.exit(1)

@@ -1,0 +1,72 @@
+"""Import payments from files."""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, cast
+
+from django.core.management.base import BaseCommand, CommandError
+from tqdm import tqdm
+
+from payments.ingest import Source, import_payments
+from payments.ingest.checking import InvalidRecord
+from payments.ingest.reading import Place
+
+
+class Command(BaseCommand):
+    """`import_payments FILE...`."""
+
+    help = (
+        "Load payments from JSON Lines, JSON arrays or saved pages of the API, gzipped or not. Importing a file again "
+        "changes nothing; a payment that is there already is updated. Where a record is bad, nothing is written."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("files", nargs="+", metavar="FILE", help="a file, or - for stdin")
+        parser.add_argument(
+            "--keep-going", action="store_true", help="write the good records all the same, and list the bad"
+        )
+        parser.add_argument(
+            "--create-organizations", action="store_true", help="make the organizations that do not exist"
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        with opened(options["files"]) as sources:
+            imported = import_payments(
+                sources,
+                on_refused=self.report,
+                keep_going=options["keep_going"],
+                create_organizations=options["create_organizations"],
+            )
+        summary = f"{imported.read} records read: {imported.changed} payments written, {imported.refused} refused."
+        if imported.refused:
+            raise CommandError(summary if options["keep_going"] else f"{summary} Nothing was changed.")
+        self.stderr.write(summary, self.style.SUCCESS)
+
+    def report(self, place: Place, error: InvalidRecord) -> None:
+        tqdm.write(f"{place}: {error}", file=sys.stderr)
+
+
+@contextmanager
+def opened(names: list[str]) -> Iterator[list[Source]]:
+    """Open the files: a missing one stops the import before it begins; show on a terminal how far each is read."""
+    with ExitStack() as stack:
+        streams: list[tuple[str, BufferedReader, int | None]] = []
+        for name in names:
+            if name == "-":
+                streams.append(("stdin", cast("BufferedReader", sys.stdin.buffer), None))
+                continue
+            try:
+                stream = stack.enter_context(Path(name).open("rb"))
+            except OSError as error:
+                raise CommandError(f"{name}: {error.strerror}") from None
+            streams.append((name, stream, Path(name).stat().st_size))
+        yield [Source(name, watched(stack, name, stream, size)) for name, stream, size in streams]
+
+
+def watched(stack: ExitStack, name: str, stream: BufferedReader, size: int | None) -> BufferedReader:
+    bar = tqdm.wrapattr(stream, "read", total=size, desc=name, disable=None)
+    return cast("BufferedReader", stack.enter_context(bar))

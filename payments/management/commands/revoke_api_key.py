@@ -1,0 +1,46 @@
+"""Revoke an API key: the next request that shows it is refused."""
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from payments import keys
+from payments.models import ApiKey
+
+
+class Command(BaseCommand):
+    """`revoke_api_key KEY`."""
+
+    help = "Revoke an API key. It works on the very next request."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "key",
+            metavar="KEY",
+            help="its number, as list_api_keys shows it; or - to read the key itself from stdin",
+        )
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        key = find_key(options["key"])
+        if key.revoked_at is not None:
+            self.stderr.write(f"Key {key.pk}, {key}, was revoked already, at {key.revoked_at:%Y-%m-%d %H:%M:%S} UTC.")
+            return
+        ApiKey.objects.filter(pk=key.pk).update(revoked_at=timezone.now())
+        self.stderr.write(f"Key {key.pk}, {key}, is revoked.", self.style.SUCCESS)
+
+
+def find_key(argument: str) -> ApiKey:
+    """Return the key that `argument` names. A key itself comes by stdin: a shell remembers arguments."""
+    if argument == "-":
+        found = ApiKey.objects.filter(digest=keys.digest(sys.stdin.readline().strip()))
+    elif argument.isascii() and argument.isdigit():
+        found = ApiKey.objects.filter(pk=argument)
+    else:
+        raise CommandError("KEY is a key's number, or - to read the key itself from stdin.")
+    key = found.first()
+    if key is None:
+        raise CommandError("There is no such key.")
+    return key

@@ -1,0 +1,208 @@
+"""Organizations, their keys and their payments. The rules of the record are the database's own constraints."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from djmoney.models.fields import MoneyField
+
+from payments import keys
+from payments.fields import DocumentField, IdentifierField, MillisecondField
+from payments.identifiers import RANDOM_BYTES, payment_id
+
+if TYPE_CHECKING:
+    from moneyed import Money
+
+ORGANIZATION_ID_MAX = 2**63 - 1
+
+PAYMENT_ID = r"\Apt_[A-Za-z0-9]{1,61}\Z"
+CUSTOMER_ID = r"\Act_[A-Za-z0-9]{1,61}\Z"
+METHOD = r"\A[a-z0-9_]{1,32}\Z"
+
+# 15 digits are as many as SQLite, which computes in binary, gives back unchanged.
+MONEY_DIGITS = 15
+
+
+class Mode(models.TextChoices):
+    """Whether money moved."""
+
+    LIVE = "live"
+    TEST = "test"
+
+
+class Status(models.TextChoices):
+    """How far a payment has come."""
+
+    OPEN = "open"
+    PENDING = "pending"
+    AUTHORIZED = "authorized"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    EXPIRED = "expired"
+
+
+class SequenceType(models.TextChoices):
+    """A payment's place in a row of payments."""
+
+    ONEOFF = "oneoff"
+    FIRST = "first"
+    RECURRING = "recurring"
+
+
+class Organization(models.Model):
+    """Whose payments they are. Its id is the record's `organizationId`, so it is given, not counted."""
+
+    id = models.PositiveBigIntegerField(
+        primary_key=True, validators=[MinValueValidator(1), MaxValueValidator(ORGANIZATION_ID_MAX)]
+    )
+    name = models.CharField(max_length=200)
+
+    class Meta:
+        constraints = [models.CheckConstraint(name="organization_id_positive", condition=Q(id__gte=1))]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
+    """Keys, by what they open."""
+
+    def issue(
+        self, organization: Organization, *, mode: str, name: str, expires_at: datetime | None = None
+    ) -> tuple[ApiKey, str]:
+        """Make a key and return it with its text, which is kept nowhere: this is the only time it can be shown."""
+        text = keys.new_key(mode)
+        key = self.create(
+            organization=organization, mode=mode, name=name, expires_at=expires_at, digest=keys.digest(text)
+        )
+        return key, text
+
+    def usable(self, *, now: datetime) -> ApiKeyQuerySet:
+        """Leave out the revoked and the expired."""
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
+
+
+class ApiKey(models.Model):
+    """What a client shows to see one organization's payments of one mode."""
+
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="keys")
+    mode = models.CharField(max_length=4, choices=Mode.choices)
+    name = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, editable=False)
+
+    objects = ApiKeyQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "API key"
+        verbose_name_plural = "API keys"
+        constraints = [models.CheckConstraint(name="api_key_mode_known", condition=Q(mode__in=Mode.values))]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.mode})"
+
+
+def new_payment_id() -> str:
+    """Return an id for a payment made now."""
+    return payment_id(timezone.now(), secrets.token_bytes(RANDOM_BYTES))
+
+
+class PaymentsAreKept(Exception):
+    """Raised on any attempt to delete a payment: whoever walks the list would miss it, or lose the way."""
+
+
+class PaymentQuerySet(models.QuerySet["Payment"]):
+    """Payments, by whom they are shown to."""
+
+    def visible_to(self, key: ApiKey) -> PaymentQuerySet:
+        """Return the payments of the key's own organization and mode. Every list starts here."""
+        return self.filter(organization_id=key.organization_id, mode=key.mode)
+
+    def delete(self) -> NoReturn:
+        raise PaymentsAreKept
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
+
+
+class Payment(models.Model):
+    """One payment, as the contract's record has it. It is never deleted, and its `created_at` never changes."""
+
+    id = IdentifierField(primary_key=True, max_length=64, default=new_payment_id, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="payments", db_index=False)
+    mode = models.CharField(max_length=4, choices=Mode.choices)
+    amount: models.Field[Money, Money] = MoneyField(max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None)
+    amount_net: models.Field[Money | None, Money | None] = MoneyField(
+        max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None, null=True, blank=True
+    )
+    amount_remaining: models.Field[Money | None, Money | None] = MoneyField(
+        max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None, null=True, blank=True
+    )
+    description = models.TextField(blank=True)
+    method = models.CharField(max_length=32, blank=True)
+    redirect_url = models.TextField("redirect URL", blank=True)
+    webhook_url = models.TextField("webhook URL", blank=True)
+    status = models.CharField(max_length=10, choices=Status.choices)
+    sequence_type = models.CharField(max_length=9, choices=SequenceType.choices)
+    metadata = DocumentField(default="{}")
+    details = DocumentField(null=True, blank=True)
+    created_at = MillisecondField(default=timezone.now)
+    expires_at = MillisecondField(null=True, blank=True)
+    paid_at = MillisecondField(null=True, blank=True)
+    customer_id = models.CharField(max_length=64, blank=True)
+
+    objects = PaymentQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            # The list of one organization and mode, from any payment, in either direction.
+            models.Index(
+                "organization",
+                "mode",
+                models.F("created_at").desc(),
+                models.F("id").desc(),
+                name="payment_list",
+            )
+        ]
+        constraints = [
+            models.CheckConstraint(name="payment_id_form", condition=Q(id__regex=PAYMENT_ID)),
+            models.CheckConstraint(name="payment_mode_known", condition=Q(mode__in=Mode.values)),
+            models.CheckConstraint(name="payment_status_known", condition=Q(status__in=Status.values)),
+            models.CheckConstraint(
+                name="payment_sequence_type_known", condition=Q(sequence_type__in=SequenceType.values)
+            ),
+            models.CheckConstraint(
+                name="payment_succeeded_is_paid",
+                condition=~Q(status=Status.SUCCEEDED) | Q(paid_at__isnull=False),
+            ),
+            models.CheckConstraint(name="payment_method_form", condition=Q(method="") | Q(method__regex=METHOD)),
+            models.CheckConstraint(
+                name="payment_customer_id_form",
+                condition=Q(customer_id="") | Q(customer_id__regex=CUSTOMER_ID),
+            ),
+            *(
+                # A value without its currency, or the other way round, is no money.
+                models.CheckConstraint(
+                    name=f"payment_{money}_whole",
+                    condition=Q(**{f"{money}__isnull": True, f"{money}_currency__isnull": True})
+                    | Q(**{f"{money}__isnull": False, f"{money}_currency__isnull": False}),
+                )
+                for money in ("amount_net", "amount_remaining")
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise PaymentsAreKept

@@ -1,0 +1,88 @@
+"""The query string: typed, bounded parameters, or the first thing that is wrong with them. Nothing is clamped."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import QueryDict
+
+from payments.exceptions import InvalidParameter
+from payments.models import PAYMENT_ID
+
+LIMIT_DEFAULT = 20
+LIMIT_MAX = 250
+
+SHORT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\[\]-]{0,31}")
+
+
+@dataclass(frozen=True)
+class ListParameters:
+    """Which page of the list: its size, and the id of its first payment (None: the newest)."""
+
+    limit: int = LIMIT_DEFAULT
+    start: str | None = None
+
+
+def list_parameters(query: QueryDict) -> ListParameters:
+    """Read the list's parameters.
+
+    :raises InvalidParameter: naming the first at fault, in the order of the contract (section 5)
+    """
+    given = single_values(query, known=("limit", "from"))
+    return ListParameters(
+        limit=limit(given["limit"]) if "limit" in given else LIMIT_DEFAULT,
+        start=start(given["from"]) if "from" in given else None,
+    )
+
+
+def single_values(query: QueryDict, *, known: Collection[str]) -> dict[str, str]:
+    """Return the parameters by name; refuse what would otherwise be overlooked.
+
+    A mistyped parameter must not be answered as if it were not there. Only a short, plain name is repeated to the
+    client.
+    """
+    found: dict[str, str] = {}
+    for name, values in query.lists():
+        if name not in known:
+            named = name if SHORT_NAME.fullmatch(name) else None
+            raise InvalidParameter("There is no parameter of this name.", field=named)
+        if len(values) > 1:
+            raise InvalidParameter(f"{name} must be given once.", field=name)
+        found[name] = str(values[0])
+    return found
+
+
+def limit(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]{0,2}", text) or int(text) > LIMIT_MAX:
+        raise InvalidParameter(f"limit must be a whole number from 1 to {LIMIT_MAX}.", field="limit")
+    return int(text)
+
+
+def start(text: str) -> str:
+    if not re.fullmatch(PAYMENT_ID, text):
+        raise unknown_start()
+    return text
+
+
+def unknown_start() -> InvalidParameter:
+    """Return the one answer for a malformed id, an unknown one, and one that belongs to somebody else."""
+    return InvalidParameter("from must be the id of one of your payments.", field="from")
+
+
+def parameter_schemas() -> list[dict[str, Any]]:
+    """Return the list's parameters as OpenAPI describes them."""
+    return [
+        {
+            "name": "limit",
+            "in": "query",
+            "description": "How many payments a page holds.",
+            "schema": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
+        },
+        {
+            "name": "from",
+            "in": "query",
+            "description": "The payment with which the page begins; without it, the newest.",
+            "schema": {"type": "string", "pattern": PAYMENT_ID},
+        },
+    ]

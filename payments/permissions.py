@@ -1,0 +1,20 @@
+"""Who may see anything at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rest_framework.permissions import BasePermission
+
+from payments.models import ApiKey
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+    from rest_framework.views import APIView
+
+
+class HasKey(BasePermission):
+    """Holders of a key; OPTIONS, which browsers send without one, tells nothing of any payment."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        return request.method == "OPTIONS" or isinstance(request.auth, ApiKey)

@@ -1,0 +1,35 @@
+"""Media type and bytes of an answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from rest_framework.renderers import BaseRenderer
+
+from payments.hal import HAL
+
+
+class HALRenderer(BaseRenderer):
+    """Compact UTF-8; indented where a page shows it to a person."""
+
+    media_type = HAL
+    format = "hal"
+    charset = None
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        text = msgspec.json.encode(data)
+        if indent := (renderer_context or {}).get("indent"):
+            return msgspec.json.format(text, indent=indent)
+        return text
+
+
+class ProblemRenderer(HALRenderer):
+    """The same, for what RFC 9457 describes."""
+
+    media_type = "application/problem+json"
+    format = "problem"

@@ -1,0 +1,84 @@
+"""What the environment's variables may hold: each parser gives a setting or says what is wrong with the text."""
+
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+from environs import ValidationError
+from psycopg.conninfo import conninfo_to_dict
+
+# Readers go on while an import writes, and what is committed outlives a power cut.
+SQLITE = {
+    "ENGINE": "django.db.backends.sqlite3",
+    "OPTIONS": {
+        "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 5,
+    },
+}
+
+# An open connection serves request after request; one that died is noticed and replaced.
+POSTGRESQL = {
+    "ENGINE": "django.db.backends.postgresql",
+    "CONN_MAX_AGE": None,
+    "CONN_HEALTH_CHECKS": True,
+}
+
+
+def database(url: str) -> dict[str, Any]:
+    """Read `sqlite:///PATH` or a PostgreSQL connection URI, the latter as libpq does: several hosts, TLS, timeouts.
+
+    Its complaints would repeat the password, so they are not passed on.
+    """
+    if path := re.fullmatch(r"sqlite:///(.+)", url):
+        # Tests get a file too: in memory, SQLite has no write-ahead log.
+        return {**SQLITE, "NAME": path[1], "TEST": {"NAME": f"{path[1]}.test"}}
+    if not url.startswith(("postgres://", "postgresql://")):
+        raise ValidationError("Must begin with postgresql:// or sqlite:///.")
+    try:
+        parameters = conninfo_to_dict(url)
+    except psycopg.Error:
+        raise ValidationError(
+            "Not a PostgreSQL connection URI (postgresql://USER:PASSWORD@HOST:PORT/NAME?PARAMETER=VALUE)."
+        ) from None
+    named = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+    address = {setting: str(parameters.pop(name, "")) for setting, name in named.items()}
+    if not address["NAME"]:
+        raise ValidationError("Names no database.")
+    return {**POSTGRESQL, **address, "OPTIONS": parameters}
+
+
+def base_url(text: str) -> str:
+    """Read `https://HOST[:PORT][/PATH]`; a slash at its end is dropped. An empty text is no address."""
+    if not text:
+        return ""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or re.search(r"[\s?#@\\]", text):
+        raise ValidationError("Must be http(s)://HOST[:PORT][/PATH].")
+    return text.rstrip("/")
+
+
+def kept_secret(path: Path) -> str:
+    """Return the secret that `path` keeps, made on first use; only its owner can read it."""
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(f".{os.getpid()}")
+    draft.touch(mode=0o600, exist_ok=False)
+    draft.write_text(secrets.token_urlsafe(64))
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        pass  # another process was first, and its secret holds
+    finally:
+        draft.unlink()
+    return path.read_text()

@@ -1,0 +1,163 @@
+"""Django's settings. The environment is read here alone, once; a wrong value stops the start and names its variable."""
+
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+from environs import Env, EnvError, validate
+
+from payments_site.environment import base_url, database, kept_secret
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+DATA_DIR = BASE_DIR / "var"
+
+# The environment
+
+env = Env(eager=False)
+env.add_parser("database", database)
+env.add_parser("base_url", base_url)
+
+DEBUG = env.bool("DEBUG", False)
+SECRET_KEY = env.str("SECRET_KEY", "")
+DATABASE_URL = env.str("DATABASE_URL", "")
+DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{DATA_DIR}/payments.sqlite3")}
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+PUBLIC_BASE_URL = env.base_url("PUBLIC_BASE_URL", "")
+TRUST_PROXY = env.bool("TRUST_PROXY", False)
+HSTS_SECONDS = env.int("HSTS_SECONDS", 0, validate=validate.Range(min=0))
+
+try:
+    env.seal()
+except EnvError as error:
+    raise ImproperlyConfigured(str(error)) from None
+
+if not SECRET_KEY:
+    if DATABASE_URL:
+        raise ImproperlyConfigured("SECRET_KEY must be set where DATABASE_URL is: 50 random characters or more.")
+    SECRET_KEY = kept_secret(DATA_DIR / "secret_key")
+DATA_DIR.mkdir(exist_ok=True)
+
+# The application
+
+INSTALLED_APPS = [
+    "payments_site",
+    "payments",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "djmoney",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "payments_site.urls"
+WSGI_APPLICATION = "payments_site.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+# Served by the application itself, straight from the packages that bring them: no collectstatic.
+STATIC_URL = "static/"
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+# Transport. A proxy in front ends TLS, so its word counts only where it is trusted.
+
+SERVED_OVER_TLS = PUBLIC_BASE_URL.startswith("https://")
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUST_PROXY else None
+USE_X_FORWARDED_HOST = TRUST_PROXY
+
+SECURE_SSL_REDIRECT = SERVED_OVER_TLS and TRUST_PROXY
+SECURE_REDIRECT_EXEMPT = [r"^v2(/|$)"]  # a redirect loses the Authorization header
+SECURE_HSTS_SECONDS = HSTS_SECONDS
+SESSION_COOKIE_SECURE = SERVED_OVER_TLS
+CSRF_COOKIE_SECURE = SERVED_OVER_TLS
+SILENCED_SYSTEM_CHECKS = [
+    # Whether HSTS covers a domain's other hosts, and browsers' preload lists, is for the domain's owner to decide.
+    "security.W005",
+    "security.W021",
+]
+
+# The API
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["payments.authentication.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["payments.permissions.HasKey"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "payments.negotiation.HALNegotiation",
+    "DEFAULT_RENDERER_CLASSES": [
+        "payments.renderers.HALRenderer",
+        *(["rest_framework.renderers.BrowsableAPIRenderer"] if DEBUG else []),
+    ],
+    "DEFAULT_PARSER_CLASSES": [],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "payments.exceptions.problem_response",
+    "URL_FORMAT_OVERRIDE": None,
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Payments",
+    "VERSION": "2",
+    "DESCRIPTION": "An organization's payments, page by page, newest first, as HAL.",
+    "OAS_VERSION": "3.1.0",
+    "POSTPROCESSING_HOOKS": ["payments.schema.complete"],
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
+}
+
+# A failed request's traceback reaches the log whether or not DEBUG is on.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {
+        "django": {"handlers": ["console"], "level": "INFO" if DEBUG else "WARNING", "propagate": False},
+        "django.request": {"level": "ERROR"},
+    },
+}
