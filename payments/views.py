@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from payments.conditional import answer_conditionally
 from payments.models import PAYMENT_ID, ApiKey, Payment, PaymentQuerySet
+from payments.negotiation import HALNegotiation
 from payments.pagination import KeysetPagination
 from payments.parameters import single_values
 from payments.serializers import PaymentSerializer
@@ -19,6 +20,7 @@ from payments.serializers import PaymentSerializer
 class PaymentView(GenericAPIView[Payment]):
     """What the list and the record share: payments of the key's own organization and mode, kept by the client alone."""
 
+    content_negotiation_class = HALNegotiation
     serializer_class = PaymentSerializer
 
     def get_queryset(self) -> PaymentQuerySet:

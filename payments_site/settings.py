@@ -20,7 +20,7 @@ DEBUG = env.bool("DEBUG", False)
 SECRET_KEY = env.str("SECRET_KEY", "")
 DATABASE_URL = env.str("DATABASE_URL", "")
 DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{DATA_DIR}/payments.sqlite3")}
-ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"], validate=validate.Length(min=1))
 PUBLIC_BASE_URL = env.base_url("PUBLIC_BASE_URL", "")
 TRUST_PROXY = env.bool("TRUST_PROXY", False)
 HSTS_SECONDS = env.int("HSTS_SECONDS", 0, validate=validate.Range(min=0))
@@ -124,7 +124,6 @@ SILENCED_SYSTEM_CHECKS = [
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["payments.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["payments.permissions.HasKey"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "payments.negotiation.HALNegotiation",
     "DEFAULT_RENDERER_CLASSES": [
         "payments.renderers.HALRenderer",
         *(["rest_framework.renderers.BrowsableAPIRenderer"] if DEBUG else []),

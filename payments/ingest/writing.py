@@ -57,7 +57,7 @@ def upsert() -> str:
         f"INSERT INTO {TABLE} AS stored ({listed(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))}) "
         f"ON CONFLICT (id) DO UPDATE SET {changes} "
         f"WHERE ({listed(FIXED, 'stored')}) = ({listed(FIXED, 'excluded')}) "
-        f"AND ({listed(CHANGEABLE, 'stored')}) {differs} ({listed(CHANGEABLE, 'excluded')})"  # noqa: S608  names of this module alone
+        f"AND ({listed(CHANGEABLE, 'stored')}) {differs} ({listed(CHANGEABLE, 'excluded')})"
     )
 
 

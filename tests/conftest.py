@@ -1,0 +1,48 @@
+"""What many tests share."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from django.test import Client
+
+from payments.models import ApiKey, Organization
+from tests.api import Api
+from tests.factories import ApiKeyFactory, OrganizationFactory
+from tests.service import Service, fresh_database
+
+# The same examples every time; HYPOTHESIS_PROFILE=explore looks for new ones, and prints how to repeat a failure.
+hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("explore", print_blob=True, deadline=None, max_examples=1000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
+
+
+@pytest.fixture
+def organization(db: None) -> Organization:
+    return OrganizationFactory.create(id=1, name="Books")
+
+
+@pytest.fixture
+def key(organization: Organization) -> ApiKey:
+    return ApiKeyFactory.create(organization=organization, mode="live")
+
+
+@pytest.fixture
+def api(client: Client, key: ApiKey) -> Api:
+    """The API as the holder of `key` sees it."""
+    return Api(client, key)
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The service as it is deployed: its own database, filled by its own commands, served by scripts/start."""
+    with fresh_database(tmp_path_factory.mktemp("service")) as url, Service(url).running() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def documents() -> Path:
+    """Whole expected documents."""
+    return Path(__file__).parent / "documents"

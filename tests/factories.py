@@ -1,0 +1,90 @@
+"""Organizations, keys and payments for tests; a payment of any mode, status and method in one word.
+
+`PaymentFactory(live=True, failed=True, ideal=True)`. Nothing here is random: ids and times count up.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import factory
+from factory.django import DjangoModelFactory
+from moneyed import Money
+
+from payments.models import ApiKey, Mode, Organization, Payment, SequenceType, Status
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+CARD = '{"cardCountryCode":"NL","cardHolder":"A. Baker","cardLabel":"Visa","cardNumber":"4242 42XX XXXX 4242"}'
+DETAILS = {"creditcard": CARD, "ideal": '{"consumerName":"B. Cook"}', "paypal": None, "banktransfer": None}
+
+
+class OrganizationFactory(DjangoModelFactory[Organization]):
+    """An organization."""
+
+    class Meta:
+        model = Organization
+
+    id = factory.Sequence(lambda n: 1001 + n)
+    name = factory.LazyAttribute(lambda organization: f"Organization {organization.id}")
+
+
+class ApiKeyFactory(DjangoModelFactory[ApiKey]):
+    """A key; what a client sends is left on it as `text`."""
+
+    class Meta:
+        model = ApiKey
+
+    organization = factory.SubFactory(OrganizationFactory)
+    mode = Mode.LIVE
+    name = "Tests"
+    last_used_at = factory.LazyFunction(lambda: datetime.now(UTC))
+
+    class Params:
+        test = factory.Trait(mode=Mode.TEST)
+
+    @classmethod
+    def _create(cls, _model: type[ApiKey], **values: Any) -> ApiKey:
+        later = {name: values.pop(name) for name in ("last_used_at", "revoked_at") if name in values}
+        key, text = ApiKey.objects.issue(values.pop("organization"), **values)
+        for name, value in later.items():
+            setattr(key, name, value)
+        key.save()
+        vars(key)["text"] = text
+        return key
+
+
+class PaymentFactory(DjangoModelFactory[Payment]):
+    """A payment: by card and paid, unless it is told otherwise."""
+
+    class Meta:
+        model = Payment
+
+    id = factory.Sequence(lambda n: f"pt_{n:08}")
+    organization = factory.SubFactory(OrganizationFactory)
+    mode = Mode.LIVE
+    amount = Money("10.00", "EUR")
+    description = factory.Sequence(lambda n: f"Order {n}")
+    method = "creditcard"
+    status = Status.SUCCEEDED
+    sequence_type = SequenceType.ONEOFF
+    details = factory.LazyAttribute(lambda payment: DETAILS.get(payment.method))
+    created_at = factory.Sequence(lambda n: NOON + timedelta(seconds=n))
+    paid_at = factory.LazyAttribute(
+        lambda payment: payment.created_at + timedelta(seconds=7) if payment.status == Status.SUCCEEDED else None
+    )
+
+    class Params:
+        live = factory.Trait(mode=Mode.LIVE)
+        test = factory.Trait(mode=Mode.TEST)
+        open = factory.Trait(status=Status.OPEN)
+        pending = factory.Trait(status=Status.PENDING)
+        authorized = factory.Trait(status=Status.AUTHORIZED)
+        succeeded = factory.Trait(status=Status.SUCCEEDED)
+        failed = factory.Trait(status=Status.FAILED)
+        canceled = factory.Trait(status=Status.CANCELED)
+        expired = factory.Trait(status=Status.EXPIRED)
+        creditcard = factory.Trait(method="creditcard")
+        ideal = factory.Trait(method="ideal")
+        paypal = factory.Trait(method="paypal")
+        banktransfer = factory.Trait(method="banktransfer")
+        recurring = factory.Trait(sequence_type=SequenceType.RECURRING)

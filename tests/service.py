@@ -1,0 +1,138 @@
+"""The service in processes of its own: commands, server and HTTP, as its operators and clients have them."""
+
+import http.client
+import os
+import secrets
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+ROOT = Path(__file__).resolve().parent.parent
+START_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 10
+SETTINGS = ("DATABASE_URL", "DEBUG", "SECRET_KEY", "ALLOWED_HOSTS", "PUBLIC_BASE_URL", "TRUST_PROXY", "HSTS_SECONDS")
+
+
+@contextmanager
+def fresh_database(directory: Path) -> Iterator[str]:
+    """Give the address of an empty database of the kind that the tests run on."""
+    server = os.environ.get("DATABASE_URL")
+    if server is None:
+        yield f"sqlite:///{directory}/payments.sqlite3"
+        return
+    name = f"payments_{secrets.token_hex(6)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield f"postgresql:///?{urlencode({**conninfo_to_dict(server), 'dbname': name})}"
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@dataclass
+class Service:
+    """A database, the commands that fill it, and the server over it."""
+
+    database_url: str
+    port: int = field(default_factory=free_port)
+    settings: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Nothing of the tests' own settings."""
+        inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+        return inherited | {
+            "DATABASE_URL": self.database_url,
+            "SECRET_KEY": "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz",
+            "PORT": str(self.port),
+            "WEB_WORKERS": "2",
+            **self.settings,
+        }
+
+    def run(self, *arguments: str, input: str | None = None) -> subprocess.CompletedProcess[str]:  # noqa: A002
+        """Run one of manage.py's commands, whatever comes of it."""
+        return subprocess.run(
+            [ROOT / ".venv/bin/python", "manage.py", *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            input=input,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def manage(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002
+        """Run one of manage.py's commands and return what it wrote to stdout."""
+        done = self.run(*arguments, input=input)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def create_api_key(self, *, organization: int, mode: str) -> str:
+        arguments = ("--organization", str(organization), "--mode", mode, "--name", "Tests")
+        return self.manage("create_api_key", *arguments).strip()
+
+    @contextmanager
+    def running(self) -> Iterator["Service"]:
+        """Migrate the database and serve it until the block ends."""
+        self.manage("migrate", "--verbosity", "0")
+        server = subprocess.Popen([ROOT / "scripts/start"], env=self.environment)
+        try:
+            self.wait_until_served(server)
+            yield self
+        finally:
+            server.terminate()
+            assert server.wait(timeout=STOP_SECONDS_MAX) == 0
+
+    def wait_until_served(self, server: subprocess.Popen[bytes]) -> None:
+        for _ in range(START_SECONDS_MAX * 10):
+            assert server.poll() is None, "the server ended"
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.1)
+        raise AssertionError("the server did not begin to listen")
+
+
+class Walker:
+    """A client that keeps its connection open and follows links."""
+
+    def __init__(self, base_url: str, key: str) -> None:
+        self.connection = http.client.HTTPConnection(urlsplit(base_url).netloc)
+        self.key = key
+
+    def get(self, href: str) -> Any:
+        parts = urlsplit(href)
+        self.connection.request("GET", f"{parts.path}?{parts.query}", headers={"Authorization": f"Bearer {self.key}"})
+        response = self.connection.getresponse()
+        body = response.read()
+        assert response.status == 200, body
+        return msgspec.json.decode(body)
+
+    def walk(self, relation: str, href: str) -> Iterator[Any]:
+        """Yield the page at `href` and all that follow it by links of that name."""
+        next_href: str | None = href
+        while next_href is not None:
+            page = self.get(next_href)
+            yield page
+            next_href = page["_links"].get(relation, {}).get("href")

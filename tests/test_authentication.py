@@ -1,0 +1,167 @@
+"""The Authorization header (RFC 6750), and when a key's use is written."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from payments.last_use import WRITTEN_EVERY, note_use
+from payments.models import ApiKey, Organization
+from tests.api import Api, key_text
+from tests.factories import ApiKeyFactory
+
+NO_CREDENTIALS = 'Bearer realm="payments"'
+INVALID = 'Bearer realm="payments", error="invalid_token"'
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def ask(client: Client, authorization: str | None) -> Any:
+    return client.get("/v2/payments", headers={"Authorization": authorization} if authorization is not None else {})
+
+
+@pytest.mark.parametrize("authorization", [None, "", "Basic bGl2ZV86", "live_abc", "Token live_abc", "Bearerlive_abc"])
+@pytest.mark.django_db
+def test_no_credentials_are_asked_for(client: Client, authorization: str | None) -> None:
+    response = ask(client, authorization)
+
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"] == NO_CREDENTIALS
+    assert response.json()["detail"] == "An API key is needed: Authorization: Bearer <API_KEY>."
+
+
+def test_bad_keys_of_every_kind_get_one_answer(client: Client, key: ApiKey, organization: Organization) -> None:
+    text = key_text(key)
+    expired = ApiKeyFactory.create(organization=organization, expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    revoked = ApiKeyFactory.create(organization=organization, revoked_at=datetime.now(UTC))
+    deleted = ApiKeyFactory.create(organization=organization)
+    ApiKey.objects.filter(pk=deleted.pk).delete()
+
+    responses = [
+        ask(client, f"Bearer {bad}")
+        for bad in (
+            *(key_text(stored) for stored in (expired, revoked, deleted)),
+            text[:-1] + ("a" if text[-1] != "a" else "b"),
+            text.replace("live_", "test_"),
+            f"{text} {text}",
+            f"{text}x",
+            "nonsense",
+            "",
+            "\u00e9",
+            "x" * 5000,
+        )
+    ]
+
+    assert {response.status_code for response in responses} == {401}
+    assert {response["WWW-Authenticate"] for response in responses} == {INVALID}
+    assert len({response.content for response in responses}) == 1
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
+def test_the_schemes_name_is_case_insensitive(client: Client, key: ApiKey, scheme: str) -> None:
+    assert ask(client, f"{scheme} {key_text(key)}").status_code == 200
+
+
+def test_a_key_works_until_it_expires(client: Client, organization: Organization) -> None:
+    key = ApiKeyFactory.create(organization=organization, expires_at=datetime.now(UTC) + timedelta(hours=1))
+
+    assert ask(client, f"Bearer {key_text(key)}").status_code == 200
+
+
+def test_revoking_works_on_the_very_next_request(api: Api, key: ApiKey) -> None:
+    before = api.get()
+    ApiKey.objects.filter(pk=key.pk).update(revoked_at=datetime.now(UTC))
+
+    assert (before.status_code, api.get().status_code) == (200, 401)
+
+
+@pytest.mark.parametrize("text", ["live_0123456789012345678901234567890123456789", "nonsense", ""])
+def test_a_text_that_cannot_be_a_key_costs_no_query(client: Client, db: None, text: str) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        ask(client, f"Bearer {text}")
+
+    assert len(queries) == 0
+
+
+def test_the_first_use_is_written(client: Client, organization: Organization) -> None:
+    key = ApiKeyFactory.create(organization=organization, last_used_at=None)
+
+    ask(client, f"Bearer {key_text(key)}")
+
+    key.refresh_from_db()
+    assert key.last_used_at is not None
+
+
+@pytest.mark.parametrize(("elapsed", "written"), [(WRITTEN_EVERY - timedelta(seconds=1), False), (WRITTEN_EVERY, True)])
+def test_a_use_is_written_at_most_once_a_minute(key: ApiKey, elapsed: timedelta, written: bool) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(last_used_at=NOW)
+    key.refresh_from_db()
+
+    note_use(key, now=NOW + elapsed)
+
+    key.refresh_from_db()
+    assert (key.last_used_at == NOW + elapsed) is written
+
+
+def test_of_two_requests_that_both_would_write_one_does(key: ApiKey) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
+    first, second = (ApiKey.objects.get(pk=key.pk) for _ in range(2))
+
+    note_use(first, now=NOW)
+    note_use(second, now=NOW + timedelta(seconds=1))
+
+    key.refresh_from_db()
+    assert key.last_used_at == NOW
+
+
+def test_a_use_that_cannot_be_written_fails_no_request(
+    client: Client, organization: Organization, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = ApiKeyFactory.create(organization=organization, last_used_at=None)
+
+    def refuse_updates(execute: Any, statement: str, *rest: Any) -> Any:
+        if statement.startswith("UPDATE"):
+            raise DatabaseError("cannot execute UPDATE in a read-only transaction")
+        return execute(statement, *rest)
+
+    with connection.execute_wrapper(refuse_updates):
+        response = ask(client, f"Bearer {key_text(key)}")
+
+    assert response.status_code == 200
+    assert "read-only" in caplog.text
+    assert key_text(key) not in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_use_waits_for_no_other_writer() -> None:
+    """An import holds SQLite's only write lock; in PostgreSQL somebody holds the key's row."""
+    key = ApiKeyFactory.create(last_used_at=None)
+    locked, noted = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        from django.db import transaction  # noqa: PLC0415
+
+        try:
+            with transaction.atomic():
+                ApiKey.objects.filter(pk=key.pk).update(name="changed")
+                locked.set()
+                noted.wait(timeout=20)
+        finally:
+            connection.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        assert locked.wait(timeout=20)
+        note_use(key, now=NOW)
+        waited_until_free = not holder.is_alive()
+    finally:
+        noted.set()
+        holder.join()
+
+    key.refresh_from_db()
+    assert not waited_until_free
+    assert (key.name, key.last_used_at) == ("changed", None)

@@ -1,0 +1,216 @@
+"""The keyset is held to a plain Python list, and what looks like a keyset and is none is caught."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from payments.models import Organization, Payment, PaymentQuerySet
+from payments.pagination import NEWEST_FIRST, Page, UnknownStart, fetch_page
+from tests.factories import NOON, OrganizationFactory, PaymentFactory
+
+pytestmark = pytest.mark.django_db
+
+Fetch = Callable[..., Any]
+
+# Few instants and many ids: most payments are tied. The alphabet's three cases sort differently outside of "C".
+instants = st.integers(0, 4)
+names = st.text("09AZaz", min_size=1, max_size=4)
+listings = st.lists(st.tuples(instants, names), max_size=30, unique_by=lambda place: place[1])
+limits = st.integers(1, 12)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A page as the reference has it: ids alone."""
+
+    ids: list[str]
+    previous_from: str | None
+    next_from: str | None
+
+
+def reference_page(places: list[tuple[int, str]], *, start: str | None, limit: int) -> Expected:
+    """Sort, find, slice: what a keyset must equal."""
+    ordered = [
+        f"pt_{name}" for _, name in sorted(places, key=lambda place: (place[0], place[1].encode()), reverse=True)
+    ]
+    first = 0 if start is None else ordered.index(start)
+    return Expected(
+        ids=ordered[first : first + limit],
+        previous_from=ordered[max(0, first - limit)] if first > 0 else None,
+        next_from=ordered[first + limit] if first + limit < len(ordered) else None,
+    )
+
+
+@contextmanager
+def stored(places: list[tuple[int, str]]) -> Iterator[PaymentQuerySet]:
+    """Store payments at these places, among others' of the same ids' kind, and forget them afterwards."""
+    with transaction.atomic():
+        organization = OrganizationFactory.create(id=1)
+        payments = [placed(organization, "live", instant, name) for instant, name in places]
+        others = [placed(organization, "test", instant, f"{name}other") for instant, name in places]
+        Payment.objects.bulk_create([*payments, *others])
+        yield Payment.objects.filter(organization=organization, mode="live")
+        transaction.set_rollback(True)
+
+
+def placed(organization: Organization, mode: str, instant: int, name: str) -> Payment:
+    created_at = NOON + timedelta(milliseconds=instant)
+    return PaymentFactory.build(organization=organization, mode=mode, created_at=created_at, id=f"pt_{name}")
+
+
+def as_expected(page: Page) -> Expected:
+    return Expected([row.id for row in page.rows], page.previous_from, page.next_from)
+
+
+@given(listings, limits, st.data())
+@settings(max_examples=300)
+def test_a_page_equals_the_reference_from_any_start(
+    places: list[tuple[int, str]], limit: int, data: st.DataObject
+) -> None:
+    start = data.draw(st.sampled_from([None, *(f"pt_{name}" for _, name in places)]))
+
+    with stored(places) as listing:
+        page = fetch_page(listing, start=start, limit=limit)
+
+    assert as_expected(page) == reference_page(places, start=start, limit=limit)
+
+
+@given(listings, limits)
+@settings(max_examples=50)
+def test_walking_there_and_back_gives_every_payment_once_and_the_same_pages(
+    places: list[tuple[int, str]], limit: int
+) -> None:
+    with stored(places) as listing:
+        there = [fetch_page(listing, start=None, limit=limit)]
+        while start := there[-1].next_from:
+            there.append(fetch_page(listing, start=start, limit=limit))
+        back = [there[-1]]
+        while start := back[-1].previous_from:
+            back.append(fetch_page(listing, start=start, limit=limit))
+
+    walked = [row.id for page in there for row in page.rows]
+    assert len(walked) == len(set(walked)) == len(places)
+    assert [[row.id for row in page.rows] for page in reversed(back)] == [
+        [row.id for row in page.rows] for page in there
+    ]
+
+
+@given(listings.filter(bool), limits, st.data())
+@settings(max_examples=50)
+def test_previous_from_any_start_ends_at_the_newest_and_misses_none(
+    places: list[tuple[int, str]], limit: int, data: st.DataObject
+) -> None:
+    start = data.draw(st.sampled_from([f"pt_{name}" for _, name in places]))
+
+    with stored(places) as listing:
+        pages = [fetch_page(listing, start=start, limit=limit)]
+        while previous := pages[-1].previous_from:
+            pages.append(fetch_page(listing, start=previous, limit=limit))
+        preceding = [row.id for row in listing.order_by(*NEWEST_FIRST)]
+
+    seen = {row.id for page in pages for row in page.rows}
+    assert pages[-1].rows[0].id == preceding[0]
+    assert seen.issuperset(preceding[: preceding.index(start)])
+
+
+@given(listings, limits)
+@settings(max_examples=25)
+def test_a_start_that_is_not_in_the_listing_is_an_error(places: list[tuple[int, str]], limit: int) -> None:
+    with stored(places) as listing:
+        for start in ["pt_none", *(f"pt_{name}other" for _, name in places)]:
+            with pytest.raises(UnknownStart):
+                fetch_page(listing, start=start, limit=limit)
+
+
+@pytest.mark.parametrize("start", [None, "pt_1"])
+def test_a_page_is_one_statement(start: str | None) -> None:
+    with (
+        stored([(instant, str(instant)) for instant in range(5)]) as listing,
+        CaptureQueriesContext(connection) as queries,
+    ):
+        fetch_page(listing, start=start, limit=2)
+
+    assert len(queries) == 1
+
+
+@pytest.mark.parametrize("start", [None, "pt_999"])
+def test_a_page_is_searched_in_the_lists_index_without_a_scan_or_a_sort(start: str | None) -> None:
+    with stored([(number, f"{number:03}") for number in range(1000)]) as listing:
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
+        with CaptureQueriesContext(connection) as queries:
+            fetch_page(listing, start=start, limit=20)
+        explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
+        with connection.cursor() as cursor:
+            cursor.execute(explain + queries[-1]["sql"])
+            plan = "\n".join(str(line) for line in cursor.fetchall())
+
+    assert "payment_list" in plan
+    assert not {word for word in ("Seq Scan", "SCAN", "Sort", "TEMP B-TREE") if word in plan}, plan
+
+
+def test_new_ids_and_moments_sort_byte_by_byte() -> None:
+    with stored([(0, name) for name in ("a", "B", "b", "A", "0", "Z", "z", "9")]) as listing:
+        page = fetch_page(listing, start=None, limit=20)
+
+    assert [row.id for row in page.rows] == [f"pt_{name}" for name in "zbaZBA90"]
+
+
+# What a promise forbids, each with the test above that would let it through if it were too weak.
+
+
+def offset_page(listing: PaymentQuerySet, *, start: str | None, limit: int) -> Page:
+    """Count rows: correct while nothing moves."""
+    ordered = list(listing.order_by(*NEWEST_FIRST))
+    first = int(start or 0)
+    following = first + limit
+    return Page(ordered[first:following], None, str(following) if following < len(ordered) else None)
+
+
+def timestamp_page(listing: PaymentQuerySet, *, start: str | None, limit: int) -> Page:
+    """Remember the moment alone: correct while no two payments share one."""
+    ordered = listing.order_by("-created_at")
+    if start is not None:
+        ordered = ordered.filter(created_at__lt=listing.get(id=start).created_at)
+    rows = list(ordered[: limit + 1])
+    return Page(rows[:limit], None, rows[limit - 1].id if len(rows) > limit else None)
+
+
+def walk_while_payments_arrive(fetch: Fetch, places: list[tuple[int, str]]) -> list[str]:
+    """Walk in pages of two; before each page, a newer payment arrives."""
+    with stored(places) as listing:
+        walked: list[str] = []
+        start: str | None = None
+        for arrival in range(len(places)):
+            page = fetch(listing, start=start, limit=2)
+            walked += [row.id for row in page.rows]
+            start = page.next_from
+            if start is None:
+                break
+            placed(Organization.objects.get(), "live", 100 + arrival, f"new{arrival}").save(force_insert=True)
+    return walked
+
+
+@pytest.mark.parametrize(
+    ("fetch", "places", "keeps_the_promise"),
+    [
+        (fetch_page, [(instant, str(instant)) for instant in range(6)], True),
+        (fetch_page, [(0, str(instant)) for instant in range(6)], True),
+        (offset_page, [(instant, str(instant)) for instant in range(6)], False),
+        (timestamp_page, [(0, str(instant)) for instant in range(6)], False),
+    ],
+)
+def test_a_walk_gives_each_payment_once_while_others_arrive(
+    fetch: Fetch, places: list[tuple[int, str]], keeps_the_promise: bool
+) -> None:
+    walked = walk_while_payments_arrive(fetch, places)
+
+    assert (sorted(walked) == sorted(f"pt_{name}" for _, name in places)) is keeps_the_promise

@@ -1,0 +1,103 @@
+"""The Accept header: HAL under several names, or 406."""
+
+import pytest
+from rest_framework.renderers import BrowsableAPIRenderer
+
+from payments.renderers import HALRenderer
+from payments.views import PaymentList
+from tests.api import Api
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "application/hal+json",
+        "application/json",
+        "application/*",
+        "*/*",
+        "",
+        " ",
+        "APPLICATION/HAL+JSON",
+        "application/json; charset=utf-8",
+        "application/json;indent=4",
+        "application/hal+json, application/json;q=0.9, */*;q=0.8",
+        "text/html, application/json;q=0.1",
+        "application/json, */*;q=0",
+        "application/json, application/*;q=0",
+        "application/json;q=0, */*",
+        BROWSER,
+    ],
+)
+def test_whoever_accepts_json_gets_hal(api: Api, accept: str) -> None:
+    response = api.send("GET", "/v2/payments", Accept=accept)
+
+    assert response.status_code == 200
+    assert response["Content-Type"] == "application/hal+json"
+
+
+def test_a_missing_accept_header_accepts_hal(api: Api) -> None:
+    assert api.get()["Content-Type"] == "application/hal+json"
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "text/html",
+        "application/xml",
+        "application/problem+json",
+        "image/*",
+        "nonsense",
+        ",",
+        "*/*;q=0",
+        "application/hal+json;q=0",
+        "application/hal+json;q=0.0, application/json",
+        "application/json;q=0",
+        "application/*;q=0, */*",
+        "application/json;q=abc",
+        "application/json;q=nan",
+    ],
+)
+def test_whoever_does_not_is_refused(api: Api, accept: str) -> None:
+    response = api.send("GET", "/v2/payments", Accept=accept)
+
+    assert response.status_code == 406
+    assert response["Content-Type"] == "application/problem+json"
+
+
+@pytest.fixture
+def browsable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API as it is in development."""
+    monkeypatch.setattr(PaymentList, "renderer_classes", [HALRenderer, BrowsableAPIRenderer])
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        (BROWSER, "text/html; charset=utf-8"),
+        ("*/*", "application/hal+json"),
+        ("application/json", "application/hal+json"),
+        ("application/hal+json, text/html", "application/hal+json"),
+    ],
+)
+def test_in_development_a_browser_gets_a_page(api: Api, browsable: None, accept: str, media_type: str) -> None:
+    response = api.send("GET", "/v2/payments", Accept=accept)
+
+    assert response.status_code == 200
+    assert response["Content-Type"] == media_type
+
+
+def test_the_page_shows_the_document_and_its_links(api: Api, browsable: None) -> None:
+    response = api.send("GET", "/v2/payments", Accept=BROWSER)
+
+    assert b"&quot;count&quot;: 0" in response.content
+    assert b'href="http://testserver/v2/payments?limit=20"' in response.content
+
+
+def test_the_page_shows_a_refusal_too(api: Api, browsable: None) -> None:
+    response = api.send("GET", "/v2/payments?limit=0", Accept=BROWSER)
+
+    assert response.status_code == 400
+    assert response["Content-Type"] == "text/html; charset=utf-8"
+    assert b"limit must be a whole number" in response.content
