@@ -70,7 +70,7 @@ class Details(Struct, frozen=True, rename="camel"):
     card_number: CardNumber | UnsetType = UNSET
 
 
-class Money(Struct, frozen=True):
+class Money(Struct, frozen=True, forbid_unknown_fields=True):
     """An amount, exactly, and its currency."""
 
     value: Value

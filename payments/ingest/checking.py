@@ -20,6 +20,9 @@ FIELD_CHARACTERS_MAX = 80
 
 RULES = rules()
 
+# What a field holds that holds no secret, whatever its name; a flag tells that there was one.
+NOTHING: tuple[Any, ...] = (None, "", [], {}, False, True)
+
 read_record = msgspec.json.Decoder(GivenRecord).decode
 read_details = msgspec.json.Decoder(Details).decode
 
@@ -133,13 +136,21 @@ def check_details(details: Raw | UnsetType) -> None:
         raise misfit(error, within="details") from None
     if card.card_number is not UNSET and shows_too_much(card.card_number.replace(" ", "")):
         raise InvalidRecord("details.cardNumber", RULES["details.cardNumber"])
-    for path, name, value in leaves(parsed(bytes(details)), "details"):
-        if is_secret(name) and value:
-            raise InvalidRecord(path, "a security code, PIN or track must not be stored (PCI DSS 3.3)")
-        if shows_card_number(name):
-            raise InvalidRecord(path.removesuffix(f".{name}"), "a card number must be masked (PCI DSS 3.4)")
-        if shows_card_number(value):
-            raise InvalidRecord(path, "a card number must be masked (PCI DSS 3.4)")
+    refuse_card_data("details", parsed(bytes(details)))
+
+
+def refuse_card_data(path: str, value: Any) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            refuse_card_data(path, name)
+            if is_secret(name) and inner not in NOTHING:
+                raise InvalidRecord(f"{path}.{name}", "a security code, PIN or track must not be stored (PCI DSS 3.3)")
+            refuse_card_data(f"{path}.{name}", inner)
+    elif isinstance(value, list):
+        for inner in value:
+            refuse_card_data(path, inner)
+    elif isinstance(value, str) and shows_card_number(value):
+        raise InvalidRecord(path, "a card number must be masked (PCI DSS 3.4)")
 
 
 def refuse_doubled_keys(text: bytes) -> None:
@@ -147,8 +158,8 @@ def refuse_doubled_keys(text: bytes) -> None:
 
 
 def refuse_nul(text: bytes) -> None:
-    for path, name, value in leaves(parsed(text), ""):
-        if "\0" in name or "\0" in value:
+    for path, string in strings("", parsed(text)):
+        if "\0" in string:
             raise InvalidRecord(path.replace("\0", "").removeprefix("."), "must not hold the character NUL")
 
 
@@ -177,14 +188,14 @@ def finite(number: str) -> str:
     return number
 
 
-def leaves(value: Any, path: str, name: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield each value that holds no other, as text, with its path and the name of the nearest key above it."""
+def strings(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield every string in `value`, names too, with the path at which it stands."""
     if isinstance(value, dict):
-        for key, inner in value.items():
-            yield f"{path}.{key}", key, ""
-            yield from leaves(inner, f"{path}.{key}", key)
+        for name, inner in value.items():
+            yield f"{path}.{name}", name
+            yield from strings(f"{path}.{name}", inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from leaves(inner, path, name)
-    else:
-        yield path, name, "" if value in (None, False, True) else value
+            yield from strings(path, inner)
+    elif isinstance(value, str):
+        yield path, value

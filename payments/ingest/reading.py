@@ -188,7 +188,9 @@ class Documents:
             raise Unreadable(self.place, "the file ends in the middle of this record")
         if self.number is not None:
             raise Unreadable(Place(self.name, self.line), "the file ends before its array does")
-        if self.buffer[self.begin :].strip():
+        rest = self.buffer[self.begin :]
+        if rest.strip():
+            self.take(len(self.buffer) - len(rest.lstrip()))
             raise Unreadable(Place(self.name, self.line), "expected a record here")
 
 

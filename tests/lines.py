@@ -1,0 +1,53 @@
+"""Records as their lines, for tests of the import."""
+
+import json
+from io import BufferedReader, BytesIO
+from typing import Any
+
+from payments.ingest import Source
+
+RECORD: dict[str, Any] = {
+    "id": "pt_1",
+    "resource": "payment",
+    "mode": "live",
+    "amount": {"value": "10.00", "currency": "EUR"},
+    "amountNet": {"value": "9.55", "currency": "EUR"},
+    "amountRemaining": {"value": "10.00", "currency": "EUR"},
+    "description": 'Café "№ 7"',
+    "method": "creditcard",
+    "redirectUrl": "https://shop.example/orders/7",
+    "webhookUrl": "https://shop.example/webhook",
+    "status": "succeeded",
+    "organizationId": "1",
+    "sequenceType": "oneoff",
+    "metadata": {"zeta": "1", "alpha": "2"},
+    "details": {
+        "cardNumber": "4242 42XX XXXX 4242",
+        "cardHolder": "A. Baker",
+        "cardLabel": "Visa",
+        "cardCountryCode": "NL",
+    },
+    "createdAt": "2018-03-20T13:28:37.123",
+    "expiresAt": "2018-03-20T13:43:37.000",
+    "paidAt": "2018-03-20T13:29:00.120",
+    "customerId": "ct_7",
+}
+MISSING = object()
+
+
+def record(**changes: Any) -> dict[str, Any]:
+    """Return the whole record with some of its keys changed, or, where MISSING, left out."""
+    return {key: value for key, value in (RECORD | changes).items() if value is not MISSING}
+
+
+def line(**changes: Any) -> bytes:
+    """Return the record as an export writes it."""
+    return compact(record(**changes))
+
+
+def compact(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def source(content: bytes, name: str = "payments.jsonl") -> Source:
+    return Source(name, BufferedReader(BytesIO(content)))  # type: ignore[arg-type]  # typeshed wants a raw stream

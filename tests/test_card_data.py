@@ -1,0 +1,149 @@
+"""PCI DSS 3.3 and 3.4: what must not be stored is refused, and the refusal does not repeat it.
+
+The numbers are those that card brands publish for tests.
+"""
+
+from typing import Any
+
+import pytest
+
+from payments.ingest.checking import InvalidRecord, checked
+from tests.lines import line
+
+UNMASKED = [
+    "4242424242424242",
+    "4242 4242 4242 4242",
+    "4242-4242-4242-4242",
+    "4242.4242.4242.4242",
+    "card 5555555555554444 was charged",
+    "no.4111111111111111;",
+    "x4111111111111111x",
+    "378282246310005",
+    "3782 822463 10005",
+    "6011111111111117",
+    "30569309025904",
+    "4222222222222",
+    "2223003122003222",
+    "6304000000000000",
+    "12345 4242 4242 4242 4242",
+    "XXXX 4242 4242 4242",
+    "4242 4242 XXXX 4242",
+    "4242 42XX XXX4 4242",
+    "424242******44242",
+    "4242 4242 4242 XXXX",
+    "4242•42••••••4242",
+]
+HARMLESS = [
+    "4242 42XX XXXX 4242",
+    "424242******4242",
+    "•••• •••• •••• 4242",
+    "XXXX-XXXX-XXXX-4242",
+    "4242424242424243",
+    "1234567890123456",
+    "NL91 ABNA 0417 1643 00",
+    "BE68539007547034",
+    "DE89370400440532013000",
+    "FR14 2004 1010 0505 0001 3M02 606",
+    "+4917012345678",
+    "2026-01-01T12:00:00.000",
+    "order 4242",
+    "00000000-0000-0000-0000-000000000000",
+    "",
+]
+
+
+def refusal(details: Any) -> str:
+    with pytest.raises(InvalidRecord) as error:
+        checked(line(details=details))
+    return str(error.value)
+
+
+@pytest.mark.parametrize("text", UNMASKED)
+def test_a_card_number_that_shows_is_refused_wherever_it_stands(text: str) -> None:
+    messages = [
+        refusal({"note": text}),
+        refusal({"a": {"b": [{"note": text}]}}),
+        refusal({"list": ["x", text]}),
+        refusal({text: "x"}),
+        refusal({"a": {text: {}}}),
+    ]
+
+    assert messages[0] == "details.note: a card number must be masked (PCI DSS 3.4)"
+    assert all("card number" in message for message in messages)
+    assert {character for message in messages for character in message if character.isdigit()} <= {"3", "4"}
+
+
+def test_a_card_number_may_not_stand_as_a_number_either() -> None:
+    assert refusal({"note": 4242424242424242}) == "details.note: a card number must be masked (PCI DSS 3.4)"
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_is_masked_or_no_card_number_is_taken(text: str) -> None:
+    checked(line(details={"note": text, "list": [text], text: "x"}))
+
+
+@pytest.mark.parametrize(
+    ("number", "taken"),
+    [
+        ("4242 42XX XXXX 4242", True),
+        ("XXXX XXXX XXXX 4242", True),
+        ("3782 82XX XXX0 005", True),
+        ("6304 00XX XXXX XXX0 000", True),
+        ("4242424242424242", False),
+        ("4242 4242 4242 4243", False),
+        ("4242 424X XXXX 4242", False),
+        ("4242 42XX XXX4 4242", False),
+        ("424242XXXXXX4242", False),
+        ("4242 42** **** 4242", False),
+        ("4242 42xx xxxx 4242", False),
+        ("4242", False),
+        ("", False),
+    ],
+)
+def test_the_number_of_a_card_is_masked_in_groups_of_four(number: str, taken: bool) -> None:
+    details = {"cardNumber": number}
+
+    if taken:
+        checked(line(details=details))
+    else:
+        assert refusal(details).startswith("details.cardNumber: must be masked, in groups of four")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cvc",
+        "CVV",
+        "cvv2",
+        "card_cvc",
+        "cardCvv",
+        "securityCode",
+        "card-security-code",
+        "CID",
+        "pin",
+        "track2",
+        "trackData",
+    ],
+)
+@pytest.mark.parametrize("value", ["123", 123, "XXX", ["9"], {"value": "1"}])
+def test_a_security_code_is_refused(name: str, value: Any) -> None:
+    message = refusal({"inner": {name: value}})
+
+    assert message.endswith("a security code, PIN or track must not be stored (PCI DSS 3.3)")
+    assert "123" not in message
+
+
+@pytest.mark.parametrize(
+    "details", [{"cvc": None}, {"cvc": ""}, {"cvcCheck": "pass"}, {"pinned": "yes"}, {"cvc": {}}, {"cvc": True}]
+)
+def test_where_there_is_no_security_code_none_is_found(details: Any) -> None:
+    checked(line(details=details))
+
+
+def test_a_doubled_name_that_shows_a_card_number_is_not_repeated() -> None:
+    text = line(details={"4242424242424242": 1}).replace(b":1}", b':1,"4242424242424242":2}')
+
+    with pytest.raises(InvalidRecord) as error:
+        checked(text)
+
+    assert "4242" not in str(error.value)

@@ -1,0 +1,247 @@
+"""What a record may hold, and how a bad one is named."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments.ingest.checking import InvalidRecord, checked
+from payments.models import Mode, SequenceType, Status
+from tests.lines import MISSING, RECORD, line
+
+AMOUNT = "must be a decimal, as text, with at most 13 digits before the point and exactly 2 after it"
+CURRENCY = "must be an ISO 4217 currency code"
+TIME = "must be a time in UTC (ISO 8601) to the millisecond, such as 2018-03-20T13:28:37.123"
+URL = "must be an http or https address"
+PAYMENT_ID = "must be `pt_` and 1 to 61 letters or digits"
+METADATA = "must be an object whose values are all texts: the merchant's own notes"
+NULL = "must not be null: what has no value is left out"
+
+
+def refusal(text: bytes) -> str:
+    with pytest.raises(InvalidRecord) as error:
+        checked(text)
+    return str(error.value)
+
+
+def euros(value: Any) -> dict[str, Any]:
+    return {"value": value, "currency": "EUR"}
+
+
+def test_the_whole_record_is_right() -> None:
+    assert checked(line()).id == "pt_1"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"_links": {"self": {"href": "x"}}},
+        {"_links": None, "resource": 7},
+        {"resource": MISSING},
+        *({key: MISSING} for key in ("amountNet", "amountRemaining", "method", "redirectUrl", "webhookUrl")),
+        *({key: MISSING} for key in ("details", "expiresAt", "customerId")),
+        *({"status": status} for status in Status.values),
+        *({"mode": mode} for mode in Mode.values),
+        *({"sequenceType": sequence_type} for sequence_type in SequenceType.values),
+        *({"amount": euros(value)} for value in ("0.00", "0.01", "-1.00", "9999999999999.99")),
+        {"amount": {"value": "1000.00", "currency": "JPY"}},
+        *({"id": name} for name in ("pt_0", "pt_" + "z" * 61)),
+        *({"method": method} for method in ("a", "_", "m" * 32, "klarna_2")),
+        *({"redirectUrl": url} for url in ("http://localhost:8000", "https://[::1]/x?y=z#a", "https://x.example/ü")),
+        *({"organizationId": number} for number in ("1", str(2**63 - 1))),
+        *(
+            {"createdAt": time}
+            for time in ("0001-01-01T00:00:00.000", "9999-12-31T23:59:59.999", "2024-02-29T00:00:00.000")
+        ),
+        *({"description": text} for text in ("", "\u2028", "😀", "x" * 10_000)),
+        *({"metadata": metadata} for metadata in ({}, {"": ""}, {"a b": "\n"})),
+        *({"details": details} for details in ({}, {"a": {"b": [1, None, True, "x"]}})),
+        {"status": "open", "paidAt": MISSING},
+    ],
+)
+def test_what_the_contract_allows_is_taken(changes: dict[str, Any]) -> None:
+    checked(line(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        *(
+            ({key: MISSING}, f"{key}: is missing")
+            for key in ("id", "mode", "amount", "description", "status", "organizationId", "sequenceType", "metadata")
+        ),
+        ({"createdAt": MISSING}, "createdAt: is missing"),
+        *(({key: None}, f"{key}: {NULL}") for key in RECORD if key != "resource"),
+        ({"amount": {"value": "1.00"}}, "amount.currency: is missing"),
+        ({"amountNet": {**euros("1.00"), "fee": "0.10"}}, "amountNet.fee: is no field of a record"),
+        ({"profileId": "x"}, "profileId: is no field of a record"),
+        *(
+            ({"id": name}, f"id: {PAYMENT_ID}")
+            for name in ("pt_", "tr_1", "PT_1", "pt_1\n", "pt_é", "pt_" + "z" * 62, 7)
+        ),
+        ({"customerId": "pt_1"}, "customerId: must be `ct_` and 1 to 61 letters or digits"),
+        ({"mode": "Live"}, "mode: must be one of live, test"),
+        ({"status": "paid"}, "status: must be one of authorized, canceled, expired, failed, open, pending, succeeded"),
+        ({"sequenceType": ""}, "sequenceType: must be one of first, oneoff, recurring"),
+        *(
+            ({"amount": euros(value)}, f"amount.value: {AMOUNT}")
+            for value in (
+                "1",
+                "1.0",
+                "1.000",
+                "1.234",
+                ".50",
+                "01.00",
+                "+1.00",
+                "1,00",
+                "1e2",
+                "NaN",
+                "",
+                "1.00\n",
+                1.5,
+                "٣.٠٠",
+            )
+        ),
+        ({"amount": euros("10000000000000.00")}, f"amount.value: {AMOUNT}"),
+        ({"amount": euros("-0.00")}, "amount.value: must be written 0.00"),
+        *(
+            ({"amountNet": {"value": "1.00", "currency": currency}}, f"amountNet.currency: {CURRENCY}")
+            for currency in ("eur", "EU", "EUX", "EURO", "", 978)
+        ),
+        ({"amount": "10.00"}, "amount: expected `object`, got `str`"),
+        ({"description": 7}, "description: expected `str`, got `int`"),
+        *(
+            ({"method": method}, "method: must be a word of 1 to 32 lower-case letters, digits or underscores")
+            for method in ("", "Card", "a-b", "m" * 33)
+        ),
+        *(
+            ({"redirectUrl": url}, f"redirectUrl: {URL}")
+            for url in (
+                "",
+                "shop",
+                "ftp://x/",
+                "javascript:alert(1)",
+                "http://",
+                "http://x y/",
+                "http://[::1",
+                "http://:80/",
+            )
+        ),
+        *(
+            ({"webhookUrl": url}, f"webhookUrl: {URL}")
+            for url in ("http://x:99999/", "https://x/\n", "http://x/" + "y" * 2048)
+        ),
+        *(
+            ({"organizationId": number}, "organizationId: must be a positive whole number, as text")
+            for number in ("", "0", "-1", "01", "1.0", "abc", "99999999999999999999", 1)
+        ),
+        ({"organizationId": str(2**63)}, f"organizationId: must be at most {2**63 - 1}"),
+        *(
+            ({"createdAt": time}, f"createdAt: {TIME}")
+            for time in (
+                "2018-03-20",
+                "2018-03-20T13:28:37",
+                "2018-03-20T13:28:37.12",
+                "2018-03-20T13:28:37.1234",
+                "2018-03-20T13:28:37.123Z",
+                "2018-03-20T13:28:37.123+00:00",
+                "2018-03-20 13:28:37.123",
+                "2018-03-20T24:00:00.000",
+                "2018-03-20T23:59:60.000",
+                "2018-03-20T13:28:37.123\n",
+                "",
+                1521552517123,
+            )
+        ),
+        *(
+            ({"expiresAt": time}, "expiresAt: is no day of the calendar")
+            for time in ("2018-02-29T00:00:00.000", "2018-13-01T00:00:00.000", "0000-01-01T00:00:00.000")
+        ),
+        ({"paidAt": MISSING}, "paidAt: is missing: a payment that succeeded has one"),
+        *(
+            ({"metadata": metadata}, f"metadata: {METADATA}")
+            for metadata in ([], "x", {"a": 1}, {"a": {}}, {"a": ["b"]})
+        ),
+        ({"metadata": {"a": None}}, f"metadata: {NULL}"),
+        ({"details": []}, "details: expected `object`, got `array`"),
+        (
+            {"details": {"cardCountryCode": "NLD"}},
+            "details.cardCountryCode: must be an ISO 3166-1 alpha-2 country code",
+        ),
+        ({"details": {"cardHolder": 7}}, "details.cardHolder: expected `str`, got `int`"),
+        ({"description": "a\0b"}, "description: must not hold the character NUL"),
+        ({"metadata": {"a\0": "b"}}, "metadata.a: must not hold the character NUL"),
+        ({"metadata": {"a": "\0"}}, "metadata.a: must not hold the character NUL"),
+        ({"details": {"a": ["\0"]}}, "details.a: must not hold the character NUL"),
+    ],
+)
+def test_a_bad_field_is_named_with_the_reason(changes: dict[str, Any], message: str) -> None:
+    assert refusal(line(**changes)) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "is not JSON: Input data was truncated"),
+        (b"null", "must not be null: what has no value is left out"),
+        (b"[]", "expected `object`, got `array`"),
+        (b'"pt_1"', "expected `object`, got `str`"),
+        (line()[:-1], "is not JSON: Input data was truncated"),
+        (line() + b"}", f"is not JSON: JSON is malformed: trailing characters (byte {len(line()) + 1})"),
+        (line(id="pt_2").replace(b'"pt_2"', b"'pt_2'"), "is not JSON: JSON is malformed: invalid character (byte 6)"),
+        (line(description="@").replace(b"@", b"\xff"), f"is not UTF-8 (byte {line(description='@').index(b'@')})"),
+        (
+            line(description="@").replace(b"@", b"\xed\xa0\x80"),
+            f"is not UTF-8 (byte {line(description='@').index(b'@')})",
+        ),
+        (
+            line(details={"a": "@"}).replace(b"@", b"\xff"),
+            f"is not UTF-8 (byte {line(details={'a': '@'}).index(b'@')})",
+        ),
+        (line(details={"a": "@"}).replace(b'"@"', b"[" * 10_000 + b"]" * 10_000), "is nested too deeply"),
+        (line(details={"a": "@"}).replace(b'"@"', b"1e400"), "holds a number that is too large"),
+        (line(details={"a": "@"}).replace(b'"@"', b"9" * 5000), "holds a number that is too large"),
+        (line().replace(b'"mode"', b'"id":"pt_2","mode"'), "id: is there twice"),
+        (line().replace(b'"value":"10.00"', b'"value":"10.00","value":"99.00"', 1), "value: is there twice"),
+        (line(metadata={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"c"'), "a: is there twice"),
+        (line(details={"a": 1}).replace(b'"a":1', b'"a":1,"a":1'), "a: is there twice"),
+    ],
+)
+def test_a_text_that_is_no_record_is_refused_with_the_reason(text: bytes, message: str) -> None:
+    assert refusal(text) == message
+
+
+@pytest.mark.parametrize("text", [b"NaN", b"Infinity", b"-Infinity", b"01", b"1.", b'"\\ud800"', b'"\\x"', b'"\x01"'])
+def test_what_json_does_not_have_is_refused(text: bytes) -> None:
+    assert refusal(line(details={"a": "@"}).replace(b'"@"', text)).startswith("is not JSON: JSON is malformed")
+
+
+def test_a_long_name_is_not_repeated_whole() -> None:
+    assert refusal(line(**{"x" * 500: 1})) == "x" * 80 + "…: is no field of a record"
+
+
+@given(st.binary(max_size=60), st.integers(0, len(line())), st.integers(0, 20))
+def test_no_damage_ends_in_anything_but_a_refusal(noise: bytes, position: int, length: int) -> None:
+    text = line()[:position] + noise + line()[position + length :]
+
+    try:
+        checked(text)
+    except InvalidRecord:
+        pass
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_no_details_end_in_anything_but_a_refusal(details: Any) -> None:
+    text = json.dumps(RECORD | {"details": details}).encode()
+
+    try:
+        checked(text)
+    except InvalidRecord:
+        pass

@@ -1,0 +1,82 @@
+"""The API's description of itself: valid, complete, and kept to."""
+
+import contextlib
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from jsonschema import Draft202012Validator
+from jsonschema.validators import validator_for
+
+from payments.models import Organization
+from tests.api import Api
+from tests.factories import PaymentFactory
+
+STATUSES = {"200", "304", "400", "401", "405", "406", "429", "500", "503"}
+
+
+@pytest.fixture
+def schema(client: Client, db: None) -> Any:
+    response = client.get("/docs/openapi.json")
+    assert response.status_code == 200
+    return response.json()
+
+
+def validate(schema: Any, name: str, instance: Any) -> None:
+    """Hold `instance` to a component of the document, references and all."""
+    Draft202012Validator({**schema, "$ref": f"#/components/schemas/{name}"}).validate(instance)
+
+
+def test_it_is_made_without_a_warning() -> None:
+    call_command("spectacular", "--validate", "--fail-on-warn", "--file", "/dev/null")
+
+
+def test_every_status_of_every_operation_is_declared(schema: Any) -> None:
+    assert schema["openapi"] == "3.1.0"
+    assert {path: set(operations["get"]["responses"]) for path, operations in schema["paths"].items()} == {
+        "/v2/payments": STATUSES,
+        "/v2/payments/{payment_id}": STATUSES | {"404"},
+    }
+
+
+def test_parameters_have_their_bounds(schema: Any) -> None:
+    parameters = {item["name"]: item["schema"] for item in schema["paths"]["/v2/payments"]["get"]["parameters"]}
+
+    assert parameters == {
+        "limit": {"type": "integer", "minimum": 1, "maximum": 250, "default": 20},
+        "from": {"type": "string", "pattern": "^pt_[A-Za-z0-9]{1,61}$"},
+    }
+
+
+def test_every_part_is_a_json_schema(schema: Any) -> None:
+    for part in schema["components"]["schemas"].values():
+        validator_for({}, Draft202012Validator).check_schema(part)
+
+
+def test_answers_are_what_it_says(api: Api, schema: Any, organization: Organization) -> None:
+    payments = [
+        PaymentFactory.create(organization=organization, open=True, method=""),
+        PaymentFactory.create(organization=organization, metadata='{"a":"b"}', customer_id="ct_1"),
+    ]
+
+    validate(schema, "PaginatedPaymentList", api.get().json())
+    validate(schema, "PaginatedPaymentList", api.get(limit=1, from_=payments[0].id).json())
+    validate(schema, "Payment", api.get(f"/v2/payments/{payments[1].id}").json())
+    validate(schema, "Problem", api.get(limit=0).json())
+    validate(schema, "Problem", api.get("/v2/payments/pt_unknown").json())
+
+
+def test_the_documentation_is_a_page_of_this_service_alone(client: Client, db: None) -> None:
+    page = client.get("/docs/").content.decode()
+    script = client.get("/docs/?script").content.decode()
+
+    assert "swagger-ui" in page
+    assert "openapi.json" in script
+    assert "//" not in page.replace("http://www.w3.org", "").replace("<!--", "").split("<body")[0].replace("</", "")
+
+
+@pytest.mark.parametrize("path", ["swagger-ui.css", "swagger-ui-bundle.js"])
+def test_its_assets_are_served_too(client: Client, db: None, path: str) -> None:
+    with contextlib.closing(client.get(f"/static/drf_spectacular_sidecar/swagger-ui-dist/{path}")) as response:
+        assert response.status_code == 200

@@ -1,0 +1,197 @@
+"""Settings come from the environment; a wrong one stops the start and is named."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+from environs import ValidationError
+from pytest_django import Settings
+
+from payments_site.environment import base_url, database, kept_secret
+from tests.service import ROOT, SETTINGS
+
+PRODUCTION = {
+    "DATABASE_URL": "postgresql://payments:secret@db.example/payments",
+    "SECRET_KEY": "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz",
+    "ALLOWED_HOSTS": "pay.example",
+    "PUBLIC_BASE_URL": "https://pay.example",
+    "TRUST_PROXY": "true",
+    "HSTS_SECONDS": "31536000",
+}
+
+
+def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    return subprocess.run(
+        [sys.executable, "manage.py", "check", *arguments],
+        cwd=ROOT,
+        env=inherited | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_readmes_production_settings_are_clean() -> None:
+    done = check("--deploy", "--fail-level", "WARNING", **PRODUCTION)
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("DEBUG", "maybe", "Not a valid boolean."),
+        ("TRUST_PROXY", "2", "Not a valid boolean."),
+        ("HSTS_SECONDS", "-1", "Must be greater than or equal to 0."),
+        ("HSTS_SECONDS", "a year", "Not a valid integer."),
+        ("ALLOWED_HOSTS", "", "Shorter than minimum length 1."),
+        ("PUBLIC_BASE_URL", "pay.example", "Must be http(s)://HOST[:PORT][/PATH]."),
+        ("DATABASE_URL", "mysql://localhost/x", "Must begin with postgresql:// or sqlite:///."),
+        ("DATABASE_URL", "postgresql://u:hunter2@h:5432/db?colour=red", "Not a PostgreSQL connection URI"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h", "Names no database."),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_and_is_named(name: str, value: str, reason: str) -> None:
+    done = check(**(PRODUCTION | {name: value}))
+
+    last_line = done.stderr.strip().splitlines()[-1]
+    assert done.returncode != 0
+    assert name in last_line
+    assert reason in last_line
+    assert "hunter2" not in done.stderr
+
+
+def test_all_wrong_settings_are_named_at_once() -> None:
+    done = check(**(PRODUCTION | {"DEBUG": "maybe", "HSTS_SECONDS": "x"}))
+
+    assert "DEBUG" in done.stderr
+    assert "HSTS_SECONDS" in done.stderr
+
+
+def test_a_secret_key_must_be_given_with_a_database() -> None:
+    done = check(**{name: value for name, value in PRODUCTION.items() if name != "SECRET_KEY"})
+
+    assert done.returncode != 0
+    assert "SECRET_KEY must be set" in done.stderr
+
+
+def test_the_embedded_default_makes_a_secret_once_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "var" / "secret_key"
+
+    first, second = kept_secret(path), kept_secret(path)
+
+    assert first == second
+    assert len(first) >= 50
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (
+            "postgresql://user:pa%20ss@db.example:5433/payments?sslmode=require",
+            {
+                "NAME": "payments",
+                "USER": "user",
+                "PASSWORD": "pa ss",
+                "HOST": "db.example",
+                "PORT": "5433",
+                "OPTIONS": {"sslmode": "require"},
+            },
+        ),
+        (
+            "postgres://one:1,two:2/payments?target_session_attrs=read-write",
+            {"HOST": "one,two", "PORT": "1,2", "OPTIONS": {"target_session_attrs": "read-write"}},
+        ),
+        ("postgresql:///payments?host=/run/postgresql", {"NAME": "payments", "HOST": "/run/postgresql"}),
+        ("postgresql://db/payments", {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}),
+        ("sqlite:////srv/payments.sqlite3", {"NAME": "/srv/payments.sqlite3"}),
+        ("sqlite:///payments.sqlite3", {"NAME": "payments.sqlite3"}),
+    ],
+)
+def test_a_database_is_named_by_a_url(url: str, expected: dict[str, Any]) -> None:
+    found = database(url)
+
+    assert found.items() >= expected.items()
+
+
+@pytest.mark.parametrize("url", ["", "payments", "sqlite://", "sqlite:///", "postgresql://", "postgresql://h:1/a b"])
+def test_another_url_names_no_database(url: str) -> None:
+    with pytest.raises(ValidationError):
+        database(url)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("https://pay.example", "https://pay.example"),
+        ("https://pay.example/", "https://pay.example"),
+        ("http://127.0.0.1:8000/payments/", "http://127.0.0.1:8000/payments"),
+    ],
+)
+def test_a_base_url_has_no_slash_at_its_end(text: str, expected: str) -> None:
+    assert base_url(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pay.example",
+        "ftp://x",
+        "https://",
+        "https://x?y",
+        "https://x#y",
+        "https://u@x",
+        "https://x:y",
+        "https://x:0",
+        "https://x /",
+    ],
+)
+def test_another_text_is_no_base_url(text: str) -> None:
+    with pytest.raises(ValidationError):
+        base_url(text)
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({}, []),
+        ({"PUBLIC_BASE_URL": "http://pay.example", "ALLOWED_HOSTS": ["pay.example"]}, []),
+        ({"PUBLIC_BASE_URL": "http://pay.example", "ALLOWED_HOSTS": ["other.example"]}, ["payments_site.W001"]),
+        (
+            {"PUBLIC_BASE_URL": "https://pay.example", "ALLOWED_HOSTS": [".example"], "SERVED_OVER_TLS": True},
+            ["payments_site.W002"],
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_together_are_warned_of(
+    settings: Settings, values: dict[str, Any], found: list[str]
+) -> None:
+    for name, value in values.items():
+        setattr(settings, name, value)
+
+    messages = [message.id for message in run_checks(include_deployment_checks=True)]
+
+    assert [message for message in messages if message and message.startswith("payments_site")] == found
+
+
+def test_a_database_of_the_tests_is_as_in_production(settings: Settings, db: None) -> None:
+    from django.db import connection  # noqa: PLC0415
+
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("PRAGMA journal_mode")
+            assert cursor.fetchone() == ("wal",)
+            cursor.execute("PRAGMA synchronous")
+            assert cursor.fetchone() == (2,)
+        else:
+            cursor.execute("SHOW timezone")
+            assert cursor.fetchone() == ("UTC",)
