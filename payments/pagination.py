@@ -47,7 +47,7 @@ def fetch_page(listing: PaymentQuerySet, *, start: str | None, limit: int) -> Pa
     """
     page: QuerySet[Payment] = listing.order_by(*NEWEST_FIRST)
     if start is not None:
-        position = Subquery(listing.filter(id=start).values(*POSITION))
+        position = row_value(Subquery(listing.filter(id=start).values("created_at")), Value(start))
         page = page.filter(compared("<=", position)).annotate(
             previous_from=previous_start(listing, position, start, limit)
         )
@@ -72,12 +72,17 @@ def previous_start(listing: PaymentQuerySet, position: BaseExpression, start: st
 
 
 def compared(operator: str, position: BaseExpression) -> BaseExpression:
-    """Return `(created_at, id) <operator> position` as a row value, which both databases look up in the index.
+    """Return `(created_at, id) <operator> position`, which both databases look up in the list's index.
 
-    Django's own tuple lookups write it for SQLite as `a < x OR (a = x AND b <= y)`, which scans.
+    Django's own tuple lookups write it for SQLite as `a < x OR (a = x AND b <= y)`, which scans. So does SQLite where
+    one subquery gives both values: hence the row of a subquery for the time, and the id that is known.
     """
-    row = Func(*map(F, POSITION), template="(%(expressions)s)", arg_joiner=", ")
+    row = row_value(*map(F, POSITION))
     return Func(row, position, template="%(expressions)s", arg_joiner=f" {operator} ", output_field=BooleanField())
+
+
+def row_value(*values: BaseExpression | F) -> BaseExpression:
+    return Func(*values, template="(%(expressions)s)", arg_joiner=", ")
 
 
 class KeysetPagination(BasePagination):

@@ -34,7 +34,7 @@ if not SECRET_KEY:
     if DATABASE_URL:
         raise ImproperlyConfigured("SECRET_KEY must be set where DATABASE_URL is: 50 random characters or more.")
     SECRET_KEY = kept_secret(DATA_DIR / "secret_key")
-DATA_DIR.mkdir(exist_ok=True)
+DATA_DIR.mkdir(mode=0o700, exist_ok=True)
 
 # The application
 

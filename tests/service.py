@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -21,6 +21,7 @@ from psycopg.conninfo import conninfo_to_dict
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 10
+RECONNECT_EVERY = 50
 SETTINGS = ("DATABASE_URL", "DEBUG", "SECRET_KEY", "ALLOWED_HOSTS", "PUBLIC_BASE_URL", "TRUST_PROXY", "HSTS_SECONDS")
 
 
@@ -115,13 +116,23 @@ class Service:
 
 
 class Walker:
-    """A client that keeps its connection open and follows links."""
+    """A client that follows links, and now and then connects anew, so that every worker has its share."""
 
     def __init__(self, base_url: str, key: str) -> None:
         self.connection = http.client.HTTPConnection(urlsplit(base_url).netloc)
         self.key = key
+        self.requests = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.connection.close()
 
     def get(self, href: str) -> Any:
+        self.requests += 1
+        if self.requests % RECONNECT_EVERY == 0:
+            self.connection.close()
         parts = urlsplit(href)
         self.connection.request("GET", f"{parts.path}?{parts.query}", headers={"Authorization": f"Bearer {self.key}"})
         response = self.connection.getresponse()

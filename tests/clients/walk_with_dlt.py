@@ -1,0 +1,19 @@
+"""A data loader's client: it pages by the link that it is pointed to."""
+
+import sys
+
+from dlt.sources.helpers.rest_client import RESTClient
+from dlt.sources.helpers.rest_client.auth import BearerTokenAuth
+from dlt.sources.helpers.rest_client.paginators import JSONLinkPaginator
+
+base_url, key = sys.argv[1:]
+
+client = RESTClient(
+    base_url=base_url,
+    auth=BearerTokenAuth(key),
+    paginator=JSONLinkPaginator(next_url_path="_links.next.href"),
+    data_selector="_embedded.payments",
+)
+for page in client.paginate("/v2/payments", params={"limit": 100}):
+    for payment in page:
+        print(payment["id"])
