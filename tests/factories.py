@@ -43,7 +43,7 @@ class ApiKeyFactory(DjangoModelFactory[ApiKey]):
         test = factory.Trait(mode=Mode.TEST)
 
     @classmethod
-    def _create(cls, _model: type[ApiKey], **values: Any) -> ApiKey:
+    def _create(cls, model_class: type[ApiKey], *args: Any, **values: Any) -> ApiKey:
         later = {name: values.pop(name) for name in ("last_used_at", "revoked_at") if name in values}
         key, text = ApiKey.objects.issue(values.pop("organization"), **values)
         for name, value in later.items():

@@ -50,4 +50,4 @@ def compact(value: Any) -> bytes:
 
 
 def source(content: bytes, name: str = "payments.jsonl") -> Source:
-    return Source(name, BufferedReader(BytesIO(content)))  # type: ignore[arg-type]  # typeshed wants a raw stream
+    return Source(name, BufferedReader(BytesIO(content)))

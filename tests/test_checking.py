@@ -1,6 +1,7 @@
 """What a record may hold, and how a bad one is named."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -101,7 +102,7 @@ def test_what_the_contract_allows_is_taken(changes: dict[str, Any]) -> None:
                 "",
                 "1.00\n",
                 1.5,
-                "٣.٠٠",
+                "\u0663.\u0660\u0660",
             )
         ),
         ({"amount": euros("10000000000000.00")}, f"amount.value: {AMOUNT}"),
@@ -160,10 +161,9 @@ def test_what_the_contract_allows_is_taken(changes: dict[str, Any]) -> None:
             for time in ("2018-02-29T00:00:00.000", "2018-13-01T00:00:00.000", "0000-01-01T00:00:00.000")
         ),
         ({"paidAt": MISSING}, "paidAt: is missing: a payment that succeeded has one"),
-        *(
-            ({"metadata": metadata}, f"metadata: {METADATA}")
-            for metadata in ([], "x", {"a": 1}, {"a": {}}, {"a": ["b"]})
-        ),
+        ({"metadata": []}, f"metadata: {METADATA}"),
+        ({"metadata": "x"}, f"metadata: {METADATA}"),
+        *(({"metadata": {"a": value}}, f"metadata: {METADATA}") for value in (1, {}, ["b"], True)),
         ({"metadata": {"a": None}}, f"metadata: {NULL}"),
         ({"details": []}, "details: expected `object`, got `array`"),
         (
@@ -226,10 +226,8 @@ def test_a_long_name_is_not_repeated_whole() -> None:
 def test_no_damage_ends_in_anything_but_a_refusal(noise: bytes, position: int, length: int) -> None:
     text = line()[:position] + noise + line()[position + length :]
 
-    try:
+    with suppress(InvalidRecord):
         checked(text)
-    except InvalidRecord:
-        pass
 
 
 @given(
@@ -241,7 +239,5 @@ def test_no_damage_ends_in_anything_but_a_refusal(noise: bytes, position: int, l
 def test_no_details_end_in_anything_but_a_refusal(details: Any) -> None:
     text = json.dumps(RECORD | {"details": details}).encode()
 
-    try:
+    with suppress(InvalidRecord):
         checked(text)
-    except InvalidRecord:
-        pass

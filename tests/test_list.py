@@ -36,7 +36,8 @@ def four_payments(organization: Organization) -> None:
         redirect_url="https://shop.example/orders/7",
         webhook_url="https://shop.example/webhook",
         metadata='{"zeta":"1","alpha":"2"}',
-        details='{"cardNumber":"4242 42XX XXXX 4242","cardHolder":"A. Baker","cardCountryCode":"NL","cardLabel":"Visa"}',
+        details='{"cardNumber":"4242 42XX XXXX 4242","cardHolder":"A. Baker",'
+        '"cardCountryCode":"NL","cardLabel":"Visa"}',
         created_at=TIME,
         expires_at=TIME + timedelta(minutes=15),
         paid_at=TIME + timedelta(seconds=23, microseconds=123_999),

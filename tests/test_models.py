@@ -63,9 +63,11 @@ def test_a_value_has_a_currency_or_there_is_neither(column: str) -> None:
 
 
 def test_a_payment_needs_its_organization() -> None:
-    with pytest.raises(DatabaseError), transaction.atomic():
+    with transaction.atomic():
         PaymentFactory.create(organization=None, organization_id=7)
-        connection.check_constraints()
+        with pytest.raises(DatabaseError):
+            connection.check_constraints()
+        transaction.set_rollback(True)
 
 
 def test_a_key_has_a_mode_that_exists() -> None:

@@ -35,7 +35,8 @@ class Command(BaseCommand):
             expires_at=options["expires"],
         )
         self.stdout.write(text)
-        self.stderr.write(f"Key {key.pk} is made. Keep it now: only its digest is stored.", self.style.SUCCESS)
+        if options["verbosity"]:
+            self.stderr.write(f"Key {key.pk} is made. Keep it now: only its digest is stored.", self.style.SUCCESS)
 
 
 def future(text: str) -> datetime:

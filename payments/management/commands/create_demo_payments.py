@@ -44,6 +44,8 @@ class Command(BaseCommand):
             while batch := list(islice(records, BATCH_RECORDS)):
                 changed += write(batch)
                 progress.update(len(batch))
+        if not options["verbosity"]:
+            return
         self.stderr.write(f"{options['count']} demo payments, {changed} of them new.", self.style.SUCCESS)
         self.stderr.write(f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME")
 
