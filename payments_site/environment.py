@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 # Readers go on while an import writes, and what is committed outlives a power cut.
 SQLITE = {
     "ENGINE": "django.db.backends.sqlite3",
+    "CONN_MAX_AGE": None,
     "OPTIONS": {
         "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
         "transaction_mode": "IMMEDIATE",
@@ -21,7 +22,7 @@ SQLITE = {
     },
 }
 
-# An open connection serves request after request; one that died is noticed and replaced.
+# An open connection serves request after request; one that died meanwhile is noticed and replaced.
 POSTGRESQL = {
     "ENGINE": "django.db.backends.postgresql",
     "CONN_MAX_AGE": None,

@@ -163,7 +163,9 @@ def test_what_the_contract_allows_is_taken(changes: dict[str, Any]) -> None:
         ({"paidAt": MISSING}, "paidAt: is missing: a payment that succeeded has one"),
         ({"metadata": []}, f"metadata: {METADATA}"),
         ({"metadata": "x"}, f"metadata: {METADATA}"),
-        *(({"metadata": {"a": value}}, f"metadata: {METADATA}") for value in (1, {}, ["b"], True)),
+        ({"metadata": {"a": 1}}, f"metadata: {METADATA}"),
+        ({"metadata": {"a": {}}}, f"metadata: {METADATA}"),
+        ({"metadata": {"a": ["b"]}}, f"metadata: {METADATA}"),
         ({"metadata": {"a": None}}, f"metadata: {NULL}"),
         ({"details": []}, "details: expected `object`, got `array`"),
         (

@@ -112,7 +112,7 @@ def test_the_embedded_default_makes_a_secret_once_for_its_owner_alone(tmp_path: 
         ),
         ("postgresql:///payments?host=/run/postgresql", {"NAME": "payments", "HOST": "/run/postgresql"}),
         ("postgresql://db/payments", {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}),
-        ("sqlite:////srv/payments.sqlite3", {"NAME": "/srv/payments.sqlite3"}),
+        ("sqlite:////srv/payments.sqlite3", {"NAME": "/srv/payments.sqlite3", "CONN_MAX_AGE": None}),
         ("sqlite:///payments.sqlite3", {"NAME": "payments.sqlite3"}),
     ],
 )
