@@ -4,7 +4,7 @@ A request, in order:
 
     urls            path -> view
     negotiation     Accept header -> renderer, or 406
-    authentication  Authorization header -> ApiKey on request.auth        (keys: what a key's text tells by itself)
+    authentication  Authorization header -> ApiKey on request.auth        (keys: the text; last_use: when it was seen)
     permissions     nobody without a key
     views           whose payments, which classes
     parameters      query string -> typed, bounded ListParameters, or InvalidParameter
@@ -13,7 +13,8 @@ A request, in order:
     serializers     row -> record; no queries                             (records: the record's form, declared once)
     hal, addresses  the document's shape; what its links name
     renderers       media type and bytes
-    exceptions      the one error body
+    conditional     ETag, and 304 for a client that has it
+    exceptions      what went wrong -> problems, the one error body       (handlers: outside of any view)
 
 An import, in order:
 
@@ -21,6 +22,7 @@ An import, in order:
     ingest.reading        files -> records as they stand, each with its place
     ingest.checking       text -> Record, or InvalidRecord                (ingest.card_data: what may not be stored)
     ingest.writing        records -> rows, each to its own organization and mode
+    ingest.imports        the three of them, in one transaction
     export                rows -> lines that an import takes back
     demo                  believable records from a count and a seed
 """

@@ -16,6 +16,8 @@ from payments.addresses import Addresses
 from payments.problems import problem
 from payments.renderers import ProblemRenderer
 
+RETRY_SECONDS = 1
+
 logger = logging.getLogger(__name__)
 
 
@@ -34,7 +36,7 @@ class Unavailable(exceptions.APIException):
 
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_detail = "The service is not available just now. Try again."
-    wait = 1
+    wait = RETRY_SECONDS
 
 
 # What the framework says of its own exceptions repeats what the client sent.
@@ -43,6 +45,7 @@ DETAILS: dict[type[Exception], str] = {
     exceptions.MethodNotAllowed: "Only GET, HEAD and OPTIONS are answered here.",
     exceptions.NotAcceptable: "The answer comes as application/hal+json, which the Accept header leaves out.",
     exceptions.NotFound: "There is nothing here.",
+    exceptions.Throttled: "There were too many requests. Retry-After says when to go on.",
 }
 
 
@@ -77,6 +80,6 @@ def headers(exception: exceptions.APIException) -> dict[str, str]:
     if challenge := getattr(exception, "auth_header", None):
         refused = isinstance(exception, exceptions.AuthenticationFailed)
         found["WWW-Authenticate"] = f'{challenge}, error="invalid_token"' if refused else challenge
-    if wait := getattr(exception, "wait", None):
-        found["Retry-After"] = str(math.ceil(wait))
+    if isinstance(exception, exceptions.Throttled | Unavailable):
+        found["Retry-After"] = str(math.ceil(getattr(exception, "wait", None) or RETRY_SECONDS))
     return found

@@ -159,7 +159,7 @@ class Payment(models.Model):
     created_at = MillisecondField(default=timezone.now)
     expires_at = MillisecondField(null=True, blank=True)
     paid_at = MillisecondField(null=True, blank=True)
-    customer_id = models.CharField(max_length=64, blank=True)
+    customer_id = models.CharField("customer ID", max_length=64, blank=True)
 
     objects = PaymentQuerySet.as_manager()
 

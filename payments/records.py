@@ -24,7 +24,11 @@ OrganizationId = Annotated[str, Meta(pattern=r"\A[1-9][0-9]{0,18}\Z", descriptio
 Method = Annotated[str, Meta(pattern=METHOD, description="a word of 1 to 32 lower-case letters, digits or underscores")]
 Url = Annotated[
     str,
-    Meta(pattern=r"\Ahttps?://[^\x00-\x20\x7f]+\Z", max_length=2048, description="an http or https address"),
+    Meta(
+        pattern=r"\Ahttps?://[^\x00-\x20\x7f]+\Z",
+        max_length=2048,
+        description="an http or https address of at most 2048 characters",
+    ),
 ]
 Time = Annotated[
     str,

@@ -15,7 +15,7 @@ from tests.lines import MISSING, RECORD, line
 AMOUNT = "must be a decimal, as text, with at most 13 digits before the point and exactly 2 after it"
 CURRENCY = "must be an ISO 4217 currency code"
 TIME = "must be a time in UTC (ISO 8601) to the millisecond, such as 2018-03-20T13:28:37.123"
-URL = "must be an http or https address"
+URL = "must be an http or https address of at most 2048 characters"
 PAYMENT_ID = "must be `pt_` and 1 to 61 letters or digits"
 METADATA = "must be an object whose values are all texts: the merchant's own notes"
 NULL = "must not be null: what has no value is left out"

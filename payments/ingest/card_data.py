@@ -1,13 +1,19 @@
 """Card data that must not be stored: PCI DSS 3.3 (security codes, tracks, PINs) and 3.4 (card numbers that show)."""
 
 import re
+from collections.abc import Iterator
 
 # Of a card number at most the first six and the last four digits may show.
 SHOWN_FIRST_MAX = 6
 SHOWN_LAST_MAX = 4
 
-# 13 to 19 digits or mask characters (ISO/IEC 7812-1), in one piece or in groups; behind a plus sign is a phone number.
-NUMBER = re.compile(r"(?<![0-9Xx*#•+])[0-9Xx*#•](?:[ .-]?[0-9Xx*#•]){12,18}(?![ .-]?[0-9Xx*#•])")
+# A card number has 13 to 19 digits (ISO/IEC 7812-1), written in one piece or in groups; no other group is so short
+# as its last one may be. Up to 15 digits behind a plus sign are a phone number (E.164).
+DIGITS_MIN = 13
+DIGITS_MAX = 19
+GROUP_DIGITS_MIN = 3
+PHONE_DIGITS_MAX = 15
+GROUPS = re.compile(r"(\+?)([0-9Xx*#•]+(?:[ .-][0-9Xx*#•]+)*)")
 MASK = re.compile(r"[Xx*#•]")
 CARD_PREFIX = re.compile(r"[2-6]|8[12]|9792")
 IBAN = re.compile(r"\b[A-Z]{2}[0-9]{2}(?: ?[0-9A-Z]){11,30}\b")
@@ -31,11 +37,24 @@ def shows_card_number(text: str) -> bool:
     Digits alone are one where they have a card's prefix and check digit; an account number (IBAN) is none.
     """
     without_accounts = IBAN.sub(lambda match: "" if is_iban(match[0]) else match[0], text)
-    for match in NUMBER.finditer(without_accounts):
-        number = re.sub(r"[ .-]", "", match[0])
-        if shows_too_much(number) and (MASK.search(number) or is_card_number(number)):
-            return True
-    return False
+    return any(
+        shows_too_much(number) and (MASK.search(number) or is_card_number(number))
+        for plus, groups in GROUPS.findall(without_accounts)
+        for number in numbers(re.split("[ .-]", groups))
+        if not (plus and len(number) <= PHONE_DIGITS_MAX)
+    )
+
+
+def numbers(groups: list[str]) -> Iterator[str]:
+    """Yield each run of neighbouring groups that is as long as a card number."""
+    for first in range(len(groups)):
+        number = ""
+        for group in groups[first:]:
+            number += group
+            if DIGITS_MIN <= len(number) <= DIGITS_MAX:
+                yield number
+            if len(group) < GROUP_DIGITS_MIN or len(number) > DIGITS_MAX:
+                break
 
 
 def shows_too_much(number: str) -> bool:

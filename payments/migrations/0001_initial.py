@@ -68,7 +68,7 @@ class Migration(migrations.Migration):
                 ('created_at', payments.fields.MillisecondField(default=django.utils.timezone.now)),
                 ('expires_at', payments.fields.MillisecondField(blank=True, null=True)),
                 ('paid_at', payments.fields.MillisecondField(blank=True, null=True)),
-                ('customer_id', models.CharField(blank=True, max_length=64)),
+                ('customer_id', models.CharField(blank=True, max_length=64, verbose_name='customer ID')),
                 ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='payments', to='payments.organization')),
             ],
             options={
