@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
-from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.request import Request
@@ -54,8 +53,6 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> Response 
     if isinstance(exception, OperationalError | InterfaceError):
         logger.error("The database does not answer: %s", exception)
         exception = Unavailable()
-    elif isinstance(exception, Http404):
-        exception = exceptions.NotFound()
     if not isinstance(exception, exceptions.APIException):
         return None
     request: Request = context["request"]

@@ -83,6 +83,16 @@ class Service:
             check=False,
         )
 
+    def popen(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Begin one of manage.py's commands; its output is read by whoever asked for it."""
+        return subprocess.Popen(
+            [ROOT / ".venv/bin/python", "manage.py", *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
     def manage(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002
         """Run one of manage.py's commands and return what it wrote to stdout."""
         done = self.run(*arguments, input=input)

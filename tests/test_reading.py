@@ -60,6 +60,19 @@ def test_a_file_without_records_gives_none(content: bytes) -> None:
     assert places(content) == []
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"_embedded": {"refunds": []}},
+        {"_embedded": {"payments": {}}},
+        {"_embedded": 1},
+        {"metadata": {"_embedded": "x"}},
+    ],
+)
+def test_what_only_looks_like_a_page_is_left_to_the_check(value: object) -> None:
+    assert places(compact(value)) == [("f:1", value)]
+
+
 @given(st.integers(1, 60), st.sampled_from([content for content, _ in FORMS]))
 def test_how_a_file_is_cut_into_chunks_does_not_matter(size: int, content: bytes) -> None:
     whole = places(content)

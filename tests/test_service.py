@@ -128,6 +128,18 @@ def test_export_import_export_gives_identical_files(service: Service, key: str, 
     assert second == first
 
 
+def test_whoever_has_seen_enough_of_an_export_ends_it_without_a_word(service: Service, key: str) -> None:
+    exporting = service.popen("export_payments")
+    assert exporting.stdout is not None
+
+    first = exporting.stdout.readline()
+    exporting.stdout.close()
+    _, words = exporting.communicate()
+
+    assert first.startswith(b'{"id":"pt_')
+    assert (exporting.returncode, words) == (1, b"")
+
+
 def test_saved_pages_can_be_imported_elsewhere(service: Service, key: str, tmp_path: Path) -> None:
     file = tmp_path / "pages.json"
     with Walker(service.base_url, key) as walker:
