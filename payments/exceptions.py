@@ -5,6 +5,7 @@ import math
 from http import HTTPStatus
 from typing import Any
 
+from django.core.exceptions import SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from rest_framework import exceptions
 from rest_framework.renderers import BrowsableAPIRenderer
@@ -30,8 +31,15 @@ class InvalidParameter(exceptions.APIException):
         self.field = field
 
 
+class Unreadable(exceptions.APIException):
+    """A request that Django itself will not read: more parameters than it counts, say."""
+
+    status_code = HTTPStatus.BAD_REQUEST
+    default_detail = "This request cannot be read."
+
+
 class Unavailable(exceptions.APIException):
-    """The database does not answer; it is worth asking again."""
+    """The database does not answer, or cannot; it is worth asking again."""
 
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_detail = "The service is not available just now. Try again."
@@ -51,8 +59,10 @@ DETAILS: dict[type[Exception], str] = {
 def problem_response(exception: Exception, context: dict[str, Any]) -> Response | None:
     """Return the answer to a request that `exception` ended; None where it is a bug. DRF's EXCEPTION_HANDLER."""
     if isinstance(exception, OperationalError | InterfaceError):
-        logger.error("The database does not answer: %s", exception)
+        logger.error("The database failed: %s", exception)
         exception = Unavailable()
+    elif isinstance(exception, SuspiciousOperation):
+        exception = Unreadable()
     if not isinstance(exception, exceptions.APIException):
         return None
     request: Request = context["request"]

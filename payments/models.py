@@ -6,13 +6,13 @@ import secrets
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from djmoney.models.fields import MoneyField
 
-from payments import keys
+from payments import currencies, keys  # noqa: F401  a stored currency must be known before it is read
 from payments.fields import DocumentField, IdentifierField, MillisecondField
 from payments.identifiers import RANDOM_BYTES, payment_id
 
@@ -56,13 +56,17 @@ class SequenceType(models.TextChoices):
     RECURRING = "recurring"
 
 
+# Where names are listed, each has a line.
+ONE_LINE = RegexValidator(r"\A[^\x00-\x1f\x7f]*\Z", "A name is one line of text.")
+
+
 class Organization(models.Model):
     """Whose payments they are. Its id is the record's `organizationId`, so it is given, not counted."""
 
     id = models.PositiveBigIntegerField(
         primary_key=True, validators=[MinValueValidator(1), MaxValueValidator(ORGANIZATION_ID_MAX)]
     )
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=200, validators=[ONE_LINE])
 
     class Meta:
         constraints = [models.CheckConstraint(name="organization_id_positive", condition=Q(id__gte=1))]
@@ -94,7 +98,7 @@ class ApiKey(models.Model):
 
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="keys")
     mode = models.CharField(max_length=4, choices=Mode.choices)
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=200, validators=[ONE_LINE])
     digest = models.CharField(max_length=64, unique=True, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)

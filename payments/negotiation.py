@@ -1,5 +1,6 @@
 """Which form the client asked for: there is one, under several names."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from django.utils.http import parse_header_parameters
@@ -10,6 +11,8 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from payments.hal import HAL, HTML
+
+QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 
 
 class HALNegotiation(BaseContentNegotiation):
@@ -37,10 +40,8 @@ def accepted_qualities(header: str) -> Mapping[str, float]:
     accepted: dict[str, float] = {}
     for item in header.split(",") if header.strip() else ["*/*"]:
         media_range, parameters = parse_header_parameters(item)
-        try:
-            quality = float(parameters.get("q", 1))
-        except ValueError:
-            quality = 0  # no quality at all: such a range accepts nothing
+        weight = parameters.get("q", "1")
+        quality = float(weight) if QUALITY.fullmatch(weight) else 0  # what is no weight accepts nothing
         accepted[media_range] = max(quality, accepted.get(media_range, 0))
     return accepted
 

@@ -64,7 +64,15 @@ def base_url(text: str) -> str:
         usable = False
     if not usable or re.search(r"[\s?#@\\]", text):
         raise ValidationError("Must be http(s)://HOST[:PORT][/PATH].")
-    return text.rstrip("/")
+    return f"{parts.scheme}{text[len(parts.scheme) :]}".rstrip("/")
+
+
+def hosts(text: str) -> list[str]:
+    """Read host names separated by commas."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise ValidationError("Must be host names, separated by commas.")
+    return names
 
 
 def kept_secret(path: Path) -> str:
@@ -72,7 +80,7 @@ def kept_secret(path: Path) -> str:
     try:
         return path.read_text()
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_suffix(f".{os.getpid()}")
     draft.touch(mode=0o600, exist_ok=False)
     draft.write_text(secrets.token_urlsafe(64))

@@ -5,7 +5,7 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvError, validate
 
-from payments_site.environment import base_url, database, kept_secret
+from payments_site.environment import base_url, database, hosts, kept_secret
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / "var"
@@ -15,12 +15,13 @@ DATA_DIR = BASE_DIR / "var"
 env = Env(eager=False)
 env.add_parser("database", database)
 env.add_parser("base_url", base_url)
+env.add_parser("hosts", hosts)
 
 DEBUG = env.bool("DEBUG", False)
 SECRET_KEY = env.str("SECRET_KEY", "")
 DATABASE_URL = env.str("DATABASE_URL", "")
 DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{DATA_DIR}/payments.sqlite3")}
-ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"], validate=validate.Length(min=1))
+ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 PUBLIC_BASE_URL = env.base_url("PUBLIC_BASE_URL", "")
 TRUST_PROXY = env.bool("TRUST_PROXY", False)
 HSTS_SECONDS = env.int("HSTS_SECONDS", 0, validate=validate.Range(min=0))
@@ -30,11 +31,12 @@ try:
 except EnvError as error:
     raise ImproperlyConfigured(str(error)) from None
 
+if not DATABASE_URL:
+    DATA_DIR.mkdir(mode=0o700, exist_ok=True)
 if not SECRET_KEY:
     if DATABASE_URL:
         raise ImproperlyConfigured("SECRET_KEY must be set where DATABASE_URL is: 50 random characters or more.")
     SECRET_KEY = kept_secret(DATA_DIR / "secret_key")
-DATA_DIR.mkdir(mode=0o700, exist_ok=True)
 
 # The application
 

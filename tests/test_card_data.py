@@ -35,6 +35,15 @@ UNMASKED = [
     "4242 4242 4242 4242 123",
     "12-2026 4242 4242 4242 4242",
     "+4242424242424242",
+    "4242  4242  4242  4242",
+    "4242\t4242\t4242\t4242",
+    "4242\u00a04242\u00a04242\u00a04242",
+    "4242\u20134242\u20134242\u20134242",
+    "4242_4242_4242_4242",
+    "4242/4242/4242/4242",
+    "\uff14\uff12\uff14\uff12" * 4,
+    "#4242424242424242",
+    "XXX4 2424 2424 2424 242",
     "tel. 5105 1051 0510 5100.",
 ]
 HARMLESS = [
@@ -51,6 +60,13 @@ HARMLESS = [
     "+4917012345678",
     "2026-01-01T12:00:00.000",
     "order 4242",
+    "Order #2026112100001",
+    "Ref *2026112100001",
+    "BOX2026112100001",
+    "tx1234567890123456",
+    "FR14 2004 1010 05XX XXXX XX26 06",
+    "DE89 3704 0044 05XX XXXX XX",
+    "4242 42XX XXXX 4242 12/26",
     "2026-01-01 2026-01-31",
     "40-00-00-00-00-00-00-02",
     "+49 1701 2345 678",
@@ -130,6 +146,11 @@ def test_the_number_of_a_card_is_masked_in_groups_of_four(number: str, taken: bo
         "pin",
         "track2",
         "trackData",
+        "cvvCode",
+        "cvc2Number",
+        "CVV/CVC",
+        "card_cvv_number",
+        "securityNumber",
     ],
 )
 @pytest.mark.parametrize("value", ["123", 123, "XXX", ["9"], {"value": "1"}])
@@ -145,6 +166,10 @@ def test_a_security_code_is_refused(name: str, value: Any) -> None:
 )
 def test_where_there_is_no_security_code_none_is_found(details: Any) -> None:
     checked(line(details=details))
+
+
+def test_a_long_text_takes_no_longer_than_its_length() -> None:
+    checked(line(details={"note": "12 " * 500_000}))
 
 
 def test_a_doubled_name_that_shows_a_card_number_is_not_repeated() -> None:

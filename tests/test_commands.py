@@ -94,6 +94,8 @@ def test_a_key_may_expire(run: Run, organization: Organization, expires: str, mo
         ("--organization", "1", "--mode", "live"),
         ("--organization", "1", "--mode", "live", "--name", "x", "--expires", "soon"),
         ("--organization", "1", "--mode", "live", "--name", "x", "--expires", "2020-01-01"),
+        ("--organization", "1", "--mode", "live", "--name", "x", "--expires", "9999-12-31T23:59-12:00"),
+        *(("--organization", "1", "--mode", "live", "--name", name) for name in ("", "a\tb", "a\n", "x" * 201)),
     ],
 )
 def test_a_key_is_not_made_from_wrong_arguments(
@@ -243,14 +245,15 @@ def test_demo_payments_are_the_same_when_they_are_made_again(run: Run) -> None:
     made, _ = run("export_payments")
     _, second = run(*arguments)
 
-    assert first.startswith("300 demo payments, 300 of them new.")
-    assert second.startswith("300 demo payments, 0 of them new.")
+    assert first.startswith("300 demo payments, 300 of them written.")
+    assert second.startswith("300 demo payments, 0 of them written.")
     assert run("export_payments")[0] == made
     assert len(made.splitlines()) == 300
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--count", "0"), ("--count", "x"), ("--until", "soon"), ("--until", "2026-02-30")]
+    "arguments",
+    [("--count", "0"), ("--count", "x"), ("--until", "soon"), ("--until", "2026-02-30"), ("--until", "1970-12-31")],
 )
 def test_demo_payments_are_not_made_from_wrong_arguments(run: Run, arguments: tuple[str, str]) -> None:
     with pytest.raises(CommandError):

@@ -1,5 +1,6 @@
 """Every refusal of the contract (section 5), with its status, body and headers."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -103,7 +104,10 @@ def test_a_record_has_no_parameters(api: Api, organization: Organization, query:
     assert_problem(response, body(400, "Bad Request", UNKNOWN, field=query.partition("=")[0]))
 
 
-def test_more_parameters_than_can_be_read_are_refused(api: Api) -> None:
+@pytest.mark.parametrize("debug", [False, True])
+def test_more_parameters_than_can_be_read_are_refused(api: Api, settings: Settings, debug: bool) -> None:
+    settings.DEBUG = debug
+
     response = api.send("GET", "/v2/payments?" + "&".join(f"p{number}=" for number in range(1001)))
 
     assert_problem(response, body(400, "Bad Request", "This request cannot be read."))
@@ -210,9 +214,13 @@ def test_a_bug_is_a_500_that_tells_nothing_and_is_logged(
     api.client.raise_request_exception = False
     monkeypatch.setattr(PaymentQuerySet, "order_by", lambda *_args: 1 / 0)
 
-    with caplog.at_level("ERROR", logger="django.request"):
+    logging.getLogger("django.request").addHandler(caplog.handler)
+    try:
         response = api.get()
+    finally:
+        logging.getLogger("django.request").removeHandler(caplog.handler)
 
+    assert "ZeroDivisionError" in caplog.text
     expected = body(500, "Internal Server Error", "The service failed. Its log tells its operators why.")
     assert_problem(response, expected)
 

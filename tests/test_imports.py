@@ -124,6 +124,14 @@ def test_a_payment_of_another_organization_is_refused_and_left_alone(organizatio
     assert Payment.objects.count() == 1
 
 
+def test_all_that_is_wrong_is_named_at_once(organization: Organization) -> None:
+    PaymentFactory.create(id="pt_1", organization=OrganizationFactory.create(id=2))
+
+    _, refusals = load(lines(b"nonsense", line(id="pt_1"), line(id="pt_2")))
+
+    assert [refusal.partition(": ")[0] for refusal in refusals] == ["f1:1", "f1:2"]
+
+
 def test_within_one_file_too_a_payment_belongs_to_one_organization(organization: Organization) -> None:
     OrganizationFactory.create(id=2)
 

@@ -57,6 +57,9 @@ def test_a_missing_accept_header_accepts_hal(api: Api) -> None:
         "application/*;q=0, */*",
         "application/json;q=abc",
         "application/json;q=nan",
+        "application/json;q=2",
+        "application/json;q=-1",
+        "application/json;q=1_0",
     ],
 )
 def test_whoever_does_not_is_refused(api: Api, accept: str) -> None:

@@ -38,6 +38,8 @@ FORMS: list[tuple[bytes, list[str]]] = [
     (compact(PAGE) + b"\n" + compact(PAGE), ["f:1: record 1", "f:1: record 2", "f:2: record 1", "f:2: record 2"]),
     (json.dumps(ONE, **PRETTY).encode() + b"\n" + json.dumps(TWO, **PRETTY).encode(), ["f:1", f"f:{1 + LINES}"]),
     (compact([ONE]) + b"\n" + compact([TWO]), ["f:1: record 1", "f:2: record 1"]),
+    (compact(PAGE) + compact(PAGE), ["f:1: record 1", "f:1: record 2", "f:1: record 1", "f:1: record 2"]),
+    (compact(ONE) + compact(TWO), ["f:1", "f:1"]),
     (compact([{}, ONE, {}, TWO, {}]), ["f:1: record 2", "f:1: record 4"]),
     (b"{}\n" + compact(ONE) + b"\n{ }\n" + compact(TWO), ["f:2", "f:4"]),
     (compact({"_embedded": {"payments": [{}, ONE, TWO]}}), ["f:1: record 2", "f:1: record 3"]),
@@ -58,6 +60,15 @@ def test_every_form_gives_the_same_records_with_their_places(content: bytes, exp
 )
 def test_a_file_without_records_gives_none(content: bytes) -> None:
     assert places(content) == []
+
+
+@pytest.mark.parametrize("name", ["details", "_embedded"])
+def test_a_line_that_is_nested_too_deeply_is_left_to_the_check(name: str) -> None:
+    deep = b'{"' + name.encode() + b'":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
+
+    texts = [text.json for text in read(source(deep + b"\n" + compact(ONE) + b"\n" + deep, "f"))]
+
+    assert texts == [deep, compact(ONE), deep]
 
 
 @pytest.mark.parametrize(

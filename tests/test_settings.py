@@ -12,7 +12,7 @@ from django.core.checks import run_checks
 from environs import ValidationError
 from pytest_django import Settings
 
-from payments_site.environment import base_url, database, kept_secret
+from payments_site.environment import base_url, database, hosts, kept_secret
 from tests.service import ROOT, SETTINGS
 
 PRODUCTION = {
@@ -50,7 +50,8 @@ def test_the_readmes_production_settings_are_clean() -> None:
         ("TRUST_PROXY", "2", "Not a valid boolean."),
         ("HSTS_SECONDS", "-1", "Must be greater than or equal to 0."),
         ("HSTS_SECONDS", "a year", "Not a valid integer."),
-        ("ALLOWED_HOSTS", "", "Shorter than minimum length 1."),
+        ("ALLOWED_HOSTS", "", "Must be host names, separated by commas."),
+        ("ALLOWED_HOSTS", "pay.example,,", "Must be host names, separated by commas."),
         ("PUBLIC_BASE_URL", "pay.example", "Must be http(s)://HOST[:PORT][/PATH]."),
         ("DATABASE_URL", "mysql://localhost/x", "Must begin with postgresql:// or sqlite:///."),
         ("DATABASE_URL", "postgresql://u:hunter2@h:5432/db?colour=red", "Not a PostgreSQL connection URI"),
@@ -89,7 +90,12 @@ def test_the_embedded_default_makes_a_secret_once_for_its_owner_alone(tmp_path: 
     assert first == second
     assert len(first) >= 50
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_host_names_may_have_spaces_around_their_commas() -> None:
+    assert hosts("a.example, b.example") == ["a.example", "b.example"]
 
 
 @pytest.mark.parametrize(
@@ -134,6 +140,7 @@ def test_another_url_names_no_database(url: str) -> None:
         ("", ""),
         ("https://pay.example", "https://pay.example"),
         ("https://pay.example/", "https://pay.example"),
+        ("HTTPS://Pay.example", "https://Pay.example"),
         ("http://127.0.0.1:8000/payments/", "http://127.0.0.1:8000/payments"),
     ],
 )

@@ -1,6 +1,7 @@
 """Card data that must not be stored: PCI DSS 3.3 (security codes, tracks, PINs) and 3.4 (card numbers that show)."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 # Of a card number at most the first six and the last four digits may show.
@@ -13,15 +14,17 @@ DIGITS_MIN = 13
 DIGITS_MAX = 19
 GROUP_DIGITS_MIN = 3
 PHONE_DIGITS_MAX = 15
-GROUPS = re.compile(r"(\+?)([0-9Xx*#•]+(?:[ .-][0-9Xx*#•]+)*)")
-MASK = re.compile(r"[Xx*#•]")
+SEPARATOR = r"[\s._/\u2010-\u2015-]{1,2}"
+GROUPS = re.compile(rf"(\+?)([0-9Xx*#•]+(?:{SEPARATOR}[0-9Xx*#•]+)*)")
+PLAIN = re.compile(r"[Xx*#•]?([0-9]+)[Xx*#•]?")  # a single character before or behind hides nothing
 CARD_PREFIX = re.compile(r"[2-6]|8[12]|9792")
 IBAN = re.compile(r"\b[A-Z]{2}[0-9]{2}(?: ?[0-9A-Z]){11,30}\b")
 
 SECRETS = re.compile(
     r"(?:card)?(?:"
-    r"cvv2?|cvc2?|cav2?|cvn2?|csc|cid|securitycode|(?:card)?verification(?:code|number|value)|"
-    r"pin|pinblock|track[123]?(?:data)?|trackdata|magneticstripe|magstripe"
+    r"(?:cvv2?|cvc2?|cav2?|cvn2?|csc|cid)+(?:code|number|value)?|"
+    r"(?:security|verification|cardverification)(?:code|number|value)|"
+    r"pin(?:block|number)?|track[123]?(?:data)?|magneticstripe|magstripe"
     r")"
 )
 
@@ -36,23 +39,28 @@ def shows_card_number(text: str) -> bool:
 
     Digits alone are one where they have a card's prefix and check digit; an account number (IBAN) is none.
     """
-    without_accounts = IBAN.sub(lambda match: "" if is_iban(match[0]) else match[0], text)
-    return any(
-        shows_too_much(number) and (MASK.search(number) or is_card_number(number))
-        for plus, groups in GROUPS.findall(without_accounts)
-        for number in numbers(re.split("[ .-]", groups))
-        if not (plus and len(number) <= PHONE_DIGITS_MAX)
-    )
+    normal = unicodedata.normalize("NFKC", text)
+    without_accounts = IBAN.sub(lambda match: "" if is_iban(match[0]) else match[0], normal)
+    for plus, sequence in GROUPS.findall(without_accounts):
+        groups = re.split(SEPARATOR, sequence)
+        for first, last, number in runs(groups):
+            if plain := PLAIN.fullmatch(number):
+                is_phone = plus and first == 0 and len(plain[1]) <= PHONE_DIGITS_MAX
+                if not is_phone and is_card_number(plain[1]):
+                    return True
+            elif first == 0 and len(last) >= GROUP_DIGITS_MIN and shows_too_much(number):
+                return True
+    return False
 
 
-def numbers(groups: list[str]) -> Iterator[str]:
-    """Yield each run of neighbouring groups that is as long as a card number."""
+def runs(groups: list[str]) -> Iterator[tuple[int, str, str]]:
+    """Yield the runs of neighbouring groups as long as a card number: where each begins, its last group, its text."""
     for first in range(len(groups)):
         number = ""
-        for group in groups[first:]:
+        for group in groups[first : first + DIGITS_MAX]:
             number += group
-            if DIGITS_MIN <= len(number) <= DIGITS_MAX:
-                yield number
+            if DIGITS_MIN <= len(number) <= DIGITS_MAX + 2:
+                yield first, group, number
             if len(group) < GROUP_DIGITS_MIN or len(number) > DIGITS_MAX:
                 break
 
@@ -65,7 +73,7 @@ def is_card_number(digits: str) -> bool:
     """Check the prefix and the last digit (Luhn, ISO/IEC 7812-1 annex B)."""
     doubled = "0246813579"
     total = sum(int(digit) for digit in digits[-1::-2]) + sum(int(doubled[int(digit)]) for digit in digits[-2::-2])
-    return CARD_PREFIX.match(digits) is not None and total % 10 == 0
+    return DIGITS_MIN <= len(digits) <= DIGITS_MAX and CARD_PREFIX.match(digits) is not None and total % 10 == 0
 
 
 def is_iban(text: str) -> bool:

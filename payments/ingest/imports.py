@@ -98,11 +98,10 @@ class Import:
         self.organizations.add(record.organization_id)
 
     def write(self, batch: Sequence[Placed]) -> None:
-        """Write a batch; once a record was refused, none of the others counts any more."""
-        if not self.goes_on:
-            return
+        """Write a batch, and name what belongs elsewhere; once a record was refused, the others need no writing."""
         records = [record for _, record in batch]
-        self.imported.changed += write(records)
+        if self.goes_on:
+            self.imported.changed += write(records)
         for index, error in misplaced(records):
             self.refuse(batch[index][0], error)
 

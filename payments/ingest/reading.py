@@ -92,7 +92,7 @@ def uncompressed(stream: BufferedReader) -> Iterator[bytes]:
 
 
 def is_document(head: bytes) -> bool:
-    """Tell an array, or values that span lines, from JSON Lines.
+    """Tell an array, or values that span lines or share one, from JSON Lines.
 
     There the first line is a whole value; or it is damaged, and the second begins one.
     """
@@ -102,8 +102,12 @@ def is_document(head: bytes) -> bool:
     try:
         msgspec.json.decode(first, type=Raw)
     except msgspec.DecodeError as error:
+        if "trailing characters" in str(error):
+            return True
         unfinished = "truncated" in str(error)
         return unfinished and bool(rest) and not rest.lstrip().startswith(b"{")
+    except RecursionError:  # whoever reads the line will say so
+        pass
     return False
 
 
@@ -231,5 +235,5 @@ def read_envelope(json: bytes) -> Embedded | UnsetType:
         return UNSET
     try:
         return msgspec.json.decode(json, type=Envelope).embedded
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return UNSET

@@ -111,12 +111,14 @@ def moment(time: str) -> datetime:
 
 
 def misplaced(records: Sequence[Record]) -> Iterator[tuple[int, InvalidRecord]]:
-    """Yield the index of each record that `write` left out, and why: its payment is stored, but elsewhere."""
+    """Yield the index of each record that `write` leaves out, and why: its payment is stored, but elsewhere."""
     stored = {
         payment_id: place
         for payment_id, *place in Payment.objects.filter(id__in=[record.id for record in records]).values_list(*FIXED)
     }
     for index, record in enumerate(records):
+        if record.id not in stored:
+            continue
         organization_id, mode, created_at = stored[record.id]
         if organization_id != int(record.organization_id):
             yield index, InvalidRecord("organizationId", "this payment belongs to another organization")

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
@@ -12,14 +13,14 @@ from payments.models import ApiKey, Mode
 
 
 class Command(BaseCommand):
-    """`create_api_key --organization ID --mode live|test --name NAME`."""
+    """`create_api_key --organization ID --mode live|test --name NAME [--expires TIME]`."""
 
     help = "Make an API key for one organization and mode. The key alone goes to stdout; it is not shown again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--organization", type=int, required=True, metavar="ID", help="whose payments it shows")
         parser.add_argument("--mode", choices=Mode.values, required=True, help="which of them it shows")
-        parser.add_argument("--name", required=True, help="what people know it by: who uses it, and where")
+        parser.add_argument("--name", type=name, required=True, help="what people know it by: who uses it, and where")
         parser.add_argument(
             "--expires",
             type=future,
@@ -39,13 +40,20 @@ class Command(BaseCommand):
             self.stderr.write(f"Key {key.pk} is made. Keep it now: only its digest is stored.", self.style.SUCCESS)
 
 
+def name(text: str) -> str:
+    try:
+        ApiKey._meta.get_field("name").clean(text, None)  # noqa: SLF001  Django's documented name for a model's options
+    except ValidationError as error:
+        raise ArgumentTypeError(" ".join(error.messages)) from None
+    return text
+
+
 def future(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise ArgumentTypeError(f"{text!r} is no date or time, such as 2027-01-31 or 2027-01-31T18:00+01:00") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
     if moment <= timezone.now():
         raise ArgumentTypeError(f"{text!r} is not in the future")
     return moment

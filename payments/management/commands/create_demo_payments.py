@@ -10,7 +10,8 @@ from django.db import transaction
 from django.utils import timezone
 from tqdm import tqdm
 
-from payments.demo import SHOPS, demo_records
+from payments.demo import SHOPS, SPAN, demo_records
+from payments.identifiers import EPOCH
 from payments.ingest.imports import BATCH_RECORDS
 from payments.ingest.writing import write
 from payments.models import Organization
@@ -46,7 +47,7 @@ class Command(BaseCommand):
                 progress.update(len(batch))
         if not options["verbosity"]:
             return
-        self.stderr.write(f"{options['count']} demo payments, {changed} of them new.", self.style.SUCCESS)
+        self.stderr.write(f"{options['count']} demo payments, {changed} of them written.", self.style.SUCCESS)
         self.stderr.write(f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME")
 
 
@@ -58,6 +59,9 @@ def positive(text: str) -> int:
 
 def day(text: str) -> datetime:
     try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        moment = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is no date, such as 2026-01-31") from None
+    if moment < EPOCH + SPAN:
+        raise ArgumentTypeError(f"{text!r} is before 1971-01-01, and ids count from 1970")
+    return moment

@@ -5,7 +5,7 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from payments.export import export_payments
@@ -34,7 +34,8 @@ class Command(BaseCommand):
         try:
             output.writelines(lines)
             output.flush()
-        except BrokenPipeError:
-            # Whoever read has seen enough, as in `export_payments | head`. The rest of the buffer goes nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
-            sys.exit(1)
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # where the rest of the buffer goes
+            if isinstance(error, BrokenPipeError):  # whoever read has seen enough, as in `export_payments | head`
+                sys.exit(1)
+            raise CommandError(f"stdout: {error.strerror}") from error

@@ -9,19 +9,22 @@ from pathlib import Path
 from typing import Any, cast
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
 from tqdm import tqdm
 
 from payments.ingest import Source, import_payments
 from payments.ingest.checking import InvalidRecord
+from payments.ingest.imports import REFUSED_MAX
 from payments.ingest.reading import Place
 
 
 class Command(BaseCommand):
-    """`import_payments FILE...`."""
+    """`import_payments FILE... [--keep-going] [--create-organizations]`."""
 
     help = (
         "Load payments from JSON Lines, JSON arrays or saved pages of the API, gzipped or not. Importing a file again "
-        "changes nothing; a payment that is there already is updated. Where a record is bad, nothing is written."
+        "changes nothing; a payment that is there already is updated. Where a record is bad, nothing is written, "
+        "unless --keep-going is given."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -34,14 +37,19 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        with opened(options["files"]) as sources:
-            imported = import_payments(
-                sources,
-                on_refused=self.report,
-                keep_going=options["keep_going"],
-                create_organizations=options["create_organizations"],
-            )
+        try:
+            with opened(options["files"]) as sources:
+                imported = import_payments(
+                    sources,
+                    on_refused=self.report,
+                    keep_going=options["keep_going"],
+                    create_organizations=options["create_organizations"],
+                )
+        except OperationalError as error:
+            raise CommandError(f"The database failed, and nothing was changed: {error}") from error
         summary = f"{imported.read} records read: {imported.changed} payments written, {imported.refused} refused."
+        if imported.refused >= REFUSED_MAX and not options["keep_going"]:
+            summary += " There may be more of them."
         if imported.refused:
             raise CommandError(summary if options["keep_going"] else f"{summary} Nothing was changed.")
         self.stderr.write(summary, self.style.SUCCESS)

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from payments.management.arguments import find_organization
 from payments.models import ApiKey
 
 HEADINGS = ("KEY", "ORGANIZATION", "MODE", "NAME", "CREATED", "LAST USED", "EXPIRES", "REVOKED")
@@ -22,7 +23,7 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         keys = ApiKey.objects.order_by("pk")
         if options["organization"] is not None:
-            keys = keys.filter(organization=options["organization"])
+            keys = keys.filter(organization=find_organization(options["organization"]))
         self.stdout.write("\t".join(HEADINGS))
         for key in keys:
             times = (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)

@@ -12,7 +12,7 @@ from payments.models import ApiKey
 
 
 class Command(BaseCommand):
-    """`revoke_api_key KEY`."""
+    """`revoke_api_key NUMBER`, or `revoke_api_key -`."""
 
     help = "Revoke an API key. It works on the very next request."
 
