@@ -30,4 +30,5 @@ def not_modified(request: Request, response: Any) -> HttpResponse | None:
     known = [tag.removeprefix("W/") for tag in parse_etags(request.headers.get("If-None-Match", ""))]
     if etag not in known and "*" not in known:
         return None
-    return HttpResponseNotModified(headers={name: response[name] for name in KEPT_HEADERS})
+    headers = {name: response[name] for name in KEPT_HEADERS}
+    return HttpResponseNotModified(headers={**headers, "Content-Length": str(len(response.content))})

@@ -28,12 +28,14 @@ def test_an_answer_says_who_may_keep_it_and_what_it_depends_on(api: Api, payment
 @pytest.mark.parametrize("form", ["{}", "W/{}", '"x", {}', "*"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_client_that_has_it_already_gets_a_304(api: Api, payment: Payment, path: str, form: str, method: str) -> None:
-    etag = api.get(path)["ETag"]
+    whole = api.get(path)
+    etag = whole["ETag"]
 
     response = api.send(method, path, If_None_Match=form.format(etag))
 
     assert response.status_code == 304
     assert response.content == b""
+    assert response["Content-Length"] == whole["Content-Length"]
     assert response["ETag"] == etag
     assert response["Cache-Control"] == "private, no-cache"
     assert response["Vary"] == "Accept, Authorization"

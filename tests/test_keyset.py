@@ -160,7 +160,7 @@ def test_a_page_is_searched_in_the_lists_index_without_a_scan_or_a_sort(start: s
     assert not {word for word in ("Seq Scan", "SCAN", "Sort", "TEMP B-TREE") if word in plan}, plan
 
 
-def test_new_ids_and_moments_sort_byte_by_byte() -> None:
+def test_within_an_instant_ids_are_ordered_byte_by_byte() -> None:
     with stored([(0, name) for name in ("a", "B", "b", "A", "0", "Z", "z", "9")]) as listing:
         page = fetch_page(listing, start=None, limit=20)
 
