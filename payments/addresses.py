@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -33,16 +34,23 @@ class Addresses:
 
     def page(self, *, limit: int, start: str | None) -> str:
         position = {} if start is None else {"from": start}
-        return f"{self.base}{reverse('payment-list')}?{urlencode({'limit': limit, **position})}"
+        return f"{self.list}?{urlencode({'limit': limit, **position})}"
 
     def payment(self, payment_id: str) -> str:
-        return f"{self.base}{reverse('payment-list')}/{payment_id}"
+        return f"{self.list}/{payment_id}"
 
     def dashboard(self, payment_id: str) -> str:
         # The admin writes an underscore as _5F; a payment's id has one, after `pt`.
-        changelist = reverse("admin:payments_payment_changelist")
-        return f"{self.base}{changelist}{payment_id.replace('_', '_5F')}/change/"
+        return f"{self.changelist}{payment_id.replace('_', '_5F')}/change/"
 
-    @property
+    @cached_property
+    def list(self) -> str:
+        return f"{self.base}{reverse('payment-list')}"
+
+    @cached_property
+    def changelist(self) -> str:
+        return f"{self.base}{reverse('admin:payments_payment_changelist')}"
+
+    @cached_property
     def documentation(self) -> str:
         return f"{self.base}{reverse('documentation')}"

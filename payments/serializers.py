@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import cached_property
 from typing import TypeVar
 
 from moneyed import Money as StoredMoney
@@ -21,7 +22,11 @@ class PaymentSerializer(BaseSerializer[Payment]):
     """The record as the API gives it, links included; `context` holds the request."""
 
     def to_representation(self, instance: Payment) -> Record:
-        return record(instance, links=links(instance.id, addresses=Addresses.of(self.context["request"])))
+        return record(instance, links=links(instance.id, addresses=self.addresses))
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        return Addresses.of(self.context["request"])
 
 
 def record(payment: Payment, *, links: RecordLinks | UnsetType = UNSET) -> Record:

@@ -159,14 +159,7 @@ def test_links_begin_with_the_public_base_url_where_it_is_set(
 
 
 def test_a_forwarded_host_does_not_count_unless_a_proxy_is_trusted(api: Api) -> None:
-    response = api.client.get(
-        "/v2/payments",
-        headers={
-            **api.authorization,
-            "X-Forwarded-Host": "elsewhere.example",
-            "X-Forwarded-Proto": "https",
-        },
-    )
+    response = api.send("GET", "/v2/payments", X_Forwarded_Host="elsewhere.example", X_Forwarded_Proto="https")
 
     assert response.json()["_links"]["self"]["href"] == "http://testserver/v2/payments?limit=20"
 
@@ -176,14 +169,7 @@ def test_a_forwarded_host_counts_where_a_proxy_is_trusted(api: Api, settings: Se
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     settings.ALLOWED_HOSTS = ["pay.example"]
 
-    response = api.client.get(
-        "/v2/payments",
-        headers={
-            **api.authorization,
-            "X-Forwarded-Host": "pay.example",
-            "X-Forwarded-Proto": "https",
-        },
-    )
+    response = api.send("GET", "/v2/payments", X_Forwarded_Host="pay.example", X_Forwarded_Proto="https")
 
     assert response.json()["_links"]["self"]["href"] == "https://pay.example/v2/payments?limit=20"
 

@@ -59,7 +59,7 @@ def runs(groups: list[str]) -> Iterator[tuple[int, str, str]]:
         number = ""
         for group in groups[first : first + DIGITS_MAX]:
             number += group
-            if DIGITS_MIN <= len(number) <= DIGITS_MAX + 2:
+            if DIGITS_MIN <= len(number) <= DIGITS_MAX + 2:  # two for what may stand around plain digits
                 yield first, group, number
             if len(group) < GROUP_DIGITS_MIN or len(number) > DIGITS_MAX:
                 break

@@ -41,7 +41,7 @@ def write(records: Sequence[Record]) -> int:
     """Insert or update a row for each of `records`, in the order of their ids, and return how many rows that changed.
 
     A row of the same id that belongs to somebody else, or was created at another time, is left as it is: `misplaced`
-    names its record. Ordered ids keep two imports from waiting for each other.
+    names its record. In the order of their ids, two batches that meet do not each wait for the other.
     """
     with connection.cursor() as cursor:
         cursor.executemany(upsert(), [row(record) for record in sorted(records, key=lambda record: record.id)])
