@@ -9,6 +9,7 @@ A request, in order:
     views           whose payments, which classes
     parameters      query string -> typed, bounded ListParameters, or InvalidParameter
     pagination      fetch_page: which rows; KeysetPagination: which links
+    listing         what a key sees, by statements that are compiled once (statements: how; rows: payments as texts)
     models          Organization, ApiKey, Payment; constraints; indexes   (fields, identifiers, currencies: columns)
     serializers     row -> record; no queries                             (records: the record's form, declared once)
     hal, addresses  the document's shape; what its links name

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from urllib.parse import urlencode
+from functools import cached_property, lru_cache
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import get_script_prefix, reverse
 from rest_framework.request import Request
+
+BASES_MAX = 64
 
 
 @dataclass(frozen=True)
@@ -18,30 +19,33 @@ class Addresses:
     """Absolute addresses below one base, such as `https://pay.example`."""
 
     base: str
+    prefix: str = "/"
 
     @classmethod
     def of(cls, request: HttpRequest | Request) -> Addresses:
         """Return those for the answer to `request`: PUBLIC_BASE_URL's, else those of the host it came to.
 
-        Where that host is not ours, addresses are relative: a refusal should still carry its links.
+        :raises DisallowedHost: where that host is not ours
         """
-        if settings.PUBLIC_BASE_URL:
-            return cls(settings.PUBLIC_BASE_URL)
+        host = request.get_host()
+        return addresses(settings.PUBLIC_BASE_URL or f"{request.scheme}://{host}", get_script_prefix())
+
+    @classmethod
+    def of_refusal(cls, request: HttpRequest | Request) -> Addresses:
+        """Return the same for a refusal, which carries its links all the same: relative ones to a host not ours."""
         try:
-            return cls(f"{request.scheme}://{request.get_host()}")
+            return cls.of(request)
         except DisallowedHost:
-            return cls("")
+            return addresses(settings.PUBLIC_BASE_URL, get_script_prefix())
 
     def page(self, *, limit: int, start: str | None) -> str:
-        position = {} if start is None else {"from": start}
-        return f"{self.list}?{urlencode({'limit': limit, **position})}"
+        return f"{self.list}?limit={limit}" if start is None else f"{self.list}?limit={limit}&from={start}"
 
     def payment(self, payment_id: str) -> str:
         return f"{self.list}/{payment_id}"
 
     def dashboard(self, payment_id: str) -> str:
-        # The admin writes an underscore as _5F; a payment's id has one, after `pt`.
-        return f"{self.changelist}{payment_id.replace('_', '_5F')}/change/"
+        return f"{self.changelist}{admin_quoted(payment_id)}/change/"
 
     @cached_property
     def list(self) -> str:
@@ -54,3 +58,11 @@ class Addresses:
     @cached_property
     def documentation(self) -> str:
         return f"{self.base}{reverse('documentation')}"
+
+
+def admin_quoted(payment_id: str) -> str:
+    """Return the id as the admin's addresses have it: an underscore, of which there is one, is written _5F."""
+    return payment_id.replace("_", "_5F")
+
+
+addresses = lru_cache(BASES_MAX)(Addresses)

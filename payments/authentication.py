@@ -1,6 +1,11 @@
 """The Authorization header, as RFC 6750 has it: `Bearer <API_KEY>`."""
 
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
 from django.contrib.auth.models import AnonymousUser
+from django.db import connection
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
@@ -8,9 +13,24 @@ from rest_framework.request import Request
 
 from payments import keys
 from payments.last_use import note_use
-from payments.models import ApiKey
+from payments.models import ApiKey, ShownKey
+from payments.rows import SecondsText
+from payments.statements import Slot, Statement
 
 CHALLENGE = 'Bearer realm="payments"'
+NOBODY = AnonymousUser()
+
+
+def find_key(text: str, *, now: datetime) -> ShownKey | None:
+    """Return the usable key of that text: one query."""
+    rows = key_statement().rows(digest=keys.digest(text), now=connection.ops.adapt_datetimefield_value(now))
+    return ShownKey(*rows[0]) if rows else None
+
+
+@lru_cache
+def key_statement() -> Statement[Any]:
+    shown = ApiKey.objects.usable(now=Slot("now")).filter(digest=Slot("digest"))
+    return Statement(shown.values_list("id", "organization_id", "mode", SecondsText("last_used_at")))
 
 
 class BearerAuthentication(BaseAuthentication):
@@ -19,17 +39,17 @@ class BearerAuthentication(BaseAuthentication):
     A text that cannot be a key is refused without a query; any other costs one.
     """
 
-    def authenticate(self, request: Request) -> tuple[AnonymousUser, ApiKey] | None:
-        scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, ShownKey] | None:
+        scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
         now = timezone.now()
         text = credentials.strip()
-        key = ApiKey.objects.usable(now=now).filter(digest=keys.digest(text)).first() if keys.is_key(text) else None
+        key = find_key(text, now=now) if keys.is_key(text) else None
         if key is None:
             raise AuthenticationFailed("This API key is not valid.")
         note_use(key, now=now)
-        return AnonymousUser(), key
+        return NOBODY, key
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE

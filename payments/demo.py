@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 from payments.identifiers import RANDOM_BYTES, base62, payment_id
 from payments.models import Mode, SequenceType, Status
 from payments.records import Money, Record, encode
-from payments.serializers import time
+from payments.rows import record_time
 
 Drawn = TypeVar("Drawn")
 
@@ -95,9 +95,11 @@ def demo_record(chance: random.Random, shop: Shop, mode: Mode, created_at: datet
         sequence_type=(SequenceType.RECURRING if recurring else SequenceType.ONEOFF).value,
         metadata=Raw(encode({} if recurring else {"order": str(order)})),
         details=UNSET if status == Status.OPEN else details(chance, method, currency),
-        created_at=time(created_at),
-        expires_at=time(created_at + timedelta(minutes=15)) if status in {Status.OPEN, Status.EXPIRED} else UNSET,
-        paid_at=time(created_at + timedelta(seconds=chance.randrange(2, 120))) if paid else UNSET,
+        created_at=record_time(created_at),
+        expires_at=record_time(created_at + timedelta(minutes=15))
+        if status in {Status.OPEN, Status.EXPIRED}
+        else UNSET,
+        paid_at=record_time(created_at + timedelta(seconds=chance.randrange(2, 120))) if paid else UNSET,
         customer_id=f"ct_{base62(chance.randrange(2**40), digits=7)}"
         if recurring or chance.random() < CUSTOMERS_KNOWN
         else UNSET,

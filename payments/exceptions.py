@@ -73,7 +73,7 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> Response 
         problem(
             exception.status_code,
             DETAILS.get(type(exception), str(exception.detail)),
-            addresses=Addresses.of(request),
+            addresses=Addresses.of_refusal(request),
             field=getattr(exception, "field", None),
         ),
         status=exception.status_code,

@@ -12,5 +12,5 @@ CHUNK_ROWS = 2000
 def export_payments(payments: PaymentQuerySet) -> Iterator[bytes]:
     """Yield a line for each payment: organization by organization, mode by mode, newest first. Memory stays flat."""
     ordered = payments.order_by("organization_id", "mode", "-created_at", "-id")
-    for payment in ordered.iterator(chunk_size=CHUNK_ROWS):
-        yield encode(record(payment)) + b"\n"
+    for row in ordered.as_rows().iterator(chunk_size=CHUNK_ROWS):
+        yield encode(record(row)) + b"\n"

@@ -37,6 +37,7 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
 
 def nothing_here(request: HttpRequest, **_parts: str) -> HttpResponse:
     """Answer for the paths below `/v2` that have no view; a view itself, so that development answers the same."""
+    request.get_host()
     return problem_page(request, HTTPStatus.NOT_FOUND, "There is nothing here.")
 
 
@@ -45,5 +46,5 @@ def is_api(request: HttpRequest) -> bool:
 
 
 def problem_page(request: HttpRequest, status: HTTPStatus, detail: str) -> HttpResponse:
-    body = problem(status, detail, addresses=Addresses.of(request))
+    body = problem(status, detail, addresses=Addresses.of_refusal(request))
     return HttpResponse(ProblemRenderer().render(body), status=status, content_type=ProblemRenderer.media_type)

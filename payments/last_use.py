@@ -8,24 +8,24 @@ from datetime import datetime, timedelta
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Q
 
-from payments.models import ApiKey
+from payments.models import ApiKey, ShownKey
 
-WRITTEN_EVERY = timedelta(minutes=1)
+WRITTEN_EVERY_SECONDS = 60
 
 logger = logging.getLogger(__name__)
 
 
-def note_use(key: ApiKey, *, now: datetime) -> None:
+def note_use(key: ShownKey, *, now: datetime) -> None:
     """Write that `key` was used, unless that is written or the database is busy: then a later request does it."""
-    if key.last_used_at is not None and now - key.last_used_at < WRITTEN_EVERY:
+    if key.last_used_at is not None and now.timestamp() - float(key.last_used_at) < WRITTEN_EVERY_SECONDS:
         return
-    unwritten = Q(last_used_at=None) | Q(last_used_at__lte=now - WRITTEN_EVERY)
-    free = ApiKey.objects.select_for_update(skip_locked=True).filter(unwritten, pk=key.pk)
+    unwritten = Q(last_used_at=None) | Q(last_used_at__lte=now - timedelta(seconds=WRITTEN_EVERY_SECONDS))
+    free = ApiKey.objects.select_for_update(skip_locked=True).filter(unwritten, pk=key.id)
     try:
         with without_waiting(), transaction.atomic():
             ApiKey.objects.filter(pk__in=free.values("pk")).update(last_used_at=now)
     except DatabaseError as error:
-        logger.warning("The last use of API key %s was not written: %s", key.pk, error)
+        logger.warning("The last use of API key %s was not written: %s", key.id, error)
 
 
 @contextmanager

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Q
+from django.db.models.expressions import Combinable
 from django.utils import timezone
 from djmoney.models.fields import MoneyField
 
 from payments import currencies, keys  # noqa: F401  a stored currency must be known before it is read
 from payments.fields import DocumentField, IdentifierField, MillisecondField
 from payments.identifiers import RANDOM_BYTES, payment_id
+from payments.rows import COLUMNS, NONE, Row
 
 if TYPE_CHECKING:
     from moneyed import Money
@@ -88,7 +90,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         )
         return key, text
 
-    def usable(self, *, now: datetime) -> ApiKeyQuerySet:
+    def usable(self, *, now: datetime | Combinable) -> ApiKeyQuerySet:
         """Leave out the revoked and the expired."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
 
@@ -116,6 +118,15 @@ class ApiKey(models.Model):
         return f"{self.name} ({self.mode})"
 
 
+class ShownKey(NamedTuple):
+    """What a request has to know of the key that it came with."""
+
+    id: int
+    organization_id: int
+    mode: str
+    last_used_at: str | None  # in seconds since 1970
+
+
 def new_payment_id() -> str:
     """Return an id for a payment made now."""
     return payment_id(timezone.now(), secrets.token_bytes(RANDOM_BYTES))
@@ -125,12 +136,26 @@ class PaymentsAreKept(Exception):
     """Raised on any attempt to delete a payment: whoever walks the list would miss it, or lose the way."""
 
 
+class Access(Protocol):
+    """Whose payments may be seen, and of which mode; slots, where a statement leaves that open."""
+
+    @property
+    def organization_id(self) -> Any: ...
+
+    @property
+    def mode(self) -> Any: ...
+
+
 class PaymentQuerySet(models.QuerySet["Payment"]):
     """Payments, by whom they are shown to."""
 
-    def visible_to(self, key: ApiKey) -> PaymentQuerySet:
+    def visible_to(self, key: Access) -> PaymentQuerySet:
         """Return the payments of the key's own organization and mode. Every list starts here."""
         return self.filter(organization_id=key.organization_id, mode=key.mode)
+
+    def as_rows(self, previous_from: Combinable = NONE) -> models.QuerySet[Payment, Row]:
+        """Return them as the serializer takes them: texts, in the order of `rows.COLUMNS`, and one that a page adds."""
+        return self.values_list(*COLUMNS, previous_from)
 
     def delete(self) -> NoReturn:
         raise PaymentsAreKept

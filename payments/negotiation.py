@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from django.utils.http import parse_header_parameters
 from rest_framework.exceptions import NotAcceptable
@@ -15,6 +16,10 @@ from payments.hal import HAL, HTML
 QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 
 
+# Clients send the same header again and again.
+HEADERS_KEPT = 128
+
+
 class HALNegotiation(BaseContentNegotiation):
     """Answers in HAL whoever accepts that or JSON; in HTML, where there is a renderer for it, whoever prefers it."""
 
@@ -26,7 +31,7 @@ class HALNegotiation(BaseContentNegotiation):
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
         by_media_type = {renderer.media_type: renderer for renderer in renderers}
-        accepted = accepted_qualities(request.headers.get("Accept", ""))
+        accepted = accepted_qualities(request.META.get("HTTP_ACCEPT", ""))
         quality = hal_quality(accepted)
         if HTML in by_media_type and accepted.get(HTML, 0) > quality:
             return by_media_type[HTML], HTML
@@ -35,6 +40,7 @@ class HALNegotiation(BaseContentNegotiation):
         raise NotAcceptable
 
 
+@lru_cache(HEADERS_KEPT)
 def accepted_qualities(header: str) -> Mapping[str, float]:
     """Return the ranges of an Accept header, each with its quality (RFC 9110, 12.5.1); an empty one accepts all."""
     accepted: dict[str, float] = {}

@@ -4,10 +4,10 @@ A page is found by its position in the list's index, never by counting. So it co
 payment that arrives meanwhile moves no other from one page to another.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, cast
 
-from django.db.models import BooleanField, F, Func, QuerySet, Subquery, Value
+from django.db.models import BooleanField, Expression, F, Func, QuerySet, Subquery
 from django.db.models.expressions import BaseExpression
 from django.db.models.functions import Coalesce, NullIf
 from rest_framework.pagination import BasePagination
@@ -18,60 +18,75 @@ from rest_framework.views import APIView
 from payments import hal
 from payments.addresses import Addresses
 from payments.hal import HAL, HTML, Link
+from payments.listing import Listing, declared
 from payments.models import Payment, PaymentQuerySet
 from payments.parameters import LIMIT_MAX, list_parameters, parameter_schemas, unknown_start
+from payments.rows import NONE, Row
+from payments.statements import Slot, Statement
 
 POSITION = ("created_at", "id")
 NEWEST_FIRST = ("-created_at", "-id")
+
+# Page sizes, with and without a start: all that clients can ask for.
+SHAPES_MAX = 2 * LIMIT_MAX
 
 
 class UnknownStart(LookupError):
     """The payment from which a page should start is not in the listing."""
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """Payments in list order, and the ids from which the neighbouring pages start (None: there is no such page)."""
 
-    rows: list[Payment]
+    rows: list[Row]
     previous_from: str | None
     next_from: str | None
 
 
-def fetch_page(listing: PaymentQuerySet, *, start: str | None, limit: int) -> Page:
+def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
     """Return up to `limit` payments of `listing`, newest first, `start` included.
 
     Cost: one statement, which reads at most `2 * limit + 3` index entries.
 
     :raises UnknownStart: where `listing` does not hold `start`
     """
-    page: QuerySet[Payment] = listing.order_by(*NEWEST_FIRST)
-    if start is not None:
-        position = row_value(Subquery(listing.filter(id=start).values("created_at")), Value(start))
-        page = page.filter(compared("<=", position)).annotate(
-            previous_from=previous_start(listing, position, start, limit)
-        )
-    rows = list(page[: limit + 1])
+    rows = listing.rows(page_statement(limit=limit, from_start=start is not None), start=start)
     if start is not None and not rows:
         raise UnknownStart(start)
     return Page(
         rows=rows[:limit],
-        previous_from=vars(rows[0])["previous_from"] if start is not None else None,
-        next_from=rows[limit].id if len(rows) > limit else None,
+        previous_from=rows[0][-1] if rows else None,
+        next_from=rows[limit][0] if len(rows) > limit else None,
     )
 
 
-def previous_start(listing: PaymentQuerySet, position: BaseExpression, start: str, limit: int) -> BaseExpression:
+@lru_cache(SHAPES_MAX)
+def page_statement(*, limit: int, from_start: bool) -> Statement[Row]:
+    return Statement(page_rows(declared(), start=Slot("start") if from_start else None, limit=limit))
+
+
+def page_rows(listing: PaymentQuerySet, *, start: Expression | None, limit: int) -> QuerySet[Payment, Row]:
+    """Declare the page and the first row of the next; each has in its last column where the previous page starts."""
+    page = listing.order_by(*NEWEST_FIRST)
+    previous_from: Expression = NONE
+    if start is not None:
+        position = row_value(Subquery(listing.filter(id=start).values("created_at")), start)
+        page = page.filter(compared("<=", position))
+        previous_from = previous_start(listing, position, start, limit)
+    return page.as_rows(previous_from)[: limit + 1]
+
+
+def previous_start(listing: PaymentQuerySet, position: Expression, start: Expression, limit: int) -> Expression:
     """Return the id `limit` places before `position`; where fewer precede it, the first of all; where none, null."""
     preceding = listing.filter(compared(">", position)).order_by(*POSITION).values("id")
     newest = listing.order_by(*NEWEST_FIRST).values("id")
     return Coalesce(
         Subquery(preceding[limit - 1 : limit]),
-        NullIf(Subquery(newest[:1]), Value(start)),
+        NullIf(Subquery(newest[:1]), start),
     )
 
 
-def compared(operator: str, position: BaseExpression) -> BaseExpression:
+def compared(operator: str, position: Expression) -> Expression:
     """Return `(created_at, id) <operator> position`, which both databases look up in the list's index.
 
     Django's own tuple lookups write it for SQLite as `a < x OR (a = x AND b <= y)`, which scans. So does SQLite where
@@ -81,16 +96,22 @@ def compared(operator: str, position: BaseExpression) -> BaseExpression:
     return Func(row, position, template="%(expressions)s", arg_joiner=f" {operator} ", output_field=BooleanField())
 
 
-def row_value(*values: BaseExpression | F) -> BaseExpression:
+def row_value(*values: BaseExpression | F) -> Expression:
     return Func(*values, template="(%(expressions)s)", arg_joiner=", ")
+
+
+class HasAddresses(Protocol):
+    """A view that knows its answer's addresses."""
+
+    addresses: Addresses
 
 
 class KeysetPagination(BasePagination):
     """Reads `limit` and `from`, fetches the page, and links it to its neighbours."""
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
-        self.addresses = Addresses.of(request)
-        self.parameters = list_parameters(request.query_params)
+        self.addresses = cast("HasAddresses", view).addresses
+        self.parameters = list_parameters(request.META["QUERY_STRING"])
         try:
             self.page = fetch_page(queryset, start=self.parameters.start, limit=self.parameters.limit)
         except UnknownStart:
@@ -104,7 +125,7 @@ class KeysetPagination(BasePagination):
         """Return the page's links. `self` names its first payment, and so stays this page when newer ones arrive."""
         page = self.page
         return {
-            "self": self.get_link(page.rows[0].id if page.rows else None),
+            "self": self.get_link(page.rows[0][0] if page.rows else None),
             "previous": self.get_link(page.previous_from) if page.previous_from else None,
             "next": self.get_link(page.next_from) if page.next_from else None,
             "documentation": Link(href=self.addresses.documentation, type=HTML),

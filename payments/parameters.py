@@ -2,10 +2,8 @@
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
-
-from django.http import QueryDict
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from payments.exceptions import InvalidParameter
 from payments.models import PAYMENT_ID
@@ -16,16 +14,15 @@ LIMIT_MAX = 250
 SHORT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\[\]-]{0,31}")
 
 
-@dataclass(frozen=True)
-class ListParameters:
+class ListParameters(NamedTuple):
     """Which page of the list: its size, and the id of its first payment (None: the newest)."""
 
     limit: int = LIMIT_DEFAULT
     start: str | None = None
 
 
-def list_parameters(query: QueryDict) -> ListParameters:
-    """Read the list's parameters.
+def list_parameters(query: str) -> ListParameters:
+    """Read the list's parameters from a query string.
 
     :raises InvalidParameter: naming the first at fault, in the order of the contract (section 5)
     """
@@ -36,20 +33,20 @@ def list_parameters(query: QueryDict) -> ListParameters:
     )
 
 
-def single_values(query: QueryDict, *, known: Collection[str]) -> dict[str, str]:
+def single_values(query: str, *, known: Collection[str]) -> dict[str, str]:
     """Return the parameters by name; refuse what would otherwise be overlooked.
 
     A mistyped parameter must not be answered as if it were not there. Only a short, plain name is repeated to the
     client.
     """
     found: dict[str, str] = {}
-    for name, values in query.lists():
+    for name, value in parse_qsl(query, keep_blank_values=True):
         if name not in known:
             named = name if SHORT_NAME.fullmatch(name) else None
             raise InvalidParameter("There is no parameter of this name.", field=named)
-        if len(values) > 1:
+        if name in found:
             raise InvalidParameter(f"{name} must be given once.", field=name)
-        found[name] = str(values[0])
+        found[name] = value
     return found
 
 

@@ -74,7 +74,7 @@ class Details(Struct, frozen=True, rename="camel"):
     card_number: CardNumber | UnsetType = UNSET
 
 
-class Money(Struct, frozen=True, forbid_unknown_fields=True):
+class Money(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """An amount, exactly, and its currency."""
 
     value: Value
@@ -89,7 +89,7 @@ class RecordLinks(Struct, frozen=True, rename={"itself": "self"}):
     documentation: Link
 
 
-class Record(Struct, kw_only=True, frozen=True, rename="camel"):
+class Record(Struct, kw_only=True, frozen=True, gc=False, rename="camel"):
     """A payment, its keys in the contract's order; one without a value is left out."""
 
     id: PaymentId
@@ -121,6 +121,15 @@ class GivenRecord(Record, kw_only=True, frozen=True, forbid_unknown_fields=True)
     metadata: dict[str, str]  # type: ignore[assignment]  # read, where a record that is given out holds its text
     links: Any = field(default=UNSET, name="_links")
 
+
+# A record to be written out: the same fields, but all of them given, and by their position. So many keywords would
+# take twice as long as the rest of the work.
+WrittenRecord = msgspec.defstruct(
+    "WrittenRecord",
+    [(each.name, each.type, field(name=each.encode_name)) for each in msgspec.structs.fields(Record)],
+    frozen=True,
+    gc=False,
+)
 
 encode = msgspec.json.Encoder().encode
 

@@ -1,74 +1,108 @@
 """A row as a record. No queries."""
 
-from collections.abc import Callable
-from datetime import datetime
-from functools import cached_property
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
-from moneyed import Money as StoredMoney
 from msgspec import UNSET, Raw, UnsetType
 from rest_framework.serializers import BaseSerializer
 
-from payments.addresses import Addresses
+from payments.addresses import BASES_MAX, Addresses, admin_quoted
 from payments.hal import HAL, HTML, Link
-from payments.models import Payment
-from payments.records import Money, Record, RecordLinks
-
-Stored = TypeVar("Stored")
-Shown = TypeVar("Shown")
+from payments.records import Money, RecordLinks, WrittenRecord, encode
+from payments.rows import Row
 
 
-class PaymentSerializer(BaseSerializer[Payment]):
-    """The record as the API gives it, links included; `context` holds the request."""
+class PaymentSerializer(BaseSerializer[Any]):
+    """The record as the API gives it, links included; `context` holds the request. Its instances are rows."""
 
-    def to_representation(self, instance: Payment) -> Record:
-        return record(instance, links=links(instance.id, addresses=self.addresses))
+    def to_representation(self, instance: Row) -> Any:
+        return record(instance, links=writer(self.context["view"].addresses).links(instance[0]))
 
-    @cached_property
-    def addresses(self) -> Addresses:
-        return Addresses.of(self.context["request"])
+    @classmethod
+    def many_init(cls, *rows: Sequence[Row], **options: Any) -> Any:
+        """Return what writes a page; without one, DRF's own, for whoever describes it."""
+        return PaymentListSerializer(*rows, **options) if rows else super().many_init(**options)
 
 
-def record(payment: Payment, *, links: RecordLinks | UnsetType = UNSET) -> Record:
-    """Return `payment` in the form of the contract (section 2): what has no value is left out."""
-    return Record(
-        id=payment.id,
-        mode=payment.mode,
-        amount=money(payment.amount),
-        amount_net=optional(payment.amount_net, money),
-        amount_remaining=optional(payment.amount_remaining, money),
-        description=payment.description,
-        method=payment.method or UNSET,
-        redirect_url=payment.redirect_url or UNSET,
-        webhook_url=payment.webhook_url or UNSET,
-        status=payment.status,
-        organization_id=str(payment.organization_id),
-        sequence_type=payment.sequence_type,
-        metadata=Raw(payment.metadata),
-        details=optional(payment.details, Raw),
-        created_at=time(payment.created_at),
-        expires_at=optional(payment.expires_at, time),
-        paid_at=optional(payment.paid_at, time),
-        customer_id=payment.customer_id or UNSET,
-        links=links,
+class PaymentListSerializer:
+    """What `PaymentSerializer(rows, many=True)` makes, without a serializer's machinery: a page has no use for it."""
+
+    def __init__(self, rows: Sequence[Row], *, context: Mapping[str, Any]) -> None:
+        self.rows = rows
+        self.writer = writer(context["view"].addresses)
+
+    @property
+    def data(self) -> list[Any]:
+        links = self.writer.links
+        return [record(row, links=links(row[0])) for row in self.rows]
+
+
+class RecordLinksWriter:
+    """Writes the links of record after record, which differ in the id alone."""
+
+    PLACE = "\0"  # of the id: no address holds it, and JSON writes it in one way
+
+    def __init__(self, addresses: Addresses) -> None:
+        links = RecordLinks(
+            itself=Link(href=addresses.payment(self.PLACE), type=HAL),
+            dashboard=Link(href=addresses.dashboard(self.PLACE), type=HTML),
+            documentation=Link(href=addresses.documentation, type=HTML),
+        )
+        self.before, self.between, self.after = encode(links).decode().split(encode(self.PLACE).decode()[1:-1])
+
+    def links(self, payment_id: str) -> Raw:
+        return Raw(f"{self.before}{payment_id}{self.between}{admin_quoted(payment_id)}{self.after}")
+
+
+writer = lru_cache(BASES_MAX)(RecordLinksWriter)
+
+
+def record(row: Row, *, links: Raw | UnsetType = UNSET) -> Any:
+    """Return a payment in the form of the contract (section 2): what has no value is left out."""
+    (
+        payment_id,
+        mode,
+        amount,
+        amount_currency,
+        amount_net,
+        amount_net_currency,
+        amount_remaining,
+        amount_remaining_currency,
+        description,
+        method,
+        redirect_url,
+        webhook_url,
+        status,
+        organization_id,
+        sequence_type,
+        metadata,
+        details,
+        created_at,
+        expires_at,
+        paid_at,
+        customer_id,
+        _,
+    ) = row
+    return WrittenRecord(
+        payment_id,
+        "payment",
+        mode,
+        Money(amount, amount_currency),
+        UNSET if amount_net is None else Money(amount_net, amount_net_currency),
+        UNSET if amount_remaining is None else Money(amount_remaining, amount_remaining_currency),
+        description,
+        method or UNSET,
+        redirect_url or UNSET,
+        webhook_url or UNSET,
+        status,
+        organization_id,
+        sequence_type,
+        Raw(metadata),
+        UNSET if details is None else Raw(details),
+        created_at,
+        expires_at or UNSET,
+        paid_at or UNSET,
+        customer_id or UNSET,
+        links,
     )
-
-
-def links(payment_id: str, *, addresses: Addresses) -> RecordLinks:
-    return RecordLinks(
-        itself=Link(href=addresses.payment(payment_id), type=HAL),
-        dashboard=Link(href=addresses.dashboard(payment_id), type=HTML),
-        documentation=Link(href=addresses.documentation, type=HTML),
-    )
-
-
-def optional(value: Stored | None, shown: Callable[[Stored], Shown]) -> Shown | UnsetType:
-    return UNSET if value is None else shown(value)
-
-
-def money(stored: StoredMoney) -> Money:
-    return Money(value=f"{stored.amount:.2f}", currency=stored.currency.code)
-
-
-def time(moment: datetime) -> str:
-    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds")

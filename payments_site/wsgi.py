@@ -1,9 +1,19 @@
 """The WSGI entry point: `payments_site.wsgi:application`."""
 
+import gc
 import os
 
-from django.core.wsgi import get_wsgi_application
+import django
+from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
+django.setup(set_prefix=False)
 
-application = get_wsgi_application()
+from payments_site.handlers import Handler  # noqa: E402  what it needs is set up now
+
+application = Handler()
+
+# Everything that is there now stays: the garbage collector need not look through it again and again.
+get_resolver().url_patterns  # noqa: B018
+gc.collect()
+gc.freeze()

@@ -7,8 +7,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 from django.test import Client
+from django.test.client import ClientHandler
 
 from payments.models import ApiKey, Organization
+from payments_site.handlers import ApiHandler
 from tests.api import Api
 from tests.factories import ApiKeyFactory, OrganizationFactory
 from tests.service import Service, fresh_database
@@ -17,6 +19,17 @@ from tests.service import Service, fresh_database
 hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", print_blob=True, deadline=None, max_examples=1000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
+
+
+class ApiClientHandler(ApiHandler, ClientHandler):
+    """Answers as the deployed service does, without a server."""
+
+
+@pytest.fixture
+def client() -> Client:
+    client = Client()
+    client.handler = ApiClientHandler(enforce_csrf_checks=True)
+    return client
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from django.db import connection, transaction
@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from payments.listing import Listing
 from payments.models import Organization, Payment, PaymentQuerySet
 from payments.pagination import NEWEST_FIRST, Page, UnknownStart, fetch_page
 from tests.factories import NOON, OrganizationFactory, PaymentFactory
@@ -25,6 +26,13 @@ instants = st.integers(0, 4)
 names = st.text("09AZaz", min_size=1, max_size=4)
 listings = st.lists(st.tuples(instants, names), max_size=30, unique_by=lambda place: place[1])
 limits = st.integers(1, 12)
+
+
+class Place(NamedTuple):
+    """Whose payments, and of which mode."""
+
+    organization_id: int
+    mode: str
 
 
 @dataclass(frozen=True)
@@ -50,15 +58,19 @@ def reference_page(places: list[tuple[int, str]], *, start: str | None, limit: i
 
 
 @contextmanager
-def stored(places: list[tuple[int, str]]) -> Iterator[PaymentQuerySet]:
+def stored(places: list[tuple[int, str]]) -> Iterator[Listing]:
     """Store payments at these places, among others' of the same ids' kind, and forget them afterwards."""
     with transaction.atomic():
         organization = OrganizationFactory.create(id=1)
         payments = [placed(organization, "live", instant, name) for instant, name in places]
         others = [placed(organization, "test", instant, f"{name}other") for instant, name in places]
         Payment.objects.bulk_create([*payments, *others])
-        yield Payment.objects.filter(organization=organization, mode="live")
+        yield Listing(Place(organization.pk, "live"))
         transaction.set_rollback(True)
+
+
+def queryset(listing: Listing) -> PaymentQuerySet:
+    return Payment.objects.visible_to(listing.access)
 
 
 def placed(organization: Organization, mode: str, instant: int, name: str) -> Payment:
@@ -66,8 +78,12 @@ def placed(organization: Organization, mode: str, instant: int, name: str) -> Pa
     return PaymentFactory.build(organization=organization, mode=mode, created_at=created_at, id=f"pt_{name}")
 
 
+def ids(page: Page) -> list[str]:
+    return [row[0] for row in page.rows]
+
+
 def as_expected(page: Page) -> Expected:
-    return Expected([row.id for row in page.rows], page.previous_from, page.next_from)
+    return Expected(ids(page), page.previous_from, page.next_from)
 
 
 @given(listings, limits, st.data())
@@ -96,11 +112,9 @@ def test_walking_there_and_back_gives_every_payment_once_and_the_same_pages(
         while start := back[-1].previous_from:
             back.append(fetch_page(listing, start=start, limit=limit))
 
-    walked = [row.id for page in there for row in page.rows]
+    walked = [payment_id for page in there for payment_id in ids(page)]
     assert len(walked) == len(set(walked)) == len(places)
-    assert [[row.id for row in page.rows] for page in reversed(back)] == [
-        [row.id for row in page.rows] for page in there
-    ]
+    assert [ids(page) for page in reversed(back)] == [ids(page) for page in there]
 
 
 @given(listings.filter(bool), limits, st.data())
@@ -114,10 +128,10 @@ def test_previous_from_any_start_ends_at_the_newest_and_misses_none(
         pages = [fetch_page(listing, start=start, limit=limit)]
         while previous := pages[-1].previous_from:
             pages.append(fetch_page(listing, start=previous, limit=limit))
-        preceding = [row.id for row in listing.order_by(*NEWEST_FIRST)]
+        preceding = [row.id for row in queryset(listing).order_by(*NEWEST_FIRST)]
 
-    seen = {row.id for page in pages for row in page.rows}
-    assert pages[-1].rows[0].id == preceding[0]
+    seen = {payment_id for page in pages for payment_id in ids(page)}
+    assert ids(pages[-1])[0] == preceding[0]
     assert seen.issuperset(preceding[: preceding.index(start)])
 
 
@@ -164,27 +178,27 @@ def test_within_an_instant_ids_are_ordered_byte_by_byte() -> None:
     with stored([(0, name) for name in ("a", "B", "b", "A", "0", "Z", "z", "9")]) as listing:
         page = fetch_page(listing, start=None, limit=20)
 
-    assert [row.id for row in page.rows] == [f"pt_{name}" for name in "zbaZBA90"]
+    assert ids(page) == [f"pt_{name}" for name in "zbaZBA90"]
 
 
 # What a promise forbids, each with the test above that would let it through if it were too weak.
 
 
-def offset_page(listing: PaymentQuerySet, *, start: str | None, limit: int) -> Page:
+def offset_page(listing: Listing, *, start: str | None, limit: int) -> Page:
     """Count rows: correct while nothing moves."""
-    ordered = list(listing.order_by(*NEWEST_FIRST))
+    ordered = list(queryset(listing).as_rows().order_by(*NEWEST_FIRST))
     first = int(start or 0)
     following = first + limit
     return Page(ordered[first:following], None, str(following) if following < len(ordered) else None)
 
 
-def timestamp_page(listing: PaymentQuerySet, *, start: str | None, limit: int) -> Page:
+def timestamp_page(listing: Listing, *, start: str | None, limit: int) -> Page:
     """Remember the moment alone: correct while no two payments share one."""
-    ordered = listing.order_by("-created_at")
+    ordered = queryset(listing).order_by("-created_at")
     if start is not None:
-        ordered = ordered.filter(created_at__lt=listing.get(id=start).created_at)
-    rows = list(ordered[: limit + 1])
-    return Page(rows[:limit], None, rows[limit - 1].id if len(rows) > limit else None)
+        ordered = ordered.filter(created_at__lt=queryset(listing).get(id=start).created_at)
+    rows = list(ordered.as_rows()[: limit + 1])
+    return Page(rows[:limit], None, rows[limit - 1][0] if len(rows) > limit else None)
 
 
 def walk_while_payments_arrive(fetch: Fetch, places: list[tuple[int, str]]) -> list[str]:
@@ -194,7 +208,7 @@ def walk_while_payments_arrive(fetch: Fetch, places: list[tuple[int, str]]) -> l
         start: str | None = None
         for arrival in range(len(places)):
             page = fetch(listing, start=start, limit=2)
-            walked += [row.id for row in page.rows]
+            walked += ids(page)
             start = page.next_from
             if start is None:
                 break

@@ -1,0 +1,61 @@
+"""Statements that the ORM declares, compiled once for each shape instead of once for each request.
+
+The ORM takes longer to write the SQL of a page than PostgreSQL takes to answer it, and it writes the same every time:
+requests of one shape differ in values alone. Those are left open, as slots.
+"""
+
+from typing import Any, Generic, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Expression, QuerySet
+from django.db.models.sql.compiler import SQLCompiler
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
+
+class Slot(Expression):
+    """A value that is named when the statement is declared, and given when it is run, as the database takes it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[()]]:
+        return f"%({self.name})s", ()
+
+
+class Statement(Generic[Row]):
+    """What a QuerySet of tuples asks for. Its columns are given as they come: no converter of the ORM's is applied.
+
+    :raises ValueError: where the QuerySet holds a value that is not in a slot, or a column that needs a converter
+    """
+
+    def __init__(self, queryset: QuerySet[Any, Row]) -> None:
+        compiler = queryset.query.get_compiler(connection=connections[DEFAULT_DB_ALIAS])
+        self.sql, parameters = compiler.as_sql()
+        if parameters or compiler.get_converters([column for column, _, _ in compiler.select]):
+            raise ValueError(f"Not a statement of slots and plain columns: {self.sql}")
+
+    def rows(self, **values: Any) -> list[Row]:
+        """Ask the database, once."""
+        connection = connections[DEFAULT_DB_ALIAS]
+        cursor = open_cursor(connection)
+        with connection.wrap_database_errors:
+            cursor.execute(self.sql, values)
+            rows: list[Row] = cursor.fetchall()
+        return rows
+
+
+def open_cursor(connection: BaseDatabaseWrapper) -> Any:
+    """Return the cursor that is kept open beside the connection: to open one costs as much as to ask a small query.
+
+    Where somebody watches the queries, each has a cursor of its own, which lets them.
+    """
+    connection.close_if_health_check_failed()
+    if connection.queries_logged or connection.execute_wrappers:
+        return connection.cursor()
+    kept = vars(connection).get("kept_cursor")
+    if kept is None or kept.connection is not connection.connection:
+        kept = vars(connection)["kept_cursor"] = connection.cursor().cursor
+    return kept

@@ -1,0 +1,91 @@
+"""The short way to the API gives what Django's own way gives."""
+
+import gc
+from typing import Any
+
+import pytest
+from django.test import Client, RequestFactory
+from pytest_django import Settings
+
+from payments.models import Organization
+from payments_site.handlers import Handler
+from tests.api import Api
+from tests.factories import PaymentFactory
+
+# What a page's middleware adds to every answer, and an answer of the API has no use for.
+FOR_PAGES = {"X-Frame-Options", "Referrer-Policy", "Cross-Origin-Opener-Policy"}
+
+
+def answer(response: Any) -> tuple[int, bytes, dict[str, str]]:
+    headers = {name: value for name, value in response.items() if name not in FOR_PAGES}
+    return response.status_code, response.content, headers
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("GET", "/v2/payments", {}),
+        ("GET", "/v2/payments?limit=1&from=pt_1", {}),
+        ("HEAD", "/v2/payments", {}),
+        ("OPTIONS", "/v2/payments", {}),
+        ("POST", "/v2/payments", {}),
+        ("GET", "/v2/payments?limit=0", {}),
+        ("GET", "/v2/payments", {"Accept": "text/html"}),
+        ("GET", "/v2/payments", {"Authorization": "Bearer nonsense"}),
+        ("GET", "/v2/payments", {"If-None-Match": "*"}),
+        ("GET", "/v2/payments/pt_1", {}),
+        ("GET", "/v2/payments/pt_none", {}),
+        ("GET", "/v2", {}),
+        ("GET", "/v2/", {}),
+        ("GET", "/v2/refunds", {}),
+        ("DELETE", "/v2/refunds", {}),
+    ],
+)
+def test_the_api_answers_as_it_does_with_all_of_djangos_middleware(
+    api: Api, organization: Organization, method: str, path: str, headers: dict[str, str]
+) -> None:
+    PaymentFactory.create(id="pt_1", organization=organization)
+    whole = Api(Client(), api.key)
+
+    assert answer(api.send(method, path, **headers)) == answer(whole.send(method, path, **headers))
+
+
+def test_pages_have_djangos_middleware(client: Client, db: None) -> None:
+    response = client.get("/admin/login/")
+
+    assert response.headers.keys() >= FOR_PAGES
+    assert "csrftoken" in response.cookies
+
+
+@pytest.mark.parametrize(("secure", "told"), [(True, "max-age=60"), (False, None)])
+def test_programs_too_are_told_to_insist_on_tls(
+    client: Client, db: None, settings: Settings, secure: bool, told: str | None
+) -> None:
+    settings.SECURE_HSTS_SECONDS = 60
+
+    response = client.get("/v2/payments", secure=secure)
+
+    assert response.headers.get("Strict-Transport-Security") == told
+
+
+def test_an_answer_leaves_nothing_for_the_garbage_collector(api: Api, organization: Organization) -> None:
+    PaymentFactory.create_batch(3, organization=organization)
+    answer_requests = Handler()
+
+    def ask(query: str) -> list[bytes]:
+        request = RequestFactory().get(f"/v2/payments?{query}", headers=api.authorization)
+        body: list[bytes] = answer_requests(request.environ, lambda *_status_and_headers: None)
+        return body
+
+    for query in ("limit=2", "limit=0"):
+        ask(query)
+        gc.collect()
+        gc.disable()
+        try:
+            (body,) = ask(query)
+            unreachable = gc.collect()
+        finally:
+            gc.enable()
+
+        assert body.startswith(b"{")
+        assert unreachable == 0, query
