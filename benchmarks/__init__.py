@@ -1,0 +1,11 @@
+"""What the service does in a second, beside peers that do the same, measured in turn on one machine.
+
+__main__    arguments in; a table, and JSON, out
+dataset     a million payments: most of one organization, many on one instant
+database    a PostgreSQL for the occasion, filled by the project's own commands
+servers     the service and its peers, as they would be deployed
+peers/      stock DRF; FastAPI with asyncpg; raw WSGI, which is the limit
+load        wrk, and what the processors did meanwhile
+pages       requests a second, latency and depth; what a page reads
+transfer    import and export
+"""

@@ -1,0 +1,114 @@
+"""`benchmarks/run`: the whole, one after the other."""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import django
+from tqdm import tqdm
+
+from benchmarks.database import postgresql
+from benchmarks.load import Load
+from benchmarks.servers import PEERS, PYTHON, SERVICE, running
+from tests.service import ROOT
+
+ROWS = 1_000_000
+QUICK_ROWS = 100_000
+
+
+def main() -> None:
+    options = arguments()
+    if shutil.which("wrk") is None:
+        sys.exit("wrk is needed, the load generator (Debian: apt-get install wrk).")
+    with postgresql() as (database_url, database):
+        os.environ.update(DATABASE_URL=database_url, DJANGO_SETTINGS_MODULE="payments_site.settings")
+        django.setup()
+        results = measure(options, database_url, database)
+    print(json.dumps(results, indent=2))
+    if options.json:
+        options.json.write_text(json.dumps(results) + "\n")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks/run", description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS, help="how many payments (default: %(default)s)")
+    parser.add_argument(
+        "--quick", action="store_const", dest="rows", const=QUICK_ROWS, help=f"the same as --rows {QUICK_ROWS}"
+    )
+    parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=4, help="for how long each time (default: %(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where the ratios are written, too")
+    return parser.parse_args()
+
+
+def measure(options: argparse.Namespace, database_url: str, database: Any) -> dict[str, Any]:
+    from benchmarks import dataset, pages  # noqa: PLC0415  once Django is set up
+    from payments.records import encode  # noqa: PLC0415
+
+    say("Loading")
+    manage("migrate", "--verbosity", "0")
+    lines = (encode(record) + b"\n" for record in dataset.records(options.rows))
+    import_lines(tqdm(lines, total=options.rows, unit=" payments", disable=None))
+    for shop in (dataset.LARGE, dataset.SMALL):
+        manage("create_api_key", "--organization", str(shop.id), "--mode", pages.MODE, "--name", "Benchmarks")
+    key = manage("create_api_key", "--organization", str(dataset.LARGE.id), "--mode", pages.MODE, "--name", "Load")
+    vacuum()
+    places = pages.find_places(database_url, dataset.LARGE.id)
+    with ExitStack() as stack:
+        servers = [stack.enter_context(running(server, database_url)) for server in (SERVICE, *PEERS)]
+        pages.compare_answers(servers, places, key=key)
+        load = Load(key, options.seconds, database)
+        say(f"Measuring: {options.rounds} rounds")
+        rounds = [pages.measure_pages(servers, places, load=load) for _ in tqdm(range(options.rounds), disable=None)]
+        depths = [pages.measure_depth(servers[0], places, load=load) for _ in range(options.rounds)]
+    for line in pages.table(rounds):
+        say(line)
+    return {
+        **pages.ratios(rounds),
+        "depth": {
+            name: round(statistics.median(depth[name] / depth["first"] for depth in depths), 2)
+            for name in ("middle", "end", "ties")
+        },
+        "buffers": pages.buffers(places, organization_id=dataset.LARGE.id),
+    }
+
+
+def manage(*command: str) -> str:
+    done = subprocess.run(  # noqa: S603
+        [PYTHON, "manage.py", *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+    )
+    return done.stdout.decode().strip()
+
+
+def import_lines(lines: Iterable[bytes]) -> None:
+    """Import the payments as they are made: no file of their size is needed."""
+    command = [PYTHON, "manage.py", "import_payments", "--create-organizations", "-"]
+    importing = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE)  # noqa: S603
+    assert importing.stdin is not None
+    importing.stdin.writelines(lines)
+    importing.stdin.close()
+    if importing.wait():
+        sys.exit("The import failed.")
+
+
+def vacuum() -> None:
+    from django.db import connection  # noqa: PLC0415
+
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")
+
+
+def say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

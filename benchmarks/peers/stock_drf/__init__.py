@@ -1,0 +1,1 @@
+"""Django REST framework as its tutorial has it: ModelSerializer, CursorPagination, JSONRenderer."""

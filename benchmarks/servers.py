@@ -1,0 +1,118 @@
+"""The service and its peers, as they would be deployed: two processes each."""
+
+import os
+import socket
+import subprocess
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+import psutil
+
+from tests.service import ROOT, STOP_SECONDS_MAX, free_port
+
+WORKERS = 2
+START_SECONDS_MAX = 60
+PYTHON = str(ROOT / ".venv/bin/python")
+ON_PORT = "127.0.0.1:{port}"
+
+
+@dataclass(frozen=True)
+class Start:
+    """A place in the list: a payment's id, and its moment as PostgreSQL writes it."""
+
+    payment_id: str
+    created_at: str
+
+
+@dataclass(frozen=True)
+class Server:
+    """How a server is started, and how it is asked for the page that begins at a place."""
+
+    name: str
+    command: tuple[str, ...]
+    path: Callable[[int, Start], str]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that answers."""
+
+    server: Server
+    base_url: str
+    process: psutil.Process
+
+
+def from_path(limit: int, start: Start) -> str:
+    return f"/v2/payments?limit={limit}&from={start.payment_id}"
+
+
+def cursor_path(limit: int, start: Start) -> str:
+    cursor = b64encode(urlencode({"p": start.created_at}).encode()).decode()
+    return f"/v2/payments?limit={limit}&cursor={quote(cursor)}"
+
+
+SERVICE = Server("service", ("scripts/start",), from_path)
+STOCK_DRF = Server(
+    "stock_drf",
+    (
+        *(PYTHON, "-m", "gunicorn", "--bind", ON_PORT, "--workers", str(WORKERS), "--log-level", "warning"),
+        "benchmarks.peers.stock_drf.wsgi",
+    ),
+    cursor_path,
+)
+FASTAPI = Server(
+    "fastapi",
+    (
+        *(PYTHON, "-m", "uvicorn", "--port", "{port}", "--workers", str(WORKERS), "--no-access-log"),
+        *("--log-level", "warning", "benchmarks.peers.fastapi_asyncpg:app"),
+    ),
+    from_path,
+)
+RAW_WSGI = Server(
+    "raw_wsgi",
+    (
+        *(PYTHON, "-m", "granian", "--interface", "wsgi", "--port", "{port}", "--workers", str(WORKERS)),
+        *("--blocking-threads", "1", "--no-ws", "--log-level", "warning", "benchmarks.peers.raw_wsgi:application"),
+    ),
+    from_path,
+)
+PEERS = (STOCK_DRF, FASTAPI, RAW_WSGI)
+
+
+@contextmanager
+def running(server: Server, database_url: str) -> Iterator[Running]:
+    """Start a server, wait until it listens, and end it afterwards."""
+    port = free_port()
+    environment = {
+        **os.environ,
+        "DATABASE_URL": database_url,
+        "PORT": str(port),
+        "WEB_WORKERS": str(WORKERS),
+        "PYTHONPATH": str(ROOT),
+        # What scripts/start sets, for all.
+        "MALLOC_MMAP_THRESHOLD_": "8388608",
+        "MALLOC_TRIM_THRESHOLD_": "33554432",
+    }
+    command = [part.format(port=port) for part in server.command]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
+    try:
+        wait_until_listening(process, port)
+        yield Running(server, f"http://127.0.0.1:{port}", psutil.Process(process.pid))
+    finally:
+        process.terminate()
+        process.wait(timeout=STOP_SECONDS_MAX)
+
+
+def wait_until_listening(process: subprocess.Popen[bytes], port: int) -> None:
+    for _ in range(START_SECONDS_MAX * 10):
+        if process.poll() is not None:
+            raise RuntimeError(f"{process.args!r} ended with {process.returncode}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise RuntimeError(f"{process.args!r} does not listen")
