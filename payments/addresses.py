@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
-from django.urls import get_script_prefix, reverse
+from django.urls import reverse
 from rest_framework.request import Request
 
 BASES_MAX = 64
@@ -19,7 +19,7 @@ class Addresses:
     """Absolute addresses below one base, such as `https://pay.example`."""
 
     base: str
-    prefix: str = "/"
+    script_name: str = ""  # of the site, where it is mounted below another
 
     @classmethod
     def of(cls, request: HttpRequest | Request) -> Addresses:
@@ -28,7 +28,7 @@ class Addresses:
         :raises DisallowedHost: where that host is not ours
         """
         host = request.get_host()
-        return addresses(settings.PUBLIC_BASE_URL or f"{request.scheme}://{host}", get_script_prefix())
+        return addresses(settings.PUBLIC_BASE_URL or f"{request.scheme}://{host}", request.META.get("SCRIPT_NAME", ""))
 
     @classmethod
     def of_refusal(cls, request: HttpRequest | Request) -> Addresses:
@@ -36,7 +36,7 @@ class Addresses:
         try:
             return cls.of(request)
         except DisallowedHost:
-            return addresses(settings.PUBLIC_BASE_URL, get_script_prefix())
+            return addresses(settings.PUBLIC_BASE_URL, request.META.get("SCRIPT_NAME", ""))
 
     def page(self, *, limit: int, start: str | None) -> str:
         return f"{self.list}?limit={limit}" if start is None else f"{self.list}?limit={limit}&from={start}"

@@ -11,6 +11,8 @@ from payments.models import PAYMENT_ID
 LIMIT_DEFAULT = 20
 LIMIT_MAX = 250
 
+LIMIT = re.compile(r"[1-9][0-9]{0,2}")
+START = re.compile(PAYMENT_ID)
 SHORT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\[\]-]{0,31}")
 
 
@@ -40,7 +42,7 @@ def single_values(query: str, *, known: Collection[str]) -> dict[str, str]:
     client.
     """
     found: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
+    for name, value in pairs(query):
         if name not in known:
             named = name if SHORT_NAME.fullmatch(name) else None
             raise InvalidParameter("There is no parameter of this name.", field=named)
@@ -50,14 +52,22 @@ def single_values(query: str, *, known: Collection[str]) -> dict[str, str]:
     return found
 
 
+def pairs(query: str) -> list[tuple[str, str]]:
+    """Take a query string apart: most are plain, which the standard library's careful way is slow for."""
+    if "%" in query or "+" in query:
+        return parse_qsl(query, keep_blank_values=True)
+    parts = (part.partition("=") for part in query.split("&") if part)
+    return [(name, value) for name, _, value in parts]
+
+
 def limit(text: str) -> int:
-    if not re.fullmatch(r"[1-9][0-9]{0,2}", text) or int(text) > LIMIT_MAX:
+    if not LIMIT.fullmatch(text) or int(text) > LIMIT_MAX:
         raise InvalidParameter(f"limit must be a whole number from 1 to {LIMIT_MAX}.", field="limit")
     return int(text)
 
 
 def start(text: str) -> str:
-    if not re.fullmatch(PAYMENT_ID, text):
+    if not START.fullmatch(text):
         raise unknown_start()
     return text
 

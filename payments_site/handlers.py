@@ -18,7 +18,7 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import ResolverMatch, resolve
+from django.urls import ResolverMatch, resolve, set_script_prefix
 from django.utils.log import log_response
 
 
@@ -62,6 +62,8 @@ class Handler(ApiHandler, WSGIHandler):
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         if not is_api(environ["PATH_INFO"]):
             return super().__call__(environ, start_response)
+        if environ.get("SCRIPT_NAME"):
+            set_script_prefix(f"{environ['SCRIPT_NAME']}/")
         close_old_connections()
         response: Any = self.get_response(self.request_class(environ))
         start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
