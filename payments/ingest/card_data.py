@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 # Of a card number at most the first six and the last four digits may show.
 SHOWN_FIRST_MAX = 6
@@ -20,6 +21,10 @@ PLAIN = re.compile(r"[Xx*#•]?([0-9]+)[Xx*#•]?")  # a single character before
 CARD_PREFIX = re.compile(r"[2-6]|8[12]|9792")
 IBAN = re.compile(r"\b[A-Z]{2}[0-9]{2}(?: ?[0-9A-Z]){11,30}\b")
 
+# The same few names come with every record.
+NAMES_KEPT = 1024
+NAME_CHARACTERS_KEPT_MAX = 64
+
 SECRETS = re.compile(
     r"(?:card)?(?:"
     r"(?:cvv2?|cvc2?|cav2?|cvn2?|csc|cid)+(?:code|number|value)?|"
@@ -31,6 +36,11 @@ SECRETS = re.compile(
 
 def is_secret(name: str) -> bool:
     """Tell whether a field of this name holds what may not be kept after a payment was authorized, masked or not."""
+    return is_known_secret(name) if len(name) <= NAME_CHARACTERS_KEPT_MAX else is_known_secret.__wrapped__(name)
+
+
+@lru_cache(NAMES_KEPT)
+def is_known_secret(name: str) -> bool:
     return SECRETS.fullmatch(re.sub(r"[^a-z0-9]", "", name.lower())) is not None
 
 
@@ -39,6 +49,8 @@ def shows_card_number(text: str) -> bool:
 
     Digits alone are one where they have a card's prefix and check digit; an account number (IBAN) is none.
     """
+    if text.isascii() and len(text) < DIGITS_MIN:
+        return False
     normal = unicodedata.normalize("NFKC", text)
     without_accounts = IBAN.sub(lambda match: "" if is_iban(match[0]) else match[0], normal)
     for plus, sequence in GROUPS.findall(without_accounts):

@@ -100,10 +100,11 @@ class Import:
     def write(self, batch: Sequence[Placed]) -> None:
         """Write a batch, and name what belongs elsewhere; once a record was refused, the others need no writing."""
         records = [record for _, record in batch]
-        if self.goes_on:
-            self.imported.changed += write(records)
-        for index, error in misplaced(records):
-            self.refuse(batch[index][0], error)
+        changed = write(records) if self.goes_on else 0
+        self.imported.changed += changed
+        if changed < len(records):
+            for index, error in misplaced(records):
+                self.refuse(batch[index][0], error)
 
     def refuse(self, place: Place, error: InvalidRecord) -> None:
         self.imported.refused += 1

@@ -1,7 +1,8 @@
 """Records into rows: a new payment is inserted, a changed one updated, and none leaves its organization and mode."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
 import msgspec
 from django.db import connection
@@ -12,6 +13,7 @@ from payments.models import Payment
 from payments.records import Money, Record, encode
 
 TABLE = Payment._meta.db_table  # noqa: SLF001  Django's documented name for a model's options
+INCOMING = "incoming_payments"
 
 # What tells whose payment it is and where it stands in the list: an import never changes these.
 FIXED = ("id", "organization_id", "mode", "created_at")
@@ -36,28 +38,63 @@ CHANGEABLE = (
 )
 COLUMNS = FIXED + CHANGEABLE
 
+# How two rows are compared, of which either may hold NULL.
+DIFFERS = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}
+
+StoredRow: TypeAlias = tuple[str | int | None, ...]
+
 
 def write(records: Sequence[Record]) -> int:
-    """Insert or update a row for each of `records`, in the order of their ids, and return how many rows that changed.
+    """Insert or update a row for each of `records`, and return how many rows that changed.
 
-    A row of the same id that belongs to somebody else, or was created at another time, is left as it is: `misplaced`
-    names its record. In the order of their ids, two batches that meet do not each wait for the other.
+    They go into a table of their own first, all at once, and from there where they belong: in the order of their ids,
+    so that of two imports that meet neither waits for the other in turn. Of two records of one id the later holds. A
+    row of the same id that belongs to somebody else, or was created at another time, is left as it is: `misplaced`
+    names its record.
     """
     with connection.cursor() as cursor:
-        cursor.executemany(upsert(), [row(record) for record in sorted(records, key=lambda record: record.id)])
+        cursor.execute(
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} AS SELECT {listed(COLUMNS)} FROM {TABLE} LIMIT 0"
+        )
+        cursor.execute(f"DELETE FROM {INCOMING}")
+        fill(cursor, [row(record) for record in one_for_each_id(records)])
+        cursor.execute(upsert())
         changed: int = cursor.rowcount
     return changed
 
 
+def one_for_each_id(records: Sequence[Record]) -> Iterable[Record]:
+    """Return the last record of each payment; one that would put the payment elsewhere does not count."""
+    found: dict[str, Record] = {}
+    for record in records:
+        first = found.setdefault(record.id, record)
+        if first is not record and place(first) == place(record):
+            found[record.id] = record
+    return found.values()
+
+
+def place(record: Record) -> tuple[str, str, str]:
+    return record.organization_id, record.mode, record.created_at
+
+
+def fill(cursor: Any, rows: Iterable[StoredRow]) -> None:
+    if connection.vendor == "postgresql":
+        with cursor.copy(f"COPY {INCOMING} ({listed(COLUMNS)}) FROM STDIN") as copy:
+            for values in rows:
+                copy.write_row(values)
+    else:
+        cursor.executemany(f"INSERT INTO {INCOMING} VALUES ({', '.join(['%s'] * len(COLUMNS))})", rows)
+
+
 def upsert() -> str:
-    """Return the statement that writes one row. An unchanged row is not touched."""
-    differs = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}[connection.vendor]
+    """Return the statement that moves the incoming rows where they belong. An unchanged row is not touched."""
     changes = ", ".join(f"{column} = excluded.{column}" for column in CHANGEABLE)
     return (
-        f"INSERT INTO {TABLE} AS stored ({listed(COLUMNS)}) VALUES ({', '.join(['%s'] * len(COLUMNS))}) "
+        f"INSERT INTO {TABLE} AS stored ({listed(COLUMNS)}) "
+        f"SELECT {listed(COLUMNS)} FROM {INCOMING} WHERE TRUE ORDER BY id "
         f"ON CONFLICT (id) DO UPDATE SET {changes} "
         f"WHERE ({listed(FIXED, 'stored')}) = ({listed(FIXED, 'excluded')}) "
-        f"AND ({listed(CHANGEABLE, 'stored')}) {differs} ({listed(CHANGEABLE, 'excluded')})"
+        f"AND ({listed(CHANGEABLE, 'stored')}) {DIFFERS[connection.vendor]} ({listed(CHANGEABLE, 'excluded')})"
     )
 
 
@@ -65,7 +102,7 @@ def listed(columns: Sequence[str], table: str | None = None) -> str:
     return ", ".join(f"{table}.{column}" if table else column for column in columns)
 
 
-def row(record: Record) -> tuple[str | int | None, ...]:
+def row(record: Record) -> StoredRow:
     """Return the values of COLUMNS. Amounts stay text: the database reads them as decimals, exactly."""
     return (
         record.id,
@@ -103,7 +140,11 @@ def stored_document(document: Raw | UnsetType) -> str | None:
 
 
 def stored_time(time: str | UnsetType) -> str | None:
-    return None if time is UNSET else connection.ops.adapt_datetimefield_value(moment(time))
+    """Return a time as both databases read it: as the text that Django makes of a moment, all in UTC."""
+    if time is UNSET:
+        return None
+    date, clock = time[:10], time[11:]
+    return f"{date} {clock[:8]}" if clock.endswith(".000") else f"{date} {clock}000"
 
 
 def moment(time: str) -> datetime:
