@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
@@ -10,6 +11,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.db.models import Q
 from django.db.models.expressions import Combinable
+from django.db.models.functions import Length
+from django.db.models.lookups import LessThanOrEqual
 from django.utils import timezone
 from djmoney.models.fields import MoneyField
 
@@ -26,6 +29,8 @@ ORGANIZATION_ID_MAX = 2**63 - 1
 PAYMENT_ID = r"\Apt_[A-Za-z0-9]{1,61}\Z"
 CUSTOMER_ID = r"\Act_[A-Za-z0-9]{1,61}\Z"
 METHOD = r"\A[a-z0-9_]{1,32}\Z"
+IDENTIFIER_MAX = 64
+METHOD_MAX = 32
 
 # 15 digits are as many as SQLite, which computes in binary, gives back unchanged.
 MONEY_DIGITS = 15
@@ -136,6 +141,15 @@ class PaymentsAreKept(Exception):
     """Raised on any attempt to delete a payment: whoever walks the list would miss it, or lose the way."""
 
 
+def has_form(field: str, pattern: str, length_max: int) -> Q:
+    """Return the condition that a text matches `pattern`, whose count is left to the length.
+
+    Counting within a pattern takes PostgreSQL ten times as long.
+    """
+    uncounted = re.sub(r"\{1,[0-9]+\}", "+", pattern)
+    return Q(**{f"{field}__regex": uncounted}) & Q(LessThanOrEqual(Length(field), length_max))
+
+
 class Access(Protocol):
     """Whose payments may be seen, and of which mode; slots, where a statement leaves that open."""
 
@@ -167,7 +181,7 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
 class Payment(models.Model):
     """One payment, as the contract's record has it. It is never deleted, and its `created_at` never changes."""
 
-    id = IdentifierField(primary_key=True, max_length=64, default=new_payment_id, editable=False)
+    id = IdentifierField(primary_key=True, max_length=IDENTIFIER_MAX, default=new_payment_id, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="payments", db_index=False)
     mode = models.CharField(max_length=4, choices=Mode.choices)
     amount: models.Field[Money, Money] = MoneyField(max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None)
@@ -178,7 +192,7 @@ class Payment(models.Model):
         max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None, null=True, blank=True
     )
     description = models.TextField(blank=True)
-    method = models.CharField(max_length=32, blank=True)
+    method = models.CharField(max_length=METHOD_MAX, blank=True)
     redirect_url = models.TextField("redirect URL", blank=True)
     webhook_url = models.TextField("webhook URL", blank=True)
     status = models.CharField(max_length=10, choices=Status.choices)
@@ -188,7 +202,7 @@ class Payment(models.Model):
     created_at = MillisecondField(default=timezone.now)
     expires_at = MillisecondField(null=True, blank=True)
     paid_at = MillisecondField(null=True, blank=True)
-    customer_id = models.CharField("customer ID", max_length=64, blank=True)
+    customer_id = models.CharField("customer ID", max_length=IDENTIFIER_MAX, blank=True)
 
     objects = PaymentQuerySet.as_manager()
 
@@ -204,7 +218,7 @@ class Payment(models.Model):
             )
         ]
         constraints = [
-            models.CheckConstraint(name="payment_id_form", condition=Q(id__regex=PAYMENT_ID)),
+            models.CheckConstraint(name="payment_id_form", condition=has_form("id", PAYMENT_ID, IDENTIFIER_MAX)),
             models.CheckConstraint(name="payment_mode_known", condition=Q(mode__in=Mode.values)),
             models.CheckConstraint(name="payment_status_known", condition=Q(status__in=Status.values)),
             models.CheckConstraint(
@@ -214,10 +228,12 @@ class Payment(models.Model):
                 name="payment_succeeded_is_paid",
                 condition=~Q(status=Status.SUCCEEDED) | Q(paid_at__isnull=False),
             ),
-            models.CheckConstraint(name="payment_method_form", condition=Q(method="") | Q(method__regex=METHOD)),
+            models.CheckConstraint(
+                name="payment_method_form", condition=Q(method="") | has_form("method", METHOD, METHOD_MAX)
+            ),
             models.CheckConstraint(
                 name="payment_customer_id_form",
-                condition=Q(customer_id="") | Q(customer_id__regex=CUSTOMER_ID),
+                condition=Q(customer_id="") | has_form("customer_id", CUSTOMER_ID, IDENTIFIER_MAX),
             ),
             *(
                 # A value without its currency, or the other way round, is no money.

@@ -18,9 +18,14 @@ else:
     StatusWord = Literal[tuple(Status.values)]
     SequenceTypeWord = Literal[tuple(SequenceType.values)]
 
+ORGANIZATION_ID = r"\A[1-9][0-9]{0,18}\Z"
+COUNTRY = r"\A[A-Z]{2}\Z"
+TIME = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}\Z"
+VALUE = r"\A-?(?:0|[1-9][0-9]{0,12})\.[0-9]{2}\Z"
+
 PaymentId = Annotated[str, Meta(pattern=PAYMENT_ID, description="`pt_` and 1 to 61 letters or digits")]
 CustomerId = Annotated[str, Meta(pattern=CUSTOMER_ID, description="`ct_` and 1 to 61 letters or digits")]
-OrganizationId = Annotated[str, Meta(pattern=r"\A[1-9][0-9]{0,18}\Z", description="a positive whole number, as text")]
+OrganizationId = Annotated[str, Meta(pattern=ORGANIZATION_ID, description="a positive whole number, as text")]
 Method = Annotated[str, Meta(pattern=METHOD, description="a word of 1 to 32 lower-case letters, digits or underscores")]
 Url = Annotated[
     str,
@@ -33,14 +38,14 @@ Url = Annotated[
 Time = Annotated[
     str,
     Meta(
-        pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}\Z",
+        pattern=TIME,
         description="a time in UTC (ISO 8601) to the millisecond, such as 2018-03-20T13:28:37.123",
     ),
 ]
 Value = Annotated[
     str,
     Meta(
-        pattern=r"\A-?(?:0|[1-9][0-9]{0,12})\.[0-9]{2}\Z",
+        pattern=VALUE,
         description="a decimal, as text, with at most 13 digits before the point and exactly 2 after it",
     ),
 ]
@@ -55,7 +60,7 @@ Metadata = Annotated[
         }
     ),
 ]
-Country = Annotated[str, Meta(pattern=r"\A[A-Z]{2}\Z", description="an ISO 3166-1 alpha-2 country code")]
+Country = Annotated[str, Meta(pattern=COUNTRY, description="an ISO 3166-1 alpha-2 country code")]
 CardNumber = Annotated[
     str,
     Meta(

@@ -17,6 +17,7 @@ GROUP_DIGITS_MIN = 3
 PHONE_DIGITS_MAX = 15
 SEPARATOR = r"[\s._/\u2010-\u2015-]{1,2}"
 GROUPS = re.compile(rf"(\+?)([0-9Xx*#•]+(?:{SEPARATOR}[0-9Xx*#•]+)*)")
+DIGIT = re.compile(r"[0-9]")
 PLAIN = re.compile(r"[Xx*#•]?([0-9]+)[Xx*#•]?")  # a single character before or behind hides nothing
 CARD_PREFIX = re.compile(r"[2-6]|8[12]|9792")
 IBAN = re.compile(r"\b[A-Z]{2}[0-9]{2}(?: ?[0-9A-Z]){11,30}\b")
@@ -49,7 +50,7 @@ def shows_card_number(text: str) -> bool:
 
     Digits alone are one where they have a card's prefix and check digit; an account number (IBAN) is none.
     """
-    if text.isascii() and len(text) < DIGITS_MIN:
+    if text.isascii() and (len(text) < DIGITS_MIN or not DIGIT.search(text)):
         return False
     normal = unicodedata.normalize("NFKC", text)
     without_accounts = IBAN.sub(lambda match: "" if is_iban(match[0]) else match[0], normal)

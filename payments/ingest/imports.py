@@ -1,23 +1,25 @@
 """An import from end to end."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TypeAlias
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from payments.ingest.checking import InvalidRecord, checked
-from payments.ingest.reading import Place, Source, Text, Unreadable, read
-from payments.ingest.writing import misplaced, write
+from payments.ingest.reading import Place, Source, Unreadable, read
+from payments.ingest.writing import StoredRow, merge, misplaced, row, stage
 from payments.models import Organization
-from payments.records import Record
 
 BATCH_RECORDS = 1000
 
 # A file of another kind altogether is not read to its end.
 REFUSED_MAX = 100
 
-Placed = tuple[Place, Record]
+# What was found at a place: a record's row, or what is wrong.
+Found: TypeAlias = tuple[Place, StoredRow | InvalidRecord | Unreadable]
 
 
 @dataclass
@@ -42,14 +44,43 @@ def import_payments(
     A payment's organization must exist; with `create_organizations`, one that does not is made.
     """
     run = Import(on_refused, keep_going=keep_going, create_organizations=create_organizations)
+    ready = batches(sources)
     with transaction.atomic():
-        placed = run.accepted(sources)
-        while batch := list(islice(placed, BATCH_RECORDS)):
-            run.write(batch)
+        for batch in ahead(ready) if connection.vendor == "postgresql" else ready:
+            run.take(batch)
+            if run.gives_up:
+                break
         if not run.goes_on:
             transaction.set_rollback(True)
             run.imported.changed = 0
     return run.imported
+
+
+def ahead(batches: Iterator[list[Found]]) -> Iterator[list[Found]]:
+    """Yield the same; while a server is busy with one batch, a thread makes the next one ready."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        upcoming = thread.submit(next, batches, None)
+        while batch := upcoming.result():
+            upcoming = thread.submit(next, batches, None)
+            yield batch
+
+
+def batches(sources: Iterable[Source]) -> Iterator[list[Found]]:
+    found = findings(sources)
+    while batch := list(islice(found, BATCH_RECORDS)):
+        yield batch
+
+
+def findings(sources: Iterable[Source]) -> Iterator[Found]:
+    for source in sources:
+        try:
+            for place, text in read(source):
+                try:
+                    yield place, row(checked(text))
+                except InvalidRecord as error:
+                    yield place, error
+        except Unreadable as error:
+            yield error.place, error
 
 
 @dataclass
@@ -60,52 +91,66 @@ class Import:
     keep_going: bool
     create_organizations: bool
     imported: Imported = field(default_factory=Imported)
-    organizations: set[str] = field(default_factory=set)
+    organizations: set[int] = field(default_factory=set)
 
     @property
     def goes_on(self) -> bool:
         return self.keep_going or not self.imported.refused
 
-    def accepted(self, sources: Iterable[Source]) -> Iterator[Placed]:
-        """Yield the records that are right in themselves."""
-        for text in self.texts(sources):
+    @property
+    def gives_up(self) -> bool:
+        return not self.keep_going and self.imported.refused >= REFUSED_MAX
+
+    def take(self, batch: list[Found]) -> None:
+        """Write the rows of a batch, and name what is wrong; once a record was refused, the rest needs no writing."""
+        good: list[tuple[Place, StoredRow]] = []
+        for place, found in batch:
+            if isinstance(found, Unreadable):
+                self.refuse(place, InvalidRecord(None, found.reason))
+                continue
             self.imported.read += 1
-            try:
-                record = checked(text.json)
-                self.check_organization(record)
-            except InvalidRecord as error:
-                self.refuse(text.place, error)
-                if not self.keep_going and self.imported.refused >= REFUSED_MAX:
-                    return
+            if isinstance(found, InvalidRecord):
+                self.refuse(place, found)
+            elif self.has_organization(found):
+                good.append((place, found))
             else:
-                yield text.place, record
+                self.refuse(place, InvalidRecord("organizationId", "there is no such organization"))
+            if self.gives_up:
+                break
+        for once in rounds(good):
+            self.write(once)
 
-    def texts(self, sources: Iterable[Source]) -> Iterator[Text]:
-        for source in sources:
-            try:
-                yield from read(source)
-            except Unreadable as error:
-                self.refuse(error.place, InvalidRecord(None, error.reason))
-
-    def check_organization(self, record: Record) -> None:
-        if record.organization_id in self.organizations:
-            return
-        organization_id = int(record.organization_id)
+    def has_organization(self, row: StoredRow) -> bool:
+        organization_id = row.organization_id
+        if organization_id in self.organizations:
+            return True
         if self.create_organizations:
             Organization.objects.get_or_create(id=organization_id, defaults={"name": f"Organization {organization_id}"})
         elif not Organization.objects.filter(id=organization_id).exists():
-            raise InvalidRecord("organizationId", "there is no such organization")
-        self.organizations.add(record.organization_id)
+            return False
+        self.organizations.add(organization_id)
+        return True
 
-    def write(self, batch: Sequence[Placed]) -> None:
-        """Write a batch, and name what belongs elsewhere; once a record was refused, the others need no writing."""
-        records = [record for _, record in batch]
-        changed = write(records) if self.goes_on else 0
+    def write(self, placed: dict[str, tuple[Place, StoredRow]]) -> None:
+        """Write rows, by their payments' ids, and name those that belong elsewhere."""
+        stage([row for _, row in placed.values()])
+        changed = merge() if self.goes_on else 0
         self.imported.changed += changed
-        if changed < len(records):
-            for index, error in misplaced(records):
-                self.refuse(batch[index][0], error)
+        if changed < len(placed):
+            faults = misplaced()
+            for payment_id, (place, _) in placed.items():
+                if fault := faults.get(payment_id):
+                    self.refuse(place, fault)
 
     def refuse(self, place: Place, error: InvalidRecord) -> None:
         self.imported.refused += 1
         self.on_refused(place, error)
+
+
+def rounds(placed: list[tuple[Place, StoredRow]]) -> Iterator[dict[str, tuple[Place, StoredRow]]]:
+    """Yield the first row of each payment, then the second of each, and so on, until all were there."""
+    while placed:
+        once: dict[str, tuple[Place, StoredRow]] = {}
+        again = [each for each in placed if once.setdefault(each[1].id, each) is not each]
+        yield once
+        placed = again

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader
 from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -20,7 +21,8 @@ VALUE_BYTES_MAX = 2**24
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GZIP_MARK = b"\x1f\x8b"
-EMPTY_OBJECT = re.compile(rb"\{\s*\}")
+PAGE_MARK = b'"_embedded"'
+EMPTY_OBJECT = re.compile(rb"\{\s*\}\Z")
 
 # Everything up to the next bracket that is not part of a string. Possessive, so a half-read string fails at once.
 UP_TO_BRACKET = re.compile(rb'[^"\[\]{}]*+(?:"(?:[^"\\]++|\\.)*+"[^"\[\]{}]*+)*+([\[\]{}])', re.DOTALL)
@@ -34,8 +36,7 @@ class Source:
     stream: BufferedReader
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a record begins; `number` counts the records of an array or page, which may share a line."""
 
     source: str
@@ -46,8 +47,7 @@ class Place:
         return f"{self.source}:{self.line}" + (f": record {self.number}" if self.number else "")
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """A record as it stands, unchecked."""
 
     place: Place
@@ -72,7 +72,10 @@ def read(source: Source) -> Iterator[Text]:
     try:
         for text in split(source):
             place = text.place
-            yield from records(text)
+            if PAGE_MARK in text.json or EMPTY_OBJECT.match(text.json):
+                yield from records(text)
+            else:
+                yield text
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise Unreadable(place, f"the gzip stream is damaged after this: {error}") from error
 
@@ -212,7 +215,7 @@ class Envelope(Struct, rename={"embedded": "_embedded"}):
 
 def records(text: Text) -> Iterator[Text]:
     """Yield the records that a value holds: those of a page, or itself."""
-    if EMPTY_OBJECT.fullmatch(text.json):
+    if EMPTY_OBJECT.match(text.json):
         return
     envelope = read_envelope(text.json)
     if envelope is UNSET:
@@ -223,7 +226,7 @@ def records(text: Text) -> Iterator[Text]:
         json = bytes(raw)
         begin = text.json.index(json, end)
         line += text.json.count(b"\n", end, begin)
-        if not EMPTY_OBJECT.fullmatch(json):
+        if not EMPTY_OBJECT.match(json):
             yield Text(Place(text.place.source, line, number), json)
         line += json.count(b"\n")
         end = begin + len(json)
@@ -231,8 +234,6 @@ def records(text: Text) -> Iterator[Text]:
 
 def read_envelope(json: bytes) -> Embedded | UnsetType:
     """Return a page's records; none where the value is no page, or not even JSON: its check will say what is wrong."""
-    if b'"_embedded"' not in json:
-        return UNSET
     try:
         return msgspec.json.decode(json, type=Envelope).embedded
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

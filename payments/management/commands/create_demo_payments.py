@@ -13,7 +13,7 @@ from tqdm import tqdm
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
 from payments.ingest.imports import BATCH_RECORDS
-from payments.ingest.writing import write
+from payments.ingest.writing import merge, row, stage
 from payments.models import Organization
 
 
@@ -43,7 +43,8 @@ class Command(BaseCommand):
             for shop in SHOPS:
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
             while batch := list(islice(records, BATCH_RECORDS)):
-                changed += write(batch)
+                stage([row(record) for record in batch])
+                changed += merge()
                 progress.update(len(batch))
         if not options["verbosity"]:
             return
