@@ -14,12 +14,15 @@ TABLE = Payment._meta.db_table  # noqa: SLF001  Django's documented name for a m
 INCOMING = "incoming_payments"
 
 # What tells whose payment it is and where it stands in the list: an import never changes these.
-PLACE = ("organization_id", "mode", "created_at")
 MISPLACED = (
-    ("organizationId", "this payment belongs to another organization"),
-    ("mode", "this payment is of the other mode"),
-    ("createdAt", "this payment was created at another time, which never changes"),
+    ("organization_id", InvalidRecord("organizationId", "this payment belongs to another organization")),
+    ("mode", InvalidRecord("mode", "this payment is of the other mode")),
+    (
+        "created_at",
+        InvalidRecord("createdAt", "this payment was created at another time, which never changes"),
+    ),
 )
+PLACE = tuple(column for column, _ in MISPLACED)
 
 
 class StoredRow(NamedTuple):
@@ -51,25 +54,31 @@ class StoredRow(NamedTuple):
 COLUMNS = StoredRow._fields
 CHANGEABLE = COLUMNS[COLUMNS.index("amount") :]
 
-# On PostgreSQL what is deleted is read over again and again until it is cleared away; SQLite cuts it off as it is.
-EMPTY = {"postgresql": f"TRUNCATE {INCOMING}", "sqlite": f"DELETE FROM {INCOMING}"}
-
 # How two rows are compared, of which either may hold NULL.
 DIFFERS = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}
 
 
-def stage(rows: Sequence[StoredRow]) -> None:
-    """Put rows, no two of one payment, into a table beside: all at once, and where nobody waits for them."""
+def prepare() -> None:
+    """Make the table in which rows wait, for this transaction's use."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} AS SELECT {listed(COLUMNS)} FROM {TABLE} LIMIT 0"
         )
-        cursor.execute(EMPTY[connection.vendor])
         if connection.vendor == "postgresql":
+            # Otherwise every row is remembered until the end, to be checked then.
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+
+
+def stage(rows: Sequence[StoredRow]) -> None:
+    """Let rows, no two of one payment, wait in place of those before: there they come all at once, in nobody's way."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(f"TRUNCATE {INCOMING}")  # what is deleted would be read over until it is cleared away
             with cursor.copy(f"COPY {INCOMING} ({listed(COLUMNS)}) FROM STDIN") as copy:
                 for row in rows:
                     copy.write_row(row)
         else:
+            cursor.execute(f"DELETE FROM {INCOMING}")
             cursor.executemany(f"INSERT INTO {INCOMING} VALUES ({', '.join(['%s'] * len(COLUMNS))})", rows)
 
 
@@ -94,13 +103,14 @@ def merge() -> int:
 
 def misplaced() -> dict[str, InvalidRecord]:
     """Return what is wrong with each staged row that `merge` leaves out, by its id: the payment is stored elsewhere."""
+    cases = " ".join(
+        f"WHEN stored.{column} <> {INCOMING}.{column} THEN {index}" for index, (column, _) in enumerate(MISPLACED)
+    )
+    # For each row the payment is looked up by its id, however many there are: a join might read all of them.
+    fault = f"(SELECT CASE {cases} END FROM {TABLE} AS stored WHERE stored.id = {INCOMING}.id)"
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT id, {', '.join(f'stored.{column} = {INCOMING}.{column}' for column in PLACE)} "
-            f"FROM {INCOMING} JOIN {TABLE} AS stored USING (id) "
-            f"WHERE ({listed(PLACE, 'stored')}) <> ({listed(PLACE, INCOMING)})"
-        )
-        return {payment_id: InvalidRecord(*MISPLACED[same.index(False)]) for payment_id, *same in cursor.fetchall()}
+        cursor.execute(f"SELECT id, {fault} FROM {INCOMING} WHERE {fault} IS NOT NULL")
+        return {payment_id: MISPLACED[index][1] for payment_id, index in cursor.fetchall()}
 
 
 def listed(columns: Sequence[str], table: str | None = None) -> str:

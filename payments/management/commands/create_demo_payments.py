@@ -13,7 +13,7 @@ from tqdm import tqdm
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
 from payments.ingest.imports import BATCH_RECORDS
-from payments.ingest.writing import merge, row, stage
+from payments.ingest.writing import merge, prepare, row, stage
 from payments.models import Organization
 
 
@@ -42,6 +42,7 @@ class Command(BaseCommand):
         with transaction.atomic(), tqdm(total=options["count"], unit=" payments", disable=None) as progress:
             for shop in SHOPS:
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
+            prepare()
             while batch := list(islice(records, BATCH_RECORDS)):
                 stage([row(record) for record in batch])
                 changed += merge()
