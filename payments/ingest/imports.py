@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from payments.ingest.checking import InvalidRecord, checked
 from payments.ingest.reading import Place, Source, Unreadable, read
-from payments.ingest.writing import StoredRow, merge, misplaced, prepare, row, stage
+from payments.ingest.writing import StoredRow, misplaced, prepare, row, stage, write
 from payments.models import Organization
 
 BATCH_RECORDS = 5000
@@ -143,10 +143,14 @@ class Import:
 
     def write(self, placed: dict[str, tuple[Place, StoredRow]]) -> None:
         """Write rows, by their payments' ids, and name those that belong elsewhere."""
-        stage([row for _, row in placed.values()])
-        changed = merge() if self.goes_on else 0
+        rows = [row for _, row in placed.values()]
+        changed = 0
+        if self.goes_on:
+            changed = write(rows)
+        else:
+            stage(rows)
         self.imported.changed += changed
-        if changed < len(placed):
+        if changed < len(rows):
             faults = misplaced()
             for payment_id, (place, _) in placed.items():
                 if fault := faults.get(payment_id):

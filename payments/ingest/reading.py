@@ -36,7 +36,7 @@ class Source:
     stream: BufferedReader
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True, gc=False):
     """Where a record begins; `number` counts the records of an array or page, which may share a line."""
 
     source: str

@@ -1,10 +1,11 @@
 """Records into rows: a new payment is inserted, a changed one updated, and none leaves its organization and mode."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from operator import attrgetter
 
-from django.db import connection
-from msgspec import UNSET
+from django.db import IntegrityError, connection, transaction
+from msgspec import UNSET, Struct
+from msgspec.structs import astuple
 
 from payments.ingest.checking import InvalidRecord
 from payments.models import Payment
@@ -25,7 +26,7 @@ MISPLACED = (
 PLACE = tuple(column for column, _ in MISPLACED)
 
 
-class StoredRow(NamedTuple):
+class StoredRow(Struct, frozen=True, gc=False):
     """A payment's columns, as texts that both databases read; amounts too, so that they stay exact."""
 
     id: str
@@ -51,7 +52,7 @@ class StoredRow(NamedTuple):
     customer_id: str
 
 
-COLUMNS = StoredRow._fields
+COLUMNS = StoredRow.__struct_fields__
 CHANGEABLE = COLUMNS[COLUMNS.index("amount") :]
 
 # How two rows are compared, of which either may hold NULL.
@@ -59,35 +60,75 @@ DIFFERS = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}
 
 
 def prepare() -> None:
-    """Make the table in which rows wait, for this transaction's use."""
+    """Make a table in which rows wait; it is this connection's own."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} AS SELECT {listed(COLUMNS)} FROM {TABLE} LIMIT 0"
         )
         if connection.vendor == "postgresql":
-            # Otherwise every row is remembered until the end, to be checked then.
+            # Otherwise every row is remembered until the transaction ends, to be checked then.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 
-def stage(rows: Sequence[StoredRow]) -> None:
-    """Let rows, no two of one payment, wait in place of those before: there they come all at once, in nobody's way."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
-            cursor.execute(f"TRUNCATE {INCOMING}")  # what is deleted would be read over until it is cleared away
-            with cursor.copy(f"COPY {INCOMING} ({listed(COLUMNS)}) FROM STDIN") as copy:
-                for row in rows:
-                    copy.write_row(row)
-        else:
-            cursor.execute(f"DELETE FROM {INCOMING}")
-            cursor.executemany(f"INSERT INTO {INCOMING} VALUES ({', '.join(['%s'] * len(COLUMNS))})", rows)
-
-
-def merge() -> int:
-    """Insert or update a payment for each staged row, and return how many that changed.
+def write(rows: Sequence[StoredRow]) -> int:
+    """Insert or update a payment for each row, no two of one payment, and return how many that changed.
 
     They come in the order of their ids, so that of two imports that meet neither waits for the other in turn. A
-    payment that is stored but belongs to somebody else, or was created at another time, is left as it is.
+    payment that is stored but belongs to somebody else, or was created at another time, is left as it is:
+    `misplaced` tells which.
     """
+    in_order = sorted(rows, key=attrgetter("id"))
+    return len(rows) if are_new(in_order) and added(in_order) else merged(in_order)
+
+
+def are_new(rows: Sequence[StoredRow]) -> bool:
+    """Tell whether none of the payments is stored."""
+    ids = [row.id for row in rows]
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute(f"SELECT EXISTS (SELECT FROM {TABLE} WHERE id = ANY (%s))", [ids])
+        else:
+            cursor.execute(
+                f"SELECT EXISTS (SELECT 1 FROM {TABLE} WHERE id IN (SELECT value FROM json_each(%s)))",
+                [encode(ids).decode()],
+            )
+        return not cursor.fetchone()[0]
+
+
+def added(rows: Sequence[StoredRow]) -> bool:
+    """Insert rows, or none of them where somebody else has inserted one in the meantime."""
+    try:
+        with transaction.atomic():
+            insert(TABLE, rows)
+    except IntegrityError:
+        return False
+    return True
+
+
+def insert(table: str, rows: Sequence[StoredRow]) -> None:
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            with cursor.copy(f"COPY {table} ({listed(COLUMNS)}) FROM STDIN") as copy:
+                for row in rows:
+                    copy.write_row(astuple(row))
+        else:
+            places = ", ".join(["%s"] * len(COLUMNS))
+            cursor.executemany(
+                f"INSERT INTO {table} ({listed(COLUMNS)}) VALUES ({places})", [astuple(row) for row in rows]
+            )
+
+
+def stage(rows: Sequence[StoredRow]) -> None:
+    """Let rows wait in place of those before."""
+    with connection.cursor() as cursor:
+        # What PostgreSQL deletes would be read over and over until it is cleared away.
+        cursor.execute(f"TRUNCATE {INCOMING}" if connection.vendor == "postgresql" else f"DELETE FROM {INCOMING}")
+    insert(INCOMING, rows)
+
+
+def merged(rows: Sequence[StoredRow]) -> int:
+    """Insert or update a payment for each row, and return how many that changed."""
+    stage(rows)
     changes = ", ".join(f"{column} = excluded.{column}" for column in CHANGEABLE)
     with connection.cursor() as cursor:
         cursor.execute(
@@ -102,7 +143,7 @@ def merge() -> int:
 
 
 def misplaced() -> dict[str, InvalidRecord]:
-    """Return what is wrong with each staged row that `merge` leaves out, by its id: the payment is stored elsewhere."""
+    """Return what is wrong with each waiting row that `write` leaves out, by its id: it is stored elsewhere."""
     cases = " ".join(
         f"WHEN stored.{column} <> {INCOMING}.{column} THEN {index}" for index, (column, _) in enumerate(MISPLACED)
     )

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
 from payments.ingest.imports import BATCH_RECORDS
-from payments.ingest.writing import merge, prepare, row, stage
+from payments.ingest.writing import prepare, row, write
 from payments.models import Organization
 
 
@@ -44,8 +44,7 @@ class Command(BaseCommand):
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
             prepare()
             while batch := list(islice(records, BATCH_RECORDS)):
-                stage([row(record) for record in batch])
-                changed += merge()
+                changed += write([row(record) for record in batch])
                 progress.update(len(batch))
         if not options["verbosity"]:
             return
