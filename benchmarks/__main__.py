@@ -7,6 +7,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.service import ROOT
 
 ROWS = 1_000_000
 QUICK_ROWS = 100_000
+TRANSFER_ROUNDS_MAX = 3
 
 
 def main() -> None:
@@ -50,7 +52,7 @@ def arguments() -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, database_url: str, database: Any) -> dict[str, Any]:
-    from benchmarks import dataset, pages  # noqa: PLC0415  once Django is set up
+    from benchmarks import dataset, memory, pages, transfer  # noqa: PLC0415  once Django is set up
     from payments.records import encode  # noqa: PLC0415
 
     say("Loading")
@@ -69,6 +71,14 @@ def measure(options: argparse.Namespace, database_url: str, database: Any) -> di
         say(f"Measuring: {options.rounds} rounds")
         rounds = [pages.measure_pages(servers, places, load=load) for _ in tqdm(range(options.rounds), disable=None)]
         depths = [pages.measure_depth(servers[0], places, load=load) for _ in range(options.rounds)]
+        say(f"Asking for {memory.REQUESTS} pages")
+        held = memory.measure_memory(servers[0], places, load=load)
+    buffers = pages.buffers(places, organization_id=dataset.LARGE.id)
+    say("Importing and exporting")
+    with tempfile.TemporaryDirectory(prefix="payments-transfer-") as directory:
+        moved = transfer.measure_transfer(
+            database_url, Path(directory), count=options.rows, rounds=min(options.rounds, TRANSFER_ROUNDS_MAX)
+        )
     for line in pages.table(rounds):
         say(line)
     return {
@@ -77,7 +87,9 @@ def measure(options: argparse.Namespace, database_url: str, database: Any) -> di
             name: round(statistics.median(depth[name] / depth["first"] for depth in depths), 2)
             for name in ("middle", "end", "ties")
         },
-        "buffers": pages.buffers(places, organization_id=dataset.LARGE.id),
+        **moved,
+        "memory_mb": held,
+        "buffers": buffers,
     }
 
 
