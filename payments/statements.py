@@ -4,12 +4,15 @@ The ORM takes longer to write the SQL of a page than PostgreSQL takes to answer 
 requests of one shape differ in values alone. Those are left open, as slots.
 """
 
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
+
+from payments.prepared import PreparedStatements
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
@@ -40,21 +43,34 @@ class Statement(Generic[Row]):
     def rows(self, **values: Any) -> list[Row]:
         """Ask the database, once."""
         connection = connections[DEFAULT_DB_ALIAS]
-        cursor = open_cursor(connection)
+        connection.close_if_health_check_failed()
+        connection.ensure_connection()
         with connection.wrap_database_errors:
-            cursor.execute(self.sql, values)
-            rows: list[Row] = cursor.fetchall()
-        return rows
+            if connection.queries_logged or connection.execute_wrappers:
+                return fetched(connection.cursor(), self.sql, values)  # whoever watches the queries sees this one
+            if prepared := prepared_statements(connection):
+                return cast("list[Row]", prepared.rows(self.sql, values))
+            return fetched(kept_cursor(connection), self.sql, values)
 
 
-def open_cursor(connection: BaseDatabaseWrapper) -> Any:
-    """Return the cursor that is kept open beside the connection: to open one costs as much as to ask a small query.
+def fetched(cursor: Any, sql: str, values: Mapping[str, Any]) -> list[Any]:
+    cursor.execute(sql, values)
+    rows: list[Any] = cursor.fetchall()
+    return rows
 
-    Where somebody watches the queries, each has a cursor of its own, which lets them.
-    """
-    connection.close_if_health_check_failed()
-    if connection.queries_logged or connection.execute_wrappers:
-        return connection.cursor()
+
+def prepared_statements(connection: BaseDatabaseWrapper) -> PreparedStatements | None:
+    """Return what runs a statement by the shortest way, where there is one: on PostgreSQL."""
+    kept: PreparedStatements | None = vars(connection).get("prepared_statements")
+    if kept is None or kept.connection is not connection.connection:
+        if connection.vendor != "postgresql" or connection.connection.prepare_threshold is None:
+            return None
+        kept = vars(connection)["prepared_statements"] = PreparedStatements(connection.connection)
+    return kept if kept.are_ready() else None
+
+
+def kept_cursor(connection: BaseDatabaseWrapper) -> Any:
+    """Return a cursor that stays open beside the connection: to open one costs as much as to ask a small query."""
     kept = vars(connection).get("kept_cursor")
     if kept is None or kept.connection is not connection.connection:
         kept = vars(connection)["kept_cursor"] = connection.cursor().cursor

@@ -1,0 +1,101 @@
+"""Statements that PostgreSQL has prepared, run with a single call to libpq.
+
+A cursor is made for any statement: each time it looks for parameters, for their types, for a statement prepared
+before, and waits in Python. Where all of that is known, it takes longer than to ask and to read the answer.
+"""
+
+import re
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+import psycopg
+from psycopg.adapt import Transformer
+from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName, error_from_result
+from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGresult
+
+# For each connection. The server keeps a plan for every one of them.
+STATEMENTS_MAX = 100
+
+# What a server says of a statement that it no longer has, or whose tables have changed since.
+OUTDATED = (InvalidSqlStatementName, FeatureNotSupported)
+
+PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|%)")
+
+
+class PreparedStatements:
+    """What is prepared on one connection, by its SQL, the latest used last."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+        self.prepared: dict[str, Prepared] = {}
+        self.numbers = count(1)
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Run `sql`, whose placeholders are `%(name)s`, and which is prepared where it is not yet.
+
+        :raises psycopg.Error: what the server, or the connection to it, has failed with
+        """
+        try:
+            return self.find(sql).rows(values)
+        except OUTDATED:
+            self.forget(sql)
+            if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
+                raise  # the transaction has failed with it
+            return self.find(sql).rows(values)
+
+    def are_ready(self) -> bool:
+        """Tell whether a statement can be run now: whatever has to begin before it, has begun."""
+        return self.connection.autocommit or self.in_transaction()
+
+    def in_transaction(self) -> bool:
+        return self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
+
+    def find(self, sql: str) -> "Prepared":
+        found = self.prepared.pop(sql, None)
+        if found is None:
+            if len(self.prepared) == STATEMENTS_MAX:
+                self.forget(next(iter(self.prepared)))
+            found = Prepared(self.connection, f"payments_{next(self.numbers)}", sql)
+        self.prepared[sql] = found
+        return found
+
+    def forget(self, sql: str) -> None:
+        self.prepared.pop(sql).deallocate()
+
+
+class Prepared:
+    """One statement, prepared on one connection."""
+
+    def __init__(self, connection: psycopg.Connection[Any], name: str, sql: str) -> None:
+        self.pgconn = connection.pgconn
+        self.name = name.encode()
+        self.transformer = Transformer(connection)
+        self.slots: list[str] = []
+        numbered = PLACEHOLDER.sub(lambda placeholder: self.number(placeholder[1]), sql)
+        self.expect(ExecStatus.COMMAND_OK, self.pgconn.prepare(self.name, numbered.encode()))
+
+    def number(self, slot: str | None) -> str:
+        """Return `$n` for a slot, the same one wherever it stands again; without one, the percent sign."""
+        if slot is None:
+            return "%"
+        if slot not in self.slots:
+            self.slots.append(slot)
+        return f"${self.slots.index(slot) + 1}"
+
+    def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        result = self.pgconn.exec_prepared(self.name, [str(values[slot]).encode() for slot in self.slots])
+        self.expect(ExecStatus.TUPLES_OK, result)
+        self.transformer.set_pgresult(result)
+        return self.transformer.load_rows(0, result.ntuples, tuple)
+
+    def expect(self, status: ExecStatus, result: PGresult) -> None:
+        if result.status == status:
+            return
+        if self.pgconn.status == ConnStatus.BAD:
+            raise psycopg.OperationalError(self.pgconn.error_message.decode(errors="replace"))
+        raise error_from_result(result)
+
+    def deallocate(self) -> None:
+        self.pgconn.exec_(b"DEALLOCATE " + self.name)
