@@ -12,7 +12,6 @@ from django.db.models.expressions import BaseExpression
 from django.db.models.functions import Coalesce, NullIf
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from payments import hal
@@ -21,6 +20,7 @@ from payments.hal import HAL, HTML, Link
 from payments.listing import Listing, declared
 from payments.models import Payment, PaymentQuerySet
 from payments.parameters import LIMIT_MAX, list_parameters, parameter_schemas, unknown_start
+from payments.responses import answered
 from payments.rows import NONE, Row
 from payments.statements import Slot, Statement
 
@@ -110,6 +110,7 @@ class KeysetPagination(BasePagination):
     """Reads `limit` and `from`, fetches the page, and links it to its neighbours."""
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
+        self.request = request
         self.addresses = cast("HasAddresses", view).addresses
         self.parameters = list_parameters(request.META["QUERY_STRING"])
         try:
@@ -118,8 +119,8 @@ class KeysetPagination(BasePagination):
             raise unknown_start() from None
         return self.page.rows
 
-    def get_paginated_response(self, data: Any) -> Response:
-        return Response(hal.page("payments", data, links=self.get_links()))
+    def get_paginated_response(self, data: Any) -> Any:
+        return answered(self.request, hal.page("payments", data, links=self.get_links()))
 
     def get_links(self) -> dict[str, Link | None]:
         """Return the page's links. `self` names its first payment, and so stays this page when newer ones arrive."""

@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.exceptions import NotFound
 from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.status import HTTP_200_OK
 
 from payments.addresses import Addresses
@@ -45,9 +46,10 @@ class PaymentView(GenericAPIView[Payment]):
         garbage collector finds: here a whole page, for each request.
         """
         response: Any = super().dispatch(request, *args, **kwargs)
-        response.render()
+        if isinstance(response, Response):
+            response.render()
+            vars(response)["renderer_context"].clear()
         self.request.parser_context.clear()
-        response.renderer_context.clear()
         vars(self).clear()
         is_kept = response.status_code == HTTP_200_OK and request.method in {"GET", "HEAD"}
         return answer_conditionally(request, response) if is_kept else cast("HttpResponseBase", response)
