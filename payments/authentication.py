@@ -1,12 +1,10 @@
 """The Authorization header, as RFC 6750 has it: `Bearer <API_KEY>`."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
-from django.db import connection
-from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
@@ -22,8 +20,8 @@ NOBODY = AnonymousUser()
 
 
 def find_key(text: str, *, now: datetime) -> ShownKey | None:
-    """Return the usable key of that text: one query."""
-    rows = key_statement().rows(digest=keys.digest(text), now=connection.ops.adapt_datetimefield_value(now))
+    """Return the usable key of that text; `now` is in UTC. One query."""
+    rows = key_statement().rows(digest=keys.digest(text), now=str(now.replace(tzinfo=None)))
     return ShownKey(*rows[0]) if rows else None
 
 
@@ -43,7 +41,7 @@ class BearerAuthentication(BaseAuthentication):
         scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        now = timezone.now()
+        now = datetime.now(UTC)
         text = credentials.strip()
         key = find_key(text, now=now) if keys.is_key(text) else None
         if key is None:

@@ -36,7 +36,7 @@ class PaymentView(GenericAPIView[Payment]):
         return Listing(cast("Access", self.request.auth))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        self.addresses = Addresses.of(request)
+        self.addresses = Addresses.of(request._request)  # noqa: SLF001  Django's own, behind which DRF's looks for each
         super().initial(request, *args, **kwargs)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
