@@ -4,9 +4,6 @@ from django.apps import AppConfig
 
 
 class PaymentsConfig(AppConfig):
-    """Names the application and registers its OpenAPI extensions."""
+    """Names the application."""
 
     name = "payments"
-
-    def ready(self) -> None:
-        from payments import schema  # noqa: F401, PLC0415  registered by being imported

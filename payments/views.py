@@ -4,7 +4,6 @@ import re
 from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponseBase
-from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.exceptions import NotFound
 from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
 from rest_framework.request import Request
@@ -55,19 +54,21 @@ class PaymentView(GenericAPIView[Payment]):
         return answer_conditionally(request, response) if is_kept else cast("HttpResponseBase", response)
 
 
-@extend_schema_view(get=extend_schema(operation_id="listPayments", summary="List payments", tags=["payments"]))
 class PaymentList(PaymentView, ListAPIView[Payment]):
     """Payments, newest first, page by page."""
 
     name = "Payments"
+    operation_id = "listPayments"
+    summary = "List payments"
     pagination_class = KeysetPagination
 
 
-@extend_schema_view(get=extend_schema(operation_id="getPayment", summary="Get one payment", tags=["payments"]))
 class PaymentDetail(PaymentView, RetrieveAPIView[Payment]):
     """One payment."""
 
     name = "Payment"
+    operation_id = "getPayment"
+    summary = "Get one payment"
 
     def get_object(self) -> Any:
         single_values(self.request.META["QUERY_STRING"], known=())

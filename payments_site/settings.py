@@ -131,7 +131,7 @@ REST_FRAMEWORK = {
         *(["rest_framework.renderers.BrowsableAPIRenderer"] if DEBUG else []),
     ],
     "DEFAULT_PARSER_CLASSES": [],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "payments.schema.OperationSchema",
     "EXCEPTION_HANDLER": "payments.exceptions.problem_response",
     "URL_FORMAT_OVERRIDE": None,
 }
