@@ -63,7 +63,7 @@ def prepared_statements(connection: BaseDatabaseWrapper) -> PreparedStatements |
     """Return what runs a statement by the shortest way, where there is one: on PostgreSQL."""
     kept: PreparedStatements | None = vars(connection).get("prepared_statements")
     if kept is None or kept.connection is not connection.connection:
-        if connection.vendor != "postgresql" or connection.connection.prepare_threshold is None:
+        if connection.vendor != "postgresql":
             return None
         kept = vars(connection)["prepared_statements"] = PreparedStatements(connection.connection)
     return kept if kept.are_ready() else None

@@ -22,14 +22,14 @@ SQLITE = {
     },
 }
 
-# An open connection serves request after request; one that died meanwhile is noticed and replaced. A statement that
-# comes again is prepared, so that PostgreSQL plans it once.
+# An open connection serves request after request; one that died meanwhile is noticed and replaced. Values travel
+# beside their statement.
 POSTGRESQL = {
     "ENGINE": "payments_site.postgresql",
     "CONN_MAX_AGE": None,
     "CONN_HEALTH_CHECKS": True,
 }
-PREPARED = {"server_side_binding": True, "prepare_threshold": 2}
+BOUND = {"server_side_binding": True}
 
 
 def database(url: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def database(url: str) -> dict[str, Any]:
     address = {setting: str(parameters.pop(name, "")) for setting, name in named.items()}
     if not address["NAME"]:
         raise ValidationError("Names no database.")
-    return {**POSTGRESQL, **address, "OPTIONS": {**PREPARED, **parameters}}
+    return {**POSTGRESQL, **address, "OPTIONS": {**BOUND, **parameters}}
 
 
 def base_url(text: str) -> str:

@@ -10,12 +10,15 @@ from moneyed import Money
 
 from payments.export import export_payments
 from payments.ingest import Imported, import_payments, imports
-from payments.ingest.writing import COLUMNS
+from payments.ingest.checking import checked
+from payments.ingest.writing import COLUMNS, added, row, write
 from payments.models import Organization, Payment
 from tests.factories import OrganizationFactory, PaymentFactory
 from tests.lines import MISSING, compact, line, record, source
 
 pytestmark = pytest.mark.django_db
+
+CREATED_AT = datetime(2018, 3, 20, 13, 28, 37, 123_000, tzinfo=UTC)
 
 
 class Refusals(list[str]):
@@ -46,7 +49,7 @@ def test_an_imported_record_is_a_payment(organization: Organization) -> None:
     assert (imported, refusals) == (Imported(read=1, refused=0, changed=1), [])
     assert payment.amount == Money("10.00", "EUR")
     assert payment.amount_net == Money("9.55", "EUR")
-    assert payment.created_at == datetime(2018, 3, 20, 13, 28, 37, 123_000, tzinfo=UTC)
+    assert payment.created_at == CREATED_AT
     assert payment.metadata == '{"zeta":"1","alpha":"2"}'
     assert payment.organization == organization
 
@@ -139,6 +142,46 @@ def test_within_one_file_too_a_payment_belongs_to_one_organization(organization:
 
     assert refusals == ["f1:2: organizationId: this payment belongs to another organization"]
     assert Payment.objects.get().organization == organization
+
+
+def test_of_records_with_one_id_each_is_written_or_named(organization: Organization) -> None:
+    PaymentFactory.create(id="pt_2", organization=organization, mode="live", created_at=CREATED_AT)
+    content = lines(
+        line(id="pt_1", description="1"),
+        line(id="pt_2", mode="test"),
+        line(id="pt_1", description="2"),
+        line(id="pt_2", description="right"),
+        line(id="pt_1", createdAt="2019-01-01T00:00:00.000"),
+        line(id="pt_1", description="3"),
+    )
+
+    _, refusals = load(content, keep_going=True)
+
+    assert sorted(refusals) == [
+        "f1:2: mode: this payment is of the other mode",
+        "f1:5: createdAt: this payment was created at another time, which never changes",
+    ]
+    assert dict(Payment.objects.values_list("id", "description")) == {"pt_1": "3", "pt_2": "right"}
+
+
+def test_new_and_changed_payments_may_come_together(organization: Organization) -> None:
+    load(lines(line(id="pt_2"), line(id="pt_4")))
+
+    imported, _ = load(lines(*(line(id=f"pt_{number}", description="now") for number in range(1, 5))))
+
+    assert imported.changed == 4
+    assert set(Payment.objects.values_list("id", "description")) == {(f"pt_{number}", "now") for number in range(1, 5)}
+
+
+def test_where_somebody_else_was_quicker_nothing_is_lost(organization: Organization) -> None:
+    """Between the look whether payments are new and their insertion, another import may have come."""
+    load(line(id="pt_2", description="theirs"))
+    rows = [row(checked(line(id=f"pt_{number}", description="ours"))) for number in (1, 2)]
+
+    assert not added(rows)
+    assert write(rows) == 2
+
+    assert set(Payment.objects.values_list("id", "description")) == {("pt_1", "ours"), ("pt_2", "ours")}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from django.core.checks import run_checks
 from environs import ValidationError
 from pytest_django import Settings
 
-from payments_site.environment import PREPARED, base_url, database, hosts, kept_secret
+from payments_site.environment import BOUND, base_url, database, hosts, kept_secret
 from tests.service import ROOT, SETTINGS
 
 PRODUCTION = {
@@ -109,12 +109,12 @@ def test_host_names_may_have_spaces_around_their_commas() -> None:
                 "PASSWORD": "pa ss",
                 "HOST": "db.example",
                 "PORT": "5433",
-                "OPTIONS": {**PREPARED, "sslmode": "require"},
+                "OPTIONS": {**BOUND, "sslmode": "require"},
             },
         ),
         (
             "postgres://one:1,two:2/payments?target_session_attrs=read-write",
-            {"HOST": "one,two", "PORT": "1,2", "OPTIONS": {**PREPARED, "target_session_attrs": "read-write"}},
+            {"HOST": "one,two", "PORT": "1,2", "OPTIONS": {**BOUND, "target_session_attrs": "read-write"}},
         ),
         ("postgresql:///payments?host=/run/postgresql", {"NAME": "payments", "HOST": "/run/postgresql"}),
         ("postgresql://db/payments", {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}),

@@ -108,7 +108,7 @@ def added(rows: Sequence[StoredRow]) -> bool:
 def insert(table: str, rows: Sequence[StoredRow]) -> None:
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            with cursor.copy(f"COPY {table} ({listed(COLUMNS)}) FROM STDIN") as copy:
+            with connection.wrap_database_errors, cursor.copy(f"COPY {table} ({listed(COLUMNS)}) FROM STDIN") as copy:
                 for row in rows:
                     copy.write_row(astuple(row))
         else:

@@ -1,0 +1,13 @@
+"""The query string, taken apart."""
+
+from urllib.parse import parse_qsl
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments.parameters import pairs
+
+
+@given(st.text("ab1=&;%+é#?", max_size=20))
+def test_a_plain_query_is_taken_apart_as_the_standard_library_does(query: str) -> None:
+    assert pairs(query) == parse_qsl(query, keep_blank_values=True)
