@@ -71,8 +71,8 @@ def measure(options: argparse.Namespace, database_url: str, database: Any) -> di
         say(f"Measuring: {options.rounds} rounds")
         rounds = [pages.measure_pages(servers, places, load=load) for _ in tqdm(range(options.rounds), disable=None)]
         depths = [pages.measure_depth(servers[0], places, load=load) for _ in range(options.rounds)]
-        say(f"Asking for {memory.REQUESTS} pages")
-        held = memory.measure_memory(servers[0], places, load=load)
+    say(f"Asking for {memory.REQUESTS} pages")
+    held = memory.measure_memory(database_url, places, load=load)
     buffers = pages.buffers(places, organization_id=dataset.LARGE.id)
     say("Importing and exporting")
     with tempfile.TemporaryDirectory(prefix="payments-transfer-") as directory:

@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import psutil
@@ -84,7 +85,7 @@ PEERS = (STOCK_DRF, FASTAPI, RAW_WSGI)
 
 
 @contextmanager
-def running(server: Server, database_url: str) -> Iterator[Running]:
+def running(server: Server, database_url: str, *, root: Path = ROOT) -> Iterator[Running]:
     """Start a server, wait until it listens, and end it afterwards."""
     port = free_port()
     environment = {
@@ -92,13 +93,13 @@ def running(server: Server, database_url: str) -> Iterator[Running]:
         "DATABASE_URL": database_url,
         "PORT": str(port),
         "WEB_WORKERS": str(WORKERS),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(root),
         # What scripts/start sets, for all.
         "MALLOC_MMAP_THRESHOLD_": "8388608",
         "MALLOC_TRIM_THRESHOLD_": "33554432",
     }
     command = [part.format(port=port) for part in server.command]
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
+    process = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
     try:
         wait_until_listening(process, port)
         yield Running(server, f"http://127.0.0.1:{port}", psutil.Process(process.pid))
