@@ -4,12 +4,12 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,15 +53,8 @@ def arguments() -> argparse.Namespace:
 
 def measure(options: argparse.Namespace, database_url: str, database: Any) -> dict[str, Any]:
     from benchmarks import dataset, memory, pages, transfer  # noqa: PLC0415  once Django is set up
-    from payments.records import encode  # noqa: PLC0415
 
-    say("Loading")
-    manage("migrate", "--verbosity", "0")
-    lines = (encode(record) + b"\n" for record in dataset.records(options.rows))
-    import_lines(tqdm(lines, total=options.rows, unit=" payments", disable=None))
-    for shop in (dataset.LARGE, dataset.SMALL):
-        manage("create_api_key", "--organization", str(shop.id), "--mode", pages.MODE, "--name", "Benchmarks")
-    key = manage("create_api_key", "--organization", str(dataset.LARGE.id), "--mode", pages.MODE, "--name", "Load")
+    key = fill(database_url, options.rows)
     vacuum()
     places = pages.find_places(database_url, dataset.LARGE.id)
     with ExitStack() as stack:
@@ -71,6 +64,7 @@ def measure(options: argparse.Namespace, database_url: str, database: Any) -> di
         say(f"Measuring: {options.rounds} rounds")
         rounds = [pages.measure_pages(servers, places, load=load) for _ in tqdm(range(options.rounds), disable=None)]
         depths = [pages.measure_depth(servers[0], places, load=load) for _ in range(options.rounds)]
+    sqlite_depths = measure_sqlite(options, places, load=load)
     say(f"Asking for {memory.REQUESTS} pages")
     held = memory.measure_memory(database_url, places, load=load)
     buffers = pages.buffers(places, organization_id=dataset.LARGE.id)
@@ -83,27 +77,60 @@ def measure(options: argparse.Namespace, database_url: str, database: Any) -> di
         say(line)
     return {
         **pages.ratios(rounds),
-        "depth": {
-            name: round(statistics.median(depth[name] / depth["first"] for depth in depths), 2)
-            for name in ("middle", "end", "ties")
-        },
+        "depth": pages.depth_ratios(depths),
+        "sqlite_depth": pages.depth_ratios(sqlite_depths),
         **moved,
         "memory_mb": held,
         "buffers": buffers,
     }
 
 
-def manage(*command: str) -> str:
+def measure_sqlite(options: argparse.Namespace, places: Any, *, load: Load) -> list[dict[str, float]]:
+    """Measure how a page's time depends on its depth on SQLite: the same payments, so the same places."""
+    from benchmarks import pages  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="payments-sqlite-") as directory:
+        url = f"sqlite:///{directory}/payments.sqlite3"
+        key = fill(url, options.rows)
+        with running(SERVICE, url) as service:
+            return [pages.measure_depth(service, places, load=replace(load, key=key)) for _ in range(options.rounds)]
+
+
+def fill(database_url: str, rows: int) -> str:
+    """Load the payments into an empty database, and return a key to most of them."""
+    from benchmarks import dataset, pages  # noqa: PLC0415
+    from payments.records import encode  # noqa: PLC0415
+
+    say(f"Loading {database_url.partition(':')[0]}")
+    manage(database_url, "migrate", "--verbosity", "0")
+    lines = (encode(record) + b"\n" for record in dataset.records(rows))
+    import_lines(database_url, tqdm(lines, total=rows, unit=" payments", disable=None))
+    keys = [
+        manage(
+            database_url, *("create_api_key", "--organization", str(shop.id), "--mode", pages.MODE, "--name", shop.name)
+        )
+        for shop in (dataset.SMALL, dataset.LARGE)
+    ]
+    return keys[-1]
+
+
+def manage(database_url: str, *command: str) -> str:
     done = subprocess.run(  # noqa: S603
-        [PYTHON, "manage.py", *command], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+        [PYTHON, "manage.py", *command],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": database_url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=True,
     )
     return done.stdout.decode().strip()
 
 
-def import_lines(lines: Iterable[bytes]) -> None:
+def import_lines(database_url: str, lines: Iterable[bytes]) -> None:
     """Import the payments as they are made: no file of their size is needed."""
     command = [PYTHON, "manage.py", "import_payments", "--create-organizations", "-"]
-    importing = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE)  # noqa: S603
+    environment = {**os.environ, "DATABASE_URL": database_url}
+    importing = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE)  # noqa: S603
     assert importing.stdin is not None
     importing.stdin.writelines(lines)
     importing.stdin.close()

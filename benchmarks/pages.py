@@ -23,7 +23,7 @@ MODE = "live"
 
 @dataclass(frozen=True)
 class Places:
-    """Where pages begin: anywhere; the first page, half way, far behind, and within the tie."""
+    """Where pages begin: anywhere; the first page, a third of the way, at the end, and within the tie."""
 
     anywhere: list[Start]
     first: Start
@@ -118,6 +118,14 @@ def measure_depth(service: Running, places: Places, *, load: Load) -> dict[str, 
             load=replace(load, connections=1),
         ).p50_ms
         for name, path in paths.items()
+    }
+
+
+def depth_ratios(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Return the median time of a page by its place, over the first page's: the median of the rounds."""
+    return {
+        name: round(statistics.median(found[name] / found["first"] for found in rounds), 2)
+        for name in ("middle", "end", "ties")
     }
 
 

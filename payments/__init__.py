@@ -4,16 +4,16 @@ A request, in order:
 
     urls            path -> view
     negotiation     Accept header -> renderer, or 406
-    authentication  Authorization header -> ApiKey on request.auth        (keys: the text; last_use: when it was seen)
+    authentication  Authorization header -> ShownKey on request.auth      (keys: the text; last_use: when it was seen)
     permissions     nobody without a key
     views           whose payments, which classes
     parameters      query string -> typed, bounded ListParameters, or InvalidParameter
     pagination      fetch_page: which rows; KeysetPagination: which links
-    listing         what a key sees, by statements that are compiled once (statements: how; rows: payments as texts)
+    listing         what a key sees, by statements that are compiled once (statements, prepared: how; rows: as texts)
     models          Organization, ApiKey, Payment; constraints; indexes   (fields, identifiers, currencies: columns)
     serializers     row -> record; no queries                             (records: the record's form, declared once)
     hal, addresses  the document's shape; what its links name
-    renderers       media type and bytes
+    renderers       media type and bytes                                  (responses: an answer of bytes)
     conditional     ETag, and 304 for a client that has it
     exceptions      what went wrong -> problems, the one error body       (handlers: outside of any view)
 
@@ -21,9 +21,10 @@ An import, in order:
 
     management/commands   arguments in, one call, words out
     ingest.reading        files -> records as they stand, each with its place
+    ingest.glance         text -> Record, where all is plainly right
     ingest.checking       text -> Record, or InvalidRecord                (ingest.card_data: what may not be stored)
     ingest.writing        records -> rows, each to its own organization and mode
-    ingest.imports        the three of them, in one transaction
+    ingest.imports        the whole, in one transaction
     export                rows -> lines that an import takes back
     demo                  believable records from a count and a seed
 """

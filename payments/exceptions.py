@@ -32,7 +32,7 @@ class InvalidParameter(exceptions.APIException):
 
 
 class Unreadable(exceptions.APIException):
-    """A request that Django itself will not read: more parameters than it counts, say."""
+    """A request that Django itself will not read: one to a host that is not ours, say."""
 
     status_code = HTTPStatus.BAD_REQUEST
     default_detail = "This request cannot be read."

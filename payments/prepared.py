@@ -6,14 +6,15 @@ before, and waits in Python. Where all of that is known, it takes longer than to
 
 import re
 from collections.abc import Mapping
-from itertools import count
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 from psycopg.adapt import Transformer
-from psycopg.errors import FeatureNotSupported, InvalidSqlStatementName, error_from_result
+from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName, error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
+from xxhash import xxh3_64_hexdigest
 
 # For each connection. The server keeps a plan for every one of them.
 STATEMENTS_MAX = 100
@@ -30,7 +31,6 @@ class PreparedStatements:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
         self.prepared: dict[str, Prepared] = {}
-        self.numbers = count(1)
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Run `sql`, whose placeholders are `%(name)s`, and which is prepared where it is not yet.
@@ -57,24 +57,28 @@ class PreparedStatements:
         if found is None:
             if len(self.prepared) == STATEMENTS_MAX:
                 self.forget(next(iter(self.prepared)))
-            found = Prepared(self.connection, f"payments_{next(self.numbers)}", sql)
+            found = Prepared(self.connection, sql)
         self.prepared[sql] = found
         return found
 
     def forget(self, sql: str) -> None:
-        self.prepared.pop(sql).deallocate()
+        if found := self.prepared.pop(sql, None):
+            found.deallocate()
 
 
 class Prepared:
     """One statement, prepared on one connection."""
 
-    def __init__(self, connection: psycopg.Connection[Any], name: str, sql: str) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], sql: str) -> None:
         self.pgconn = connection.pgconn
-        self.name = name.encode()
+        self.name = (
+            f"payments_{xxh3_64_hexdigest(sql.encode())}".encode()
+        )  # the same for all who share a server's connection
         self.transformer = Transformer(connection)
         self.slots: list[str] = []
         numbered = PLACEHOLDER.sub(lambda placeholder: self.number(placeholder[1]), sql)
-        self.expect(ExecStatus.COMMAND_OK, self.pgconn.prepare(self.name, numbered.encode()))
+        with suppress(DuplicatePreparedStatement):
+            self.expect(ExecStatus.COMMAND_OK, self.pgconn.prepare(self.name, numbered.encode()))
 
     def number(self, slot: str | None) -> str:
         """Return `$n` for a slot, the same one wherever it stands again; without one, the percent sign."""
@@ -85,10 +89,13 @@ class Prepared:
         return f"${self.slots.index(slot) + 1}"
 
     def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        result = self.pgconn.exec_prepared(self.name, [str(values[slot]).encode() for slot in self.slots])
+        parameters: list[Any] = [text(values[slot]) for slot in self.slots]
+        result = self.pgconn.exec_prepared(self.name, parameters)
         self.expect(ExecStatus.TUPLES_OK, result)
         self.transformer.set_pgresult(result)
-        return self.transformer.load_rows(0, result.ntuples, tuple)
+        rows = self.transformer.load_rows(0, result.ntuples, tuple)
+        self.transformer.set_pgresult(None)  # it would be kept until the same is asked again
+        return rows
 
     def expect(self, status: ExecStatus, result: PGresult) -> None:
         if result.status == status:
@@ -99,3 +106,7 @@ class Prepared:
 
     def deallocate(self) -> None:
         self.pgconn.exec_(b"DEALLOCATE " + self.name)
+
+
+def text(value: Any) -> bytes | None:
+    return None if value is None else str(value).encode()

@@ -14,7 +14,7 @@ from payments.rows import Row
 
 
 class PaymentSerializer(BaseSerializer[Any]):
-    """The record as the API gives it, links included; `context` holds the request. Its instances are rows."""
+    """The record as the API gives it, links included; `context` holds the view. Its instances are rows."""
 
     def to_representation(self, instance: Row) -> Any:
         return record(instance, links=writer(self.context["view"].addresses).links(instance[0]))

@@ -1,6 +1,6 @@
 """Django's request handler, with a short way to the API.
 
-Around a page Django has sessions, forms, messages and frames to look after: nine layers, and signals before and after.
+Around a page Django has sessions, forms, messages and frames to look after: eight layers, and signals before and after.
 The API has none of these, and they would take longer than its answer. So below `/v2` a request goes from its address
 to its view, and what Django's handler does for every answer is still done: errors are answered and logged,
 connections that died are replaced.
@@ -14,7 +14,7 @@ from typing import Any, cast
 from django.conf import settings
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
-from django.core.handlers.wsgi import WSGIHandler
+from django.core.handlers.wsgi import WSGIHandler, get_script_name
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -62,8 +62,7 @@ class Handler(ApiHandler, WSGIHandler):
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         if not is_api(environ["PATH_INFO"]):
             return super().__call__(environ, start_response)
-        if environ.get("SCRIPT_NAME"):
-            set_script_prefix(f"{environ['SCRIPT_NAME']}/")
+        set_script_prefix(get_script_name(environ))
         close_old_connections()
         response: Any = self.get_response(self.request_class(environ))
         start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))

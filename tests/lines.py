@@ -13,7 +13,7 @@ RECORD: dict[str, Any] = {
     "amount": {"value": "10.00", "currency": "EUR"},
     "amountNet": {"value": "9.55", "currency": "EUR"},
     "amountRemaining": {"value": "10.00", "currency": "EUR"},
-    "description": 'Café "№ 7"',
+    "description": "Café № 7",
     "method": "creditcard",
     "redirectUrl": "https://shop.example/orders/7",
     "webhookUrl": "https://shop.example/webhook",

@@ -1,7 +1,10 @@
 """The short way to the API gives what Django's own way gives."""
 
 import gc
+import json
+from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.test import Client, RequestFactory
@@ -68,6 +71,7 @@ def test_programs_too_are_told_to_insist_on_tls(
     assert response.headers.get("Strict-Transport-Security") == told
 
 
+@pytest.mark.django_db(transaction=True)
 def test_an_answer_leaves_nothing_for_the_garbage_collector(api: Api, organization: Organization) -> None:
     PaymentFactory.create_batch(3, organization=organization)
     answer_requests = Handler()
@@ -77,7 +81,7 @@ def test_an_answer_leaves_nothing_for_the_garbage_collector(api: Api, organizati
         body: list[bytes] = answer_requests(request.environ, lambda *_status_and_headers: None)
         return body
 
-    for query in ("limit=2", "limit=0"):
+    for query, status in (("limit=2", None), ("limit=0", HTTPStatus.BAD_REQUEST)):
         ask(query)
         gc.collect()
         gc.disable()
@@ -87,5 +91,23 @@ def test_an_answer_leaves_nothing_for_the_garbage_collector(api: Api, organizati
         finally:
             gc.enable()
 
-        assert body.startswith(b"{")
+        assert json.loads(body).get("status") == status
         assert unreachable == 0, query
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("mounted", [("/shop", ""), ("", "/shop"), ("/café", "")])
+def test_links_begin_where_the_site_is_mounted_for_this_request(
+    api: Api, organization: Organization, mounted: tuple[str, str]
+) -> None:
+    PaymentFactory.create(organization=organization)
+    answer_requests = Handler()
+
+    for script_name in mounted:
+        request = RequestFactory().get("/v2/payments", headers=api.authorization)
+        environ = request.environ | {"SCRIPT_NAME": script_name.encode().decode("latin-1")}  # as WSGI has it
+        (body,) = answer_requests(environ, lambda *_status_and_headers: None)
+
+        links = json.loads(body)["_links"]
+        assert links["documentation"]["href"] == f"http://testserver{quote(script_name)}/docs/"
+        assert links["self"]["href"].startswith(f"http://testserver{quote(script_name)}/v2/payments")

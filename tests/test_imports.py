@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from io import BufferedReader, BytesIO
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -9,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
 from payments.export import export_payments
-from payments.ingest import Imported, import_payments, imports
+from payments.ingest import Imported, Source, import_payments, imports
 from payments.ingest.checking import checked
 from payments.ingest.writing import COLUMNS, added, row, write
 from payments.models import Organization, Payment
@@ -242,6 +244,35 @@ def test_keep_going_writes_the_good_ones(organization: Organization) -> None:
     ]
     assert imported == Imported(read=5, refused=2, changed=4)
     assert sorted(Payment.objects.values_list("id", flat=True)) == ["pt_1", "pt_3", "pt_4", "pt_5"]
+
+
+class Interrupted(BytesIO):
+    """A stream at whose end somebody loses patience."""
+
+    def readinto(self, buffer: Any) -> int:
+        if not (count := super().readinto(buffer)):
+            raise KeyboardInterrupt
+        return count
+
+
+def test_an_interrupted_import_leaves_nothing_behind(
+    organization: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports, "BATCH_RECORDS", 1)
+    stream = Interrupted(lines(*(line(id=f"pt_{number}") for number in range(3))))
+
+    with pytest.raises(KeyboardInterrupt):
+        import_payments([Source("stdin", BufferedReader(stream))], on_refused=Refusals())
+
+    assert not Payment.objects.exists()
+
+
+def test_a_batch_is_bounded_by_its_bytes_too(organization: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "BATCH_BYTES", 1)
+
+    imported, _ = load(lines(line(id="pt_1"), line(id="pt_2"), line(id="pt_1", description="later")))
+
+    assert imported == Imported(read=3, refused=0, changed=3)
 
 
 def test_a_file_of_another_kind_is_not_read_to_its_end() -> None:

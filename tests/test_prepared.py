@@ -40,6 +40,7 @@ def test_a_value_stands_wherever_its_slot_does(statements: PreparedStatements) -
 
     assert statements.rows(sql, {"a": 7, "b": "é'\\%s"}) == [("é'\\%s", 7, "é'\\%s100%", None)]
     assert statements.rows(sql, {"a": -1, "b": ""}) == [("", -1, "100%", None)]
+    assert statements.rows(sql, {"a": None, "b": None}) == [(None, None, None, None)]
     assert known_to_server() == {"SELECT $1::text, $2::int, $1::text || '100%', NULL"}
 
 
@@ -67,6 +68,12 @@ def test_a_statement_that_the_server_forgot_is_prepared_anew(statements: Prepare
     asked("DEALLOCATE ALL")
 
     assert statements.rows("SELECT 1", {}) == [(1,)]
+
+
+def test_who_shares_a_connection_shares_its_statements(statements: PreparedStatements) -> None:
+    statements.rows("SELECT %(a)s::int", {"a": 1})
+
+    assert PreparedStatements(statements.connection).rows("SELECT %(a)s::int", {"a": 2}) == [(2,)]
 
 
 def test_within_a_transaction_the_failure_is_told_and_the_next_one_succeeds(statements: PreparedStatements) -> None:

@@ -8,12 +8,12 @@ import re
 from datetime import datetime
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, UnsetType, field
 
 from payments.currencies import CURRENCIES
 from payments.ingest.card_data import is_secret, shows_card_number
 from payments.models import CUSTOMER_ID, METHOD, PAYMENT_ID, Status
-from payments.records import COUNTRY, TIME, VALUE, GivenRecord, Money, Record, encode
+from payments.records import COUNTRY, TIME, VALUE, GivenRecord, Money, Record, RecordLinks, encode
 
 
 class PlainMoney(Money, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -27,6 +27,7 @@ class PlainRecord(GivenRecord, kw_only=True, frozen=True, gc=False, forbid_unkno
     """A record whose texts nobody has looked at."""
 
     id: str
+    resource: str = "payment"
     amount: PlainMoney
     amount_net: PlainMoney | UnsetType = UNSET
     amount_remaining: PlainMoney | UnsetType = UNSET
@@ -38,6 +39,7 @@ class PlainRecord(GivenRecord, kw_only=True, frozen=True, gc=False, forbid_unkno
     expires_at: str | UnsetType = UNSET
     paid_at: str | UnsetType = UNSET
     customer_id: str | UnsetType = UNSET
+    links: RecordLinks | UnsetType = field(default=UNSET, name="_links")
 
 
 read_plain = msgspec.json.Decoder(PlainRecord).decode
@@ -55,8 +57,8 @@ def optional(pattern: str) -> str:
     return f"(?:{NONE}|{pattern})"
 
 
-# Narrower than what is allowed: a URL has no port or user, a number fits whatever the others are, and of a card's
-# number the middle is hidden.
+# Narrower than what is allowed: a URL without a port or a user, an organization's number of at most 18 digits, which
+# fits into 63 bits, a card's number whose middle is all hidden.
 MONEY = rf"(?!-0\.00){bare(VALUE)}"
 URL = r"https?://[A-Za-z0-9.-]{1,253}(?:[/?#][!-~]{0,1700})?"
 ORGANIZATION_ID = r"[1-9][0-9]{0,17}"

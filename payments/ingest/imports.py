@@ -1,13 +1,15 @@
 """An import from end to end."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TypeAlias
 
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from payments.ingest.checking import InvalidRecord, checked
 from payments.ingest.reading import Place, Source, Unreadable, read
@@ -15,8 +17,9 @@ from payments.ingest.writing import StoredRow, misplaced, prepare, row, stage, w
 from payments.models import Organization
 
 BATCH_RECORDS = 5000
+BATCH_BYTES = 2**24
 
-# How long whoever has an answer from the server waits for the thread that reads on; Python's own 5 ms add up.
+# How long the thread that has an answer from the server waits for the one that reads; Python's own 5 ms add up.
 SWITCH_SECONDS = 0.0005
 
 # A file of another kind altogether is not read to its end.
@@ -48,49 +51,74 @@ def import_payments(
     A payment's organization must exist; with `create_organizations`, one that does not is made.
     """
     run = Import(on_refused, keep_going=keep_going, create_organizations=create_organizations)
-    ready = batches(sources)
     with transaction.atomic():
         prepare()
-        for batch in ahead(ready) if connection.vendor == "postgresql" else ready:
-            run.take(batch)
-            if run.gives_up:
-                break
+        with taker(run) as take:
+            for batch in batches(sources):
+                take(batch)
+                if run.gives_up:
+                    break
         if not run.goes_on:
             transaction.set_rollback(True)
             run.imported.changed = 0
     return run.imported
 
 
-def ahead(batches: Iterator[list[Found]]) -> Iterator[list[Found]]:
-    """Yield the same; while a server is busy with one batch, a thread makes the next one ready."""
+@contextmanager
+def taker(run: Import) -> Iterator[Callable[[list[Found]], None]]:
+    """Give what takes the batches; while a server is busy with one, the next is read.
+
+    For that a thread has the connection, and has it alone, until the last batch is taken.
+    """
+    if connection.vendor != "postgresql":
+        yield run.take
+        return
+    shared = connections[DEFAULT_DB_ALIAS]
     patience = sys.getswitchinterval()
+    shared.inc_thread_sharing()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
-        with ThreadPoolExecutor(max_workers=1) as thread:
-            upcoming = thread.submit(next, batches, None)
-            while batch := upcoming.result():
-                upcoming = thread.submit(next, batches, None)
-                yield batch
+        with ThreadPoolExecutor(1, initializer=connections.__setitem__, initargs=(DEFAULT_DB_ALIAS, shared)) as thread:
+            under_way = thread.submit(run.take, [])
+
+            def take(batch: list[Found]) -> None:
+                nonlocal under_way
+                under_way.result()
+                under_way = thread.submit(run.take, batch)
+
+            yield take
+            under_way.result()
     finally:
         sys.setswitchinterval(patience)
+        shared.dec_thread_sharing()
 
 
 def batches(sources: Iterable[Source]) -> Iterator[list[Found]]:
-    found = findings(sources)
-    while batch := list(islice(found, BATCH_RECORDS)):
+    """Yield what was found, in pieces of bounded size."""
+    batch: list[Found] = []
+    size = 0
+    for found, length in findings(sources):
+        batch.append(found)
+        size += length
+        if len(batch) == BATCH_RECORDS or size >= BATCH_BYTES:
+            yield batch
+            batch = []
+            size = 0
+    if batch:
         yield batch
 
 
-def findings(sources: Iterable[Source]) -> Iterator[Found]:
+def findings(sources: Iterable[Source]) -> Iterator[tuple[Found, int]]:
+    """Yield what each record is, and how many bytes it has."""
     for source in sources:
         try:
             for place, text in read(source):
                 try:
-                    yield place, row(checked(text))
+                    yield (place, row(checked(text))), len(text)
                 except InvalidRecord as error:
-                    yield place, error
+                    yield (place, error), len(text)
         except Unreadable as error:
-            yield error.place, error
+            yield (error.place, error), 0
 
 
 @dataclass
@@ -101,7 +129,7 @@ class Import:
     keep_going: bool
     create_organizations: bool
     imported: Imported = field(default_factory=Imported)
-    organizations: set[int] = field(default_factory=set)
+    organizations: dict[int, bool] = field(default_factory=dict)
 
     @property
     def goes_on(self) -> bool:
@@ -131,15 +159,16 @@ class Import:
             self.write(once)
 
     def has_organization(self, row: StoredRow) -> bool:
-        organization_id = row.organization_id
-        if organization_id in self.organizations:
-            return True
+        exists = self.organizations.get(row.organization_id)
+        if exists is None:
+            exists = self.organizations[row.organization_id] = self.find_organization(row.organization_id)
+        return exists
+
+    def find_organization(self, organization_id: int) -> bool:
         if self.create_organizations:
             Organization.objects.get_or_create(id=organization_id, defaults={"name": f"Organization {organization_id}"})
-        elif not Organization.objects.filter(id=organization_id).exists():
-            return False
-        self.organizations.add(organization_id)
-        return True
+            return True
+        return Organization.objects.filter(id=organization_id).exists()
 
     def write(self, placed: dict[str, tuple[Place, StoredRow]]) -> None:
         """Write rows, by their payments' ids, and name those that belong elsewhere."""

@@ -61,9 +61,10 @@ DIFFERS = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}
 
 def prepare() -> None:
     """Make a table in which rows wait; it is this connection's own."""
+    until = "ON COMMIT DROP" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} AS SELECT {listed(COLUMNS)} FROM {TABLE} LIMIT 0"
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} {until} AS SELECT {listed(COLUMNS)} FROM {TABLE} LIMIT 0"
         )
         if connection.vendor == "postgresql":
             # Otherwise every row is remembered until the transaction ends, to be checked then.
@@ -73,8 +74,8 @@ def prepare() -> None:
 def write(rows: Sequence[StoredRow]) -> int:
     """Insert or update a payment for each row, no two of one payment, and return how many that changed.
 
-    They come in the order of their ids, so that of two imports that meet neither waits for the other in turn. A
-    payment that is stored but belongs to somebody else, or was created at another time, is left as it is:
+    They come in the order of their ids, so that of two imports whose batches meet neither waits for the other in
+    turn. A payment that is stored but belongs to somebody else, or was created at another time, is left as it is:
     `misplaced` tells which.
     """
     in_order = sorted(rows, key=attrgetter("id"))

@@ -9,7 +9,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     """Asks the server whether a connection still serves only where there is reason to: Django asks in every request."""
 
     def is_usable(self) -> bool:
-        if self.errors_occurred or self.has_unread_words():
+        if self.connection is None or self.connection.closed or self.errors_occurred or self.has_unread_words():
             return super().is_usable()
         return True
 
