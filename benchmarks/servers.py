@@ -94,9 +94,6 @@ def running(server: Server, database_url: str, *, root: Path = ROOT) -> Iterator
         "PORT": str(port),
         "WEB_WORKERS": str(WORKERS),
         "PYTHONPATH": str(root),
-        # What scripts/start sets, for all.
-        "MALLOC_MMAP_THRESHOLD_": "8388608",
-        "MALLOC_TRIM_THRESHOLD_": "33554432",
     }
     command = [part.format(port=port) for part in server.command]
     process = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
