@@ -47,10 +47,8 @@ class PreparedStatements:
 
     def are_ready(self) -> bool:
         """Tell whether a statement can be run now: whatever has to begin before it, has begun."""
-        return self.connection.autocommit or self.in_transaction()
-
-    def in_transaction(self) -> bool:
-        return self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
+        in_transaction = self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
+        return self.connection.autocommit or in_transaction
 
     def find(self, sql: str) -> "Prepared":
         found = self.prepared.pop(sql, None)
@@ -71,9 +69,8 @@ class Prepared:
 
     def __init__(self, connection: psycopg.Connection[Any], sql: str) -> None:
         self.pgconn = connection.pgconn
-        self.name = (
-            f"payments_{xxh3_64_hexdigest(sql.encode())}".encode()
-        )  # the same for all who share a server's connection
+        # Behind a pooler others may share the server's connection: the same name must be the same statement.
+        self.name = f"payments_{xxh3_64_hexdigest(sql.encode())}".encode()
         self.transformer = Transformer(connection)
         self.slots: list[str] = []
         numbered = PLACEHOLDER.sub(lambda placeholder: self.number(placeholder[1]), sql)

@@ -275,7 +275,12 @@ def test_a_batch_is_bounded_by_its_bytes_too(organization: Organization, monkeyp
     assert imported == Imported(read=3, refused=0, changed=3)
 
 
-def test_a_file_of_another_kind_is_not_read_to_its_end() -> None:
+@pytest.mark.parametrize("batch_records", [imports.BATCH_RECORDS, imports.REFUSED_MAX, 7, 1])
+def test_a_file_of_another_kind_is_not_read_to_its_end(
+    db: None, monkeypatch: pytest.MonkeyPatch, batch_records: int
+) -> None:
+    monkeypatch.setattr(imports, "BATCH_RECORDS", batch_records)
+
     imported, refusals = load(b"nonsense\n" * 1000)
 
     assert len(refusals) == imports.REFUSED_MAX

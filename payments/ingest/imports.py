@@ -84,7 +84,8 @@ def taker(run: Import) -> Iterator[Callable[[list[Found]], None]]:
             def take(batch: list[Found]) -> None:
                 nonlocal under_way
                 under_way.result()
-                under_way = thread.submit(run.take, batch)
+                if not run.gives_up:
+                    under_way = thread.submit(run.take, batch)
 
             yield take
             under_way.result()
