@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from benchmarks.database import postgresql
 from benchmarks.load import Load
-from benchmarks.servers import PEERS, PYTHON, SERVICE, running
+from benchmarks.servers import PEERS, PYTHON, SERVICE, SETTINGS, running
 from tests.service import ROOT
 
 ROWS = 1_000_000
@@ -45,6 +45,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_const", dest="rows", const=QUICK_ROWS, help=f"the same as --rows {QUICK_ROWS}"
     )
+    parser.add_argument(
+        "--settings", action="store_true", help="beside other numbers of workers and threads, in place of the peers"
+    )
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="for how long each time (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the ratios are written, too")
@@ -58,11 +61,17 @@ def measure(options: argparse.Namespace, database_url: str, database: Any) -> di
     vacuum()
     places = pages.find_places(database_url, dataset.LARGE.id)
     with ExitStack() as stack:
-        servers = [stack.enter_context(running(server, database_url)) for server in (SERVICE, *PEERS)]
-        pages.compare_answers(servers, places, key=key)
+        others = SETTINGS if options.settings else PEERS
+        servers = [stack.enter_context(running(server, database_url)) for server in (SERVICE, *others)]
+        if not options.settings:
+            pages.compare_answers(servers, places, key=key)
         load = Load(key, options.seconds, database)
         say(f"Measuring: {options.rounds} rounds")
         rounds = [pages.measure_pages(servers, places, load=load) for _ in tqdm(range(options.rounds), disable=None)]
+        for line in pages.table(rounds):
+            say(line)
+        if options.settings:
+            return pages.ratios(rounds)
         depths = [pages.measure_depth(servers[0], places, load=load) for _ in range(options.rounds)]
     sqlite_depths = measure_sqlite(options, places, load=load)
     say(f"Asking for {memory.REQUESTS} pages")
@@ -73,8 +82,6 @@ def measure(options: argparse.Namespace, database_url: str, database: Any) -> di
         moved = transfer.measure_transfer(
             database_url, Path(directory), count=options.rows, rounds=min(options.rounds, TRANSFER_ROUNDS_MAX)
         )
-    for line in pages.table(rounds):
-        say(line)
     return {
         **pages.ratios(rounds),
         "depth": pages.depth_ratios(depths),

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 import psycopg
 
 from benchmarks.load import Load, Measured, put_under_load
-from benchmarks.servers import PEERS, SERVICE, Running, Start
+from benchmarks.servers import SERVICE, Running, Start
 from payments.listing import Listing
 from payments.models import ShownKey
 from payments.pagination import page_statement
@@ -130,15 +130,15 @@ def depth_ratios(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def ratios(rounds: Sequence[dict[int, dict[str, Measured]]]) -> dict[str, dict[str, Any]]:
-    """Return, by page size, the service's requests a second over each peer's: the median of the rounds."""
+    """Return, by page size, the service's requests a second over each other's: the median of the rounds."""
     found: dict[str, dict[str, Any]] = {}
     for limit in LIMITS:
-        for peer in PEERS:
+        for name in [name for name in rounds[0][limit] if name != SERVICE.name]:
             each = [
-                measured[limit]["service"].requests_per_second / measured[limit][peer.name].requests_per_second
+                measured[limit]["service"].requests_per_second / measured[limit][name].requests_per_second
                 for measured in rounds
             ]
-            found.setdefault(f"limit_{limit}", {})[peer.name] = round(statistics.median(each), 2)
+            found.setdefault(f"limit_{limit}", {})[name] = round(statistics.median(each), 2)
     return found
 
 
@@ -146,7 +146,7 @@ def table(rounds: Sequence[dict[int, dict[str, Measured]]]) -> Iterable[str]:
     """Yield the lines of a table: medians of the rounds, and the ratios' range."""
     yield "limit server     requests/s  p50 ms  p99 ms  CPU ms of PostgreSQL  service over it"
     for limit in LIMITS:
-        for name in ("service", *(peer.name for peer in PEERS)):
+        for name in rounds[0][limit]:
             each = [measured[limit][name] for measured in rounds]
             over = sorted(
                 measured[limit]["service"].requests_per_second / measured[limit][name].requests_per_second

@@ -84,6 +84,18 @@ RAW_WSGI = Server(
 PEERS = (STOCK_DRF, FASTAPI, RAW_WSGI)
 
 
+def service_with(workers: int, threads: int) -> Server:
+    """Return the service with other settings than its own."""
+    command = (
+        *(PYTHON, "-m", "granian", "--interface", "wsgi", "--port", "{port}", "--workers", str(workers)),
+        *("--blocking-threads", str(threads), "--no-ws", "--log-level", "warning", "payments_site.wsgi:application"),
+    )
+    return Server(f"{workers}x{threads}", command, from_path)
+
+
+SETTINGS = (service_with(1, 1), service_with(2, 2), service_with(4, 1))
+
+
 @contextmanager
 def running(server: Server, database_url: str, *, root: Path = ROOT) -> Iterator[Running]:
     """Start a server, wait until it listens, and end it afterwards."""
