@@ -89,6 +89,9 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 
+# Nobody chooses a currency from a list here: records bring theirs. Every currency's name would be 4 MB in each worker.
+CURRENCY_CHOICES: list[tuple[str, str]] = []
+
 # Served by the application itself, straight from the packages that bring them: no collectstatic.
 STATIC_URL = "static/"
 WHITENOISE_USE_FINDERS = True
