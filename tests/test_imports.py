@@ -13,7 +13,8 @@ from moneyed import Money
 from payments.export import export_payments
 from payments.ingest import Imported, Source, import_payments, imports
 from payments.ingest.checking import checked
-from payments.ingest.writing import COLUMNS, added, row, write
+from payments.ingest.columns import COLUMNS, row
+from payments.ingest.writing import added, write
 from payments.models import Organization, Payment
 from tests.factories import OrganizationFactory, PaymentFactory
 from tests.lines import MISSING, compact, line, record, source

@@ -13,7 +13,6 @@ from msgspec import UNSET, Raw, UnsetType
 
 from payments.currencies import CURRENCIES
 from payments.ingest.card_data import is_secret, shows_card_number, shows_too_much
-from payments.ingest.glance import usual
 from payments.models import ORGANIZATION_ID_MAX, Status
 from payments.records import Details, GivenRecord, Money, Record, rules
 
@@ -38,15 +37,10 @@ class InvalidRecord(Exception):
 
 
 def checked(text: bytes) -> Record:
-    """Return the record that `text` holds.
+    """Return the record that `text` holds, its details without spaces between their parts.
 
     :raises InvalidRecord: naming its first fault; a card number or security code is not repeated
     """
-    return usual(text) or closely_checked(text)
-
-
-def closely_checked(text: bytes) -> Record:
-    """Return the record, its details without spaces between their parts."""
     record = well_formed(text)
     refuse_nul(parsed(text))
     check_money("amount", record.amount)

@@ -12,8 +12,10 @@ from typing import TypeAlias
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from payments.ingest.checking import InvalidRecord, checked
+from payments.ingest.columns import StoredRow, row
+from payments.ingest.glance import usual
 from payments.ingest.reading import Place, Source, Unreadable, read
-from payments.ingest.writing import StoredRow, misplaced, prepare, row, stage, write
+from payments.ingest.writing import misplaced, prepare, stage, write
 from payments.models import Organization
 
 BATCH_RECORDS = 5000
@@ -115,7 +117,7 @@ def findings(sources: Iterable[Source]) -> Iterator[tuple[Found, int]]:
         try:
             for place, text in read(source):
                 try:
-                    yield (place, row(checked(text))), len(text)
+                    yield (place, usual(text) or row(checked(text))), len(text)
                 except InvalidRecord as error:
                     yield (place, error), len(text)
         except Unreadable as error:

@@ -1,15 +1,15 @@
-"""Records into rows: a new payment is inserted, a changed one updated, and none leaves its organization and mode."""
+"""Rows into the table: a new payment is inserted, a changed one updated, none leaves its organization and mode."""
 
 from collections.abc import Sequence
 from operator import attrgetter
 
 from django.db import IntegrityError, connection, transaction
-from msgspec import UNSET, Struct
 from msgspec.structs import astuple
 
 from payments.ingest.checking import InvalidRecord
+from payments.ingest.columns import COLUMNS, StoredRow
 from payments.models import Payment
-from payments.records import Record, encode
+from payments.records import encode
 
 TABLE = Payment._meta.db_table  # noqa: SLF001  Django's documented name for a model's options
 INCOMING = "incoming_payments"
@@ -26,34 +26,7 @@ MISPLACED = (
 PLACE = tuple(column for column, _ in MISPLACED)
 
 
-class StoredRow(Struct, frozen=True, gc=False):
-    """A payment's columns, as texts that both databases read; amounts too, so that they stay exact."""
-
-    id: str
-    organization_id: int
-    mode: str
-    created_at: str
-    amount: str
-    amount_currency: str
-    amount_net: str | None
-    amount_net_currency: str | None
-    amount_remaining: str | None
-    amount_remaining_currency: str | None
-    description: str
-    method: str
-    redirect_url: str
-    webhook_url: str
-    status: str
-    sequence_type: str
-    metadata: str
-    details: str | None
-    expires_at: str | None
-    paid_at: str | None
-    customer_id: str
-
-
-COLUMNS = StoredRow.__struct_fields__
-CHANGEABLE = COLUMNS[COLUMNS.index("amount") :]
+CHANGEABLE = tuple(column for column in COLUMNS if column not in {"id", *PLACE})
 
 # How two rows are compared, of which either may hold NULL.
 DIFFERS = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}
@@ -84,14 +57,17 @@ def write(rows: Sequence[StoredRow]) -> int:
 
 def are_new(rows: Sequence[StoredRow]) -> bool:
     """Tell whether none of the payments is stored."""
-    ids = [row.id for row in rows]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute(f"SELECT EXISTS (SELECT FROM {TABLE} WHERE id = ANY (%s))", [ids])
+            # As one text: of a list psycopg looks through every item for what must be quoted.
+            cursor.execute(
+                f"SELECT EXISTS (SELECT FROM {TABLE} WHERE id = ANY (string_to_array(%s, ',')))",
+                [",".join(row.id for row in rows)],
+            )
         else:
             cursor.execute(
                 f"SELECT EXISTS (SELECT 1 FROM {TABLE} WHERE id IN (SELECT value FROM json_each(%s)))",
-                [encode(ids).decode()],
+                [encode([row.id for row in rows]).decode()],
             )
         return not cursor.fetchone()[0]
 
@@ -157,35 +133,3 @@ def misplaced() -> dict[str, InvalidRecord]:
 
 def listed(columns: Sequence[str], table: str | None = None) -> str:
     return ", ".join(f"{table}.{column}" if table else column for column in columns)
-
-
-def row(record: Record) -> StoredRow:
-    net, remaining = record.amount_net, record.amount_remaining
-    return StoredRow(
-        record.id,
-        int(record.organization_id),
-        record.mode,
-        stored_time(record.created_at),
-        record.amount.value,
-        record.amount.currency,
-        None if net is UNSET else net.value,
-        None if net is UNSET else net.currency,
-        None if remaining is UNSET else remaining.value,
-        None if remaining is UNSET else remaining.currency,
-        record.description,
-        "" if record.method is UNSET else record.method,
-        "" if record.redirect_url is UNSET else record.redirect_url,
-        "" if record.webhook_url is UNSET else record.webhook_url,
-        record.status,
-        record.sequence_type,
-        encode(record.metadata).decode(),
-        None if record.details is UNSET else bytes(record.details).decode(),
-        None if record.expires_at is UNSET else stored_time(record.expires_at),
-        None if record.paid_at is UNSET else stored_time(record.paid_at),
-        "" if record.customer_id is UNSET else record.customer_id,
-    )
-
-
-def stored_time(time: str) -> str:
-    """Return a time, which is in UTC, as Django makes it a text."""
-    return f"{time[:10]} {time[11:19]}" if time.endswith(".000") else f"{time[:10]} {time[11:]}000"

@@ -12,8 +12,9 @@ from tqdm import tqdm
 
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
+from payments.ingest.columns import row
 from payments.ingest.imports import BATCH_RECORDS
-from payments.ingest.writing import prepare, row, write
+from payments.ingest.writing import prepare, write
 from payments.models import Organization
 
 
