@@ -27,8 +27,16 @@ SWITCH_SECONDS = 0.0005
 # A file of another kind altogether is not read to its end.
 REFUSED_MAX = 100
 
-# What was found at a place: a record's row, or what is wrong.
-Found: TypeAlias = tuple[Place, StoredRow | InvalidRecord | Unreadable]
+Placed: TypeAlias = tuple[Place, StoredRow]
+
+
+@dataclass
+class Batch:
+    """What was found in a piece of the sources, put in order for who writes it."""
+
+    faults: list[tuple[Place, InvalidRecord | Unreadable]]
+    organization_ids: set[int]
+    rounds: list[list[Placed]]  # in each a payment is there once
 
 
 @dataclass
@@ -67,7 +75,7 @@ def import_payments(
 
 
 @contextmanager
-def taker(run: Import) -> Iterator[Callable[[list[Found]], None]]:
+def taker(run: Import) -> Iterator[Callable[[Batch], None]]:
     """Give what takes the batches; while a server is busy with one, the next is read.
 
     For that a thread has the connection, and has it alone, until the last batch is taken.
@@ -81,13 +89,16 @@ def taker(run: Import) -> Iterator[Callable[[list[Found]], None]]:
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
         with ThreadPoolExecutor(1, initializer=connections.__setitem__, initargs=(DEFAULT_DB_ALIAS, shared)) as thread:
-            under_way = thread.submit(run.take, [])
+            taken = being_taken = NOTHING
+            under_way = thread.submit(run.take, NOTHING)
 
-            def take(batch: list[Found]) -> None:
-                nonlocal under_way
+            def take(batch: Batch) -> None:
+                nonlocal under_way, taken, being_taken
+                taken = NOTHING  # freed now, while the server is at work: the thread would keep it waiting for that
                 under_way.result()
                 if not run.gives_up:
                     under_way = thread.submit(run.take, batch)
+                    taken, being_taken = being_taken, batch
 
             yield take
             under_way.result()
@@ -96,32 +107,50 @@ def taker(run: Import) -> Iterator[Callable[[list[Found]], None]]:
         shared.dec_thread_sharing()
 
 
-def batches(sources: Iterable[Source]) -> Iterator[list[Found]]:
+def batches(sources: Iterable[Source]) -> Iterator[Batch]:
     """Yield what was found, in pieces of bounded size."""
-    batch: list[Found] = []
+    rows: list[Placed] = []
+    faults: list[tuple[Place, InvalidRecord | Unreadable]] = []
     size = 0
-    for found, length in findings(sources):
-        batch.append(found)
+    for place, found, length in findings(sources):
+        if isinstance(found, StoredRow):
+            rows.append((place, found))
+        else:
+            faults.append((place, found))
         size += length
-        if len(batch) == BATCH_RECORDS or size >= BATCH_BYTES:
-            yield batch
-            batch = []
-            size = 0
-    if batch:
-        yield batch
+        if len(rows) + len(faults) == BATCH_RECORDS or size >= BATCH_BYTES:
+            yield in_order(rows, faults)
+            rows, faults, size = [], [], 0
+    yield in_order(rows, faults)
 
 
-def findings(sources: Iterable[Source]) -> Iterator[tuple[Found, int]]:
-    """Yield what each record is, and how many bytes it has."""
+def findings(sources: Iterable[Source]) -> Iterator[tuple[Place, StoredRow | InvalidRecord | Unreadable, int]]:
+    """Yield where each record is, its row or what is wrong with it, and how many bytes it has."""
     for source in sources:
         try:
             for place, text in read(source):
                 try:
-                    yield (place, usual(text) or row(checked(text))), len(text)
+                    yield place, usual(text) or row(checked(text)), len(text)
                 except InvalidRecord as error:
-                    yield (place, error), len(text)
+                    yield place, error, len(text)
         except Unreadable as error:
-            yield (error.place, error), 0
+            yield error.place, error, 0
+
+
+def in_order(rows: list[Placed], faults: list[tuple[Place, InvalidRecord | Unreadable]]) -> Batch:
+    return Batch(faults, {stored.organization_id for _, stored in rows}, list(rounds(rows)))
+
+
+def rounds(rows: list[Placed]) -> Iterator[list[Placed]]:
+    """Yield the first row of each payment, then the second of each, and so on, until all were there."""
+    while rows:
+        once: dict[str, Placed] = {}
+        again = [each for each in rows if once.setdefault(each[1].id, each) is not each]
+        yield list(once.values())
+        rows = again
+
+
+NOTHING = in_order([], [])
 
 
 @dataclass
@@ -142,30 +171,32 @@ class Import:
     def gives_up(self) -> bool:
         return not self.keep_going and self.imported.refused >= REFUSED_MAX
 
-    def take(self, batch: list[Found]) -> None:
-        """Write the rows of a batch, and name what is wrong; once a record was refused, the rest needs no writing."""
-        good: list[tuple[Place, StoredRow]] = []
-        for place, found in batch:
-            if isinstance(found, Unreadable):
-                self.refuse(place, InvalidRecord(None, found.reason))
-                continue
-            self.imported.read += 1
-            if isinstance(found, InvalidRecord):
-                self.refuse(place, found)
-            elif self.has_organization(found):
-                good.append((place, found))
+    def take(self, batch: Batch) -> None:
+        """Name what is wrong with the records of a batch, and write the others."""
+        for place, fault in batch.faults:
+            if isinstance(fault, Unreadable):
+                self.refuse(place, InvalidRecord(None, fault.reason))
             else:
-                self.refuse(place, InvalidRecord("organizationId", "there is no such organization"))
+                self.imported.read += 1
+                self.refuse(place, fault)
             if self.gives_up:
-                break
-        for once in rounds(good):
-            self.write(once)
+                return
+        unknown = {each for each in batch.organization_ids if not self.has_organization(each)}
+        for once in batch.rounds:
+            self.imported.read += len(once)
+            self.write(self.admitted(once, unknown) if unknown else once)
 
-    def has_organization(self, row: StoredRow) -> bool:
-        exists = self.organizations.get(row.organization_id)
-        if exists is None:
-            exists = self.organizations[row.organization_id] = self.find_organization(row.organization_id)
-        return exists
+    def admitted(self, placed: list[Placed], unknown: set[int]) -> list[Placed]:
+        """Refuse the rows of organizations that do not exist, and return the others."""
+        for place, stored in placed:
+            if stored.organization_id in unknown:
+                self.refuse(place, InvalidRecord("organizationId", "there is no such organization"))
+        return [(place, stored) for place, stored in placed if stored.organization_id not in unknown]
+
+    def has_organization(self, organization_id: int) -> bool:
+        if organization_id not in self.organizations:
+            self.organizations[organization_id] = self.find_organization(organization_id)
+        return self.organizations[organization_id]
 
     def find_organization(self, organization_id: int) -> bool:
         if self.create_organizations:
@@ -173,9 +204,9 @@ class Import:
             return True
         return Organization.objects.filter(id=organization_id).exists()
 
-    def write(self, placed: dict[str, tuple[Place, StoredRow]]) -> None:
-        """Write rows, by their payments' ids, and name those that belong elsewhere."""
-        rows = [row for _, row in placed.values()]
+    def write(self, placed: list[Placed]) -> None:
+        """Write rows, and name those that belong elsewhere; once a record was refused, the rest needs no writing."""
+        rows = [stored for _, stored in placed]
         changed = 0
         if self.goes_on:
             changed = write(rows)
@@ -184,19 +215,10 @@ class Import:
         self.imported.changed += changed
         if changed < len(rows):
             faults = misplaced()
-            for payment_id, (place, _) in placed.items():
-                if fault := faults.get(payment_id):
+            for place, stored in placed:
+                if fault := faults.get(stored.id):
                     self.refuse(place, fault)
 
     def refuse(self, place: Place, error: InvalidRecord) -> None:
         self.imported.refused += 1
         self.on_refused(place, error)
-
-
-def rounds(placed: list[tuple[Place, StoredRow]]) -> Iterator[dict[str, tuple[Place, StoredRow]]]:
-    """Yield the first row of each payment, then the second of each, and so on, until all were there."""
-    while placed:
-        once: dict[str, tuple[Place, StoredRow]] = {}
-        again = [each for each in placed if once.setdefault(each[1].id, each) is not each]
-        yield once
-        placed = again
