@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
         "--quick", action="store_const", dest="rows", const=QUICK_ROWS, help=f"the same as --rows {QUICK_ROWS}"
     )
     parser.add_argument(
-        "--settings", action="store_true", help="beside other numbers of workers and threads, in place of the peers"
+        "--settings", action="store_true", help="beside other settings of its own, in place of the peers"
     )
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="for how long each time (default: %(default)s)")

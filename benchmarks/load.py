@@ -74,7 +74,13 @@ def cpu_seconds(process: psutil.Process) -> float:
     """Return what a process and its children have used, those that ended included."""
     times = process.cpu_times()
     own: float = times.user + times.system + times.children_user + times.children_system
-    total: float = own + sum(
-        each.cpu_times().user + each.cpu_times().system for each in process.children(recursive=True)
-    )
-    return total
+    return own + sum(map(own_seconds, process.children(recursive=True)))
+
+
+def own_seconds(child: psutil.Process) -> float:
+    try:
+        times = child.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0  # it has just ended, and its parent's figures have it
+    used: float = times.user + times.system
+    return used

@@ -146,7 +146,7 @@ def ratios(rounds: Sequence[dict[int, dict[str, Measured]]]) -> dict[str, dict[s
 
 def table(rounds: Sequence[dict[int, dict[str, Measured]]]) -> Iterable[str]:
     """Yield the lines of a table: medians of the rounds, and the ratios' range."""
-    yield "limit server     requests/s  p50 ms  p99 ms  CPU ms of PostgreSQL  service over it"
+    yield "limit server          requests/s  p50 ms  p99 ms  CPU ms of PostgreSQL  service over it"
     for limit in LIMITS:
         for name in rounds[0][limit]:
             each = [measured[limit][name] for measured in rounds]
@@ -155,7 +155,7 @@ def table(rounds: Sequence[dict[int, dict[str, Measured]]]) -> Iterable[str]:
                 for measured in rounds
             )
             yield (
-                f"{limit:>5} {name:<10} {median(each, 'requests_per_second'):>10.0f} {median(each, 'p50_ms'):>7.2f} "
+                f"{limit:>5} {name:<15} {median(each, 'requests_per_second'):>10.0f} {median(each, 'p50_ms'):>7.2f} "
                 f"{median(each, 'p99_ms'):>7.2f} {median(each, 'server_cpu_ms'):>7.3f} "
                 f"{median(each, 'database_cpu_ms'):>13.3f}  "
                 f"{statistics.median(over):.2f} ({over[0]:.2f} to {over[-1]:.2f})"

@@ -7,7 +7,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -36,6 +36,7 @@ class Server:
     name: str
     command: tuple[str, ...]
     path: Callable[[int, Start], str]
+    settings: str = "payments_site.settings"
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,13 @@ def service_with(workers: int, threads: int) -> Server:
     return Server(f"{workers}x{threads}", command, from_path)
 
 
-SETTINGS = (service_with(1, 1), service_with(2, 2), service_with(4, 1))
+SETTINGS = (
+    service_with(1, 1),
+    service_with(2, 2),
+    service_with(4, 1),
+    replace(SERVICE, name="new_connections", settings="benchmarks.settings.new_connections"),
+    replace(SERVICE, name="django_backend", settings="benchmarks.settings.django_backend"),
+)
 
 
 @contextmanager
@@ -103,6 +110,7 @@ def running(server: Server, database_url: str, *, root: Path = ROOT) -> Iterator
     environment = {
         **os.environ,
         "DATABASE_URL": database_url,
+        "DJANGO_SETTINGS_MODULE": server.settings,
         "PORT": str(port),
         "WEB_WORKERS": str(WORKERS),
         "PYTHONPATH": str(root),

@@ -21,9 +21,10 @@ An import, in order:
 
     management/commands   arguments in, one call, words out
     ingest.reading        files -> records as they stand, each with its place
-    ingest.glance         text -> Record, where all is plainly right
+    ingest.glance         text -> row, where all is plainly right
     ingest.checking       text -> Record, or InvalidRecord                (ingest.card_data: what may not be stored)
-    ingest.writing        records -> rows, each to its own organization and mode
+    ingest.columns        Record -> row
+    ingest.writing        rows into the table, each to its own organization and mode
     ingest.imports        the whole, in one transaction
     export                rows -> lines that an import takes back
     demo                  believable records from a count and a seed

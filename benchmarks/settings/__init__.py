@@ -1,0 +1,1 @@
+"""Other settings of the service, each to be measured beside its own."""
