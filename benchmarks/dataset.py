@@ -22,7 +22,7 @@ def records(count: int) -> Iterator[Record]:
     tie = range(count // 2, count // 2 + round(count * SHARE_OF_TIE))
     for number in range(count):
         place = tie.start if number in tie else number
-        moment = UNTIL - SPAN + SPAN * place / count
+        moment = UNTIL - SPAN + SPAN * (place / count)
         shop = LARGE if number in tie or chance.random() < SHARE_OF_LARGE else SMALL
         moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
         yield demo_record(chance, shop, Mode.LIVE, moment, recurring=chance.random() < RECURRING)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments.ingest.checking import InvalidRecord, checked
-from payments.ingest.columns import row
 from payments.ingest.glance import usual
 from payments.models import Mode, SequenceType, Status
 from tests.lines import MISSING, RECORD, line
@@ -234,52 +233,6 @@ def test_no_damage_ends_in_anything_but_a_refusal(noise: bytes, position: int, l
 
     with suppress(InvalidRecord):
         checked(text)
-
-
-CARD = {name: RECORD["details"][name] for name in ("cardCountryCode", "cardHolder", "cardLabel", "cardNumber")}
-USUAL = [
-    line(),
-    line(details=CARD),
-    line(details={"consumerName": "Zoë Baker", "consumerAccount": "NL91ABNA0417164300"}),
-    line(status="open", **dict.fromkeys(("details", "expiresAt", "paidAt", "customerId", "method"), MISSING)),
-]
-
-
-@pytest.mark.parametrize("text", USUAL)
-def test_a_record_as_the_api_writes_it_is_told_at_a_glance(text: bytes) -> None:
-    found = usual(text)
-
-    assert found is not None
-    assert found == row(checked(text))
-
-
-PARTS = st.sampled_from([*(key for key in RECORD if key != "details"), *CARD, "cvc", "pin", "note"])
-TEXTS = st.text('09aAtp_xX.:-/ T\n\0\x7f\x85é\u2028\\",{}', max_size=20) | st.sampled_from(
-    [
-        *("-0.00", "0.00", "EUR", "EUX", "2018-02-30T00:00:00.000", "2018-02-28T00:00:00.000\n", "pt_1", "ct_1"),
-        *("https://a:0/", "https://a.example/?q=1", "https://" + "a" * 253, "http://-", "4242 4242 4242 4242"),
-        *("4242424242424242", "4242 42XX XXXX 4242", "3782 82XX XXX0 034", "9" * 18, "9" * 19, "1234", "UNSET"),
-    ]
-)
-
-
-@given(PARTS, TEXTS, st.booleans())
-def test_what_a_glance_finds_right_a_closer_look_finds_the_same(name: str, text: str, of_money: bool) -> None:
-    if name in RECORD:
-        described = line(details=CARD, **{name: {"value": text, "currency": "EUR"} if of_money else text})
-    else:
-        described = line(details=CARD | {name: text})
-
-    if found := usual(described):
-        assert found == row(checked(described))
-
-
-@given(st.sampled_from(USUAL), st.integers(0, len(line())), st.text("0129aAEXZ ,", min_size=1, max_size=4))
-def test_no_damage_deceives_a_glance(text: bytes, position: int, damage: str) -> None:
-    damaged = text[:position] + damage.encode() + text[position + len(damage) :]
-
-    if found := usual(damaged):
-        assert found == row(checked(damaged))
 
 
 @given(

@@ -5,6 +5,7 @@ from decimal import Decimal
 from io import BufferedReader, BytesIO
 from typing import Any
 
+import psycopg
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -14,6 +15,7 @@ from payments.export import export_payments
 from payments.ingest import Imported, Source, import_payments, imports
 from payments.ingest.checking import checked
 from payments.ingest.columns import COLUMNS, row
+from payments.ingest.reading import CHUNK_BYTES
 from payments.ingest.writing import added, write
 from payments.models import Organization, Payment
 from tests.factories import OrganizationFactory, PaymentFactory
@@ -247,8 +249,11 @@ def test_keep_going_writes_the_good_ones(organization: Organization) -> None:
     assert sorted(Payment.objects.values_list("id", flat=True)) == ["pt_1", "pt_3", "pt_4", "pt_5"]
 
 
-class Interrupted(BytesIO):
-    """A stream at whose end somebody loses patience."""
+class Impatient(BytesIO):
+    """A stream at whose end somebody loses patience, long after what it holds was read."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content + b"\n" * CHUNK_BYTES)
 
     def readinto(self, buffer: Any) -> int:
         if not (count := super().readinto(buffer)):
@@ -260,10 +265,26 @@ def test_an_interrupted_import_leaves_nothing_behind(
     organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imports, "BATCH_RECORDS", 1)
-    stream = Interrupted(lines(*(line(id=f"pt_{number}") for number in range(3))))
+    stream = Impatient(lines(*(line(id=f"pt_{number}") for number in range(3))))
 
     with pytest.raises(KeyboardInterrupt):
         import_payments([Source("stdin", BufferedReader(stream))], on_refused=Refusals())
+
+    assert not Payment.objects.exists()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server that waits")
+@pytest.mark.django_db(transaction=True)
+def test_an_import_that_waits_for_somebody_else_can_be_interrupted(
+    organization: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports, "BATCH_RECORDS", 1)
+    stream = Impatient(lines(line()))
+
+    with psycopg.connect(connection.connection.info.dsn, password=connection.connection.info.password) as other:
+        other.execute("LOCK TABLE payments_payment IN SHARE MODE")
+        with pytest.raises(KeyboardInterrupt):
+            import_payments([Source("stdin", BufferedReader(stream))], on_refused=Refusals())
 
     assert not Payment.objects.exists()
 
@@ -276,16 +297,25 @@ def test_a_batch_is_bounded_by_its_bytes_too(organization: Organization, monkeyp
     assert imported == Imported(read=3, refused=0, changed=3)
 
 
+@pytest.mark.parametrize("text", [b"nonsense", line(organizationId="404")])
 @pytest.mark.parametrize("batch_records", [imports.BATCH_RECORDS, imports.REFUSED_MAX, 7, 1])
 def test_a_file_of_another_kind_is_not_read_to_its_end(
-    db: None, monkeypatch: pytest.MonkeyPatch, batch_records: int
+    organization: Organization, monkeypatch: pytest.MonkeyPatch, batch_records: int, text: bytes
 ) -> None:
     monkeypatch.setattr(imports, "BATCH_RECORDS", batch_records)
 
-    imported, refusals = load(b"nonsense\n" * 1000)
+    imported, refusals = load(lines(line(), *[text] * 1000))
 
     assert len(refusals) == imports.REFUSED_MAX
-    assert imported == Imported(read=imports.REFUSED_MAX, refused=imports.REFUSED_MAX, changed=0)
+    assert imported == Imported(read=imports.REFUSED_MAX + 1, refused=imports.REFUSED_MAX, changed=0)
+
+
+def test_what_is_wrong_is_named_in_the_order_of_the_file(organization: Organization) -> None:
+    unknown = [line(id=f"pt_{number}", organizationId="404") for number in (3, 2, 1)]
+
+    _, refusals = load(lines(unknown[0], b"nonsense", *unknown[1:], line()))
+
+    assert [refusal.split(":")[1] for refusal in refusals] == ["1", "2", "3", "4"]
 
 
 def test_an_organization_that_does_not_exist_is_refused() -> None:

@@ -7,7 +7,6 @@ nothing is said, and `checking` takes a closer look.
 
 import re
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from django.db.models import TextChoices
@@ -25,12 +24,12 @@ def bare(pattern: str) -> str:
     return pattern.removeprefix(r"\A").removesuffix(r"\Z")
 
 
-def text(pattern: str) -> str:
+def captured(pattern: str) -> str:
     return f'"({bare(pattern)})"'
 
 
 def word(choices: type[TextChoices]) -> str:
-    return text(f"(?:{'|'.join(choices.values)})")
+    return captured(f"(?:{'|'.join(choices.values)})")
 
 
 def member(name: str, value: str) -> str:
@@ -38,11 +37,11 @@ def member(name: str, value: str) -> str:
 
 
 def optional(name: str, value: str) -> str:
-    return f"(?:{member(name, value)})?+"
+    return f"(?:{member(name, value)})?"
 
 
-# Narrower than what is allowed: a URL without a port or a user, an organization's number of at most 18 digits, which
-# fits into 63 bits, a card's number whose middle is all hidden.
+# Narrower than what is allowed: a shorter URL, in ASCII and without a port or a user; an organization's number of at
+# most 18 digits, which fits into 63 bits; a card's number whose middle is all hidden.
 ANYTHING = r'[^"\\\x00-\x1f]*+'
 MONEY = rf'\{{"value":"((?!-0\.00){bare(VALUE)})","currency":"([A-Z]{{3}})"\}}'
 URL = r"https?://[A-Za-z0-9.-]{1,253}+(?:[/?#][!#-\[\]-~]{0,1700}+)?+"
@@ -56,27 +55,27 @@ CARD = (
 )
 LINK = rf'\{{"href":"{ANYTHING}","type":"{ANYTHING}"\}}'
 
-# A record, its members in the contract's order. Each group is a column; details are one or the other of two.
+# A record, its members in the contract's order. Each group is a column, but details are one of two.
 is_usual = re.compile(
-    rf'\{{"id":{text(PAYMENT_ID)}'
+    rf'\{{"id":{captured(PAYMENT_ID)}'
     + member("resource", '"payment"')
     + member("mode", word(Mode))
     + member("amount", MONEY)
     + optional("amountNet", MONEY)
     + optional("amountRemaining", MONEY)
-    + member("description", text(ANYTHING))
-    + optional("method", text(METHOD))
-    + optional("redirectUrl", text(URL))
-    + optional("webhookUrl", text(URL))
+    + member("description", captured(ANYTHING))
+    + optional("method", captured(METHOD))
+    + optional("redirectUrl", captured(URL))
+    + optional("webhookUrl", captured(URL))
     + member("status", word(Status))
-    + member("organizationId", text(ORGANIZATION_ID))
+    + member("organizationId", captured(ORGANIZATION_ID))
     + member("sequenceType", word(SequenceType))
     + member("metadata", f"({TEXTS})")
     + optional("details", f"(?:({CARD})|({TEXTS}))")
-    + member("createdAt", text(TIME))
-    + optional("expiresAt", text(TIME))
-    + optional("paidAt", text(TIME))
-    + optional("customerId", text(CUSTOMER_ID))
+    + member("createdAt", captured(TIME))
+    + optional("expiresAt", captured(TIME))
+    + optional("paidAt", captured(TIME))
+    + optional("customerId", captured(CUSTOMER_ID))
     + optional("_links", rf'\{{"self":{LINK},"dashboard":{LINK},"documentation":{LINK}\}}')
     + r"\}"
 ).fullmatch
@@ -89,9 +88,9 @@ def usual(json: bytes) -> StoredRow | None:
     """Return the row of the record that `json` holds, where all is right with it."""
     try:
         found = is_usual(json.decode())
-        return usual_row(*found.groups()) if found else None
-    except ValueError:  # it is not UTF-8, or a time is no day of the calendar
+    except UnicodeDecodeError:
         return None
+    return usual_row(*found.groups()) if found else None
 
 
 def usual_row(  # noqa: PLR0913, PLR0917  the groups of the regular expression
@@ -118,18 +117,16 @@ def usual_row(  # noqa: PLR0913, PLR0917  the groups of the regular expression
     paid_at: str | None,
     customer_id: str | None,
 ) -> StoredRow | None:
-    """Look at what the form of its texts does not tell.
-
-    :raises ValueError: where a time is no day of the calendar
-    """
+    """Return the row, where what the form of its texts does not tell is right, too."""
     is_right = (
         currency in CURRENCIES
         and (net is None or net_currency in CURRENCIES)
         and (remaining is None or remaining_currency in CURRENCIES)
         and (paid_at is not None or status != Status.SUCCEEDED)
         # Only where there is a second name can one be there twice.
-        and ('","' not in metadata or texts(metadata) is not None)
-        and (details is None or are_harmless(texts(details)))
+        and ('","' not in metadata or single_named(metadata) is not None)
+        and (details is None or are_harmless(single_named(details)))
+        and are_on_the_calendar(created_at, expires_at, paid_at)
     )
     if not is_right:
         return None
@@ -151,25 +148,30 @@ def usual_row(  # noqa: PLR0913, PLR0917  the groups of the regular expression
         sequence_type,
         metadata,
         card or details,
-        day_and_time(created_at),
-        expires_at and day_and_time(expires_at),
-        paid_at and day_and_time(paid_at),
+        stored_time(created_at),
+        expires_at and stored_time(expires_at),
+        paid_at and stored_time(paid_at),
         customer_id or "",
     )
 
 
-def day_and_time(time: str) -> str:
-    datetime.fromisoformat(time)
-    return stored_time(time)
+def are_on_the_calendar(*times: str | None) -> bool:
+    try:
+        for time in times:
+            if time:
+                datetime.fromisoformat(time)
+    except ValueError:
+        return False
+    return True
 
 
-def texts(json: str) -> dict[str, str] | None:
+def single_named(texts: str) -> dict[str, str] | None:
     """Return an object's texts by their names, where no name is there twice."""
-    found = read_texts(json)
-    return found if encode(found).decode() == json else None
+    found = read_texts(texts)
+    return found if encode(found).decode() == texts else None
 
 
-def are_harmless(details: dict[str, Any] | None) -> bool:
+def are_harmless(details: dict[str, str] | None) -> bool:
     """Tell whether none of a payment's details shows what must not be stored."""
     return details is not None and all(is_harmless(name, text) for name, text in details.items())
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import psycopg
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from payments.ingest.checking import InvalidRecord, checked
@@ -27,16 +28,19 @@ SWITCH_SECONDS = 0.0005
 # A file of another kind altogether is not read to its end.
 REFUSED_MAX = 100
 
+# What is at a place: a record's row, or what is wrong there.
+Found: TypeAlias = tuple[Place, StoredRow | InvalidRecord | Unreadable]
 Placed: TypeAlias = tuple[Place, StoredRow]
 
 
 @dataclass
 class Batch:
-    """What was found in a piece of the sources, put in order for who writes it."""
+    """What was found in a piece of the sources, made ready to be written."""
 
-    faults: list[tuple[Place, InvalidRecord | Unreadable]]
+    found: list[Found]
+    rounds: list[list[Placed]]  # all rows; in each round a payment is there once
     organization_ids: set[int]
-    rounds: list[list[Placed]]  # in each a payment is there once
+    has_faults: bool
 
 
 @dataclass
@@ -57,7 +61,8 @@ def import_payments(
 ) -> Imported:
     """Load records of the API's own form: a payment that is new is added, one that changed is updated.
 
-    Where a record is refused, `on_refused` is told. Then nothing at all is written; with `keep_going`, the others are.
+    Where a record is refused, `on_refused` is told, on PostgreSQL by another thread. Then nothing at all is written;
+    with `keep_going`, the others are.
     A payment's organization must exist; with `create_organizations`, one that does not is made.
     """
     run = Import(on_refused, keep_going=keep_going, create_organizations=create_organizations)
@@ -89,56 +94,70 @@ def taker(run: Import) -> Iterator[Callable[[Batch], None]]:
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
         with ThreadPoolExecutor(1, initializer=connections.__setitem__, initargs=(DEFAULT_DB_ALIAS, shared)) as thread:
-            taken = being_taken = NOTHING
-            under_way = thread.submit(run.take, NOTHING)
+            taken = being_taken = EMPTY
+            under_way = thread.submit(run.take, EMPTY)
 
             def take(batch: Batch) -> None:
                 nonlocal under_way, taken, being_taken
-                taken = NOTHING  # freed now, while the server is at work: the thread would keep it waiting for that
+                taken = EMPTY  # freed now, while the server is at work: the thread would keep it waiting for that
                 under_way.result()
                 if not run.gives_up:
                     under_way = thread.submit(run.take, batch)
                     taken, being_taken = being_taken, batch
 
-            yield take
-            under_way.result()
+            try:
+                yield take
+                under_way.result()
+            except BaseException:
+                end(under_way, shared.connection)
+                raise
     finally:
         sys.setswitchinterval(patience)
         shared.dec_thread_sharing()
 
 
+def end(under_way: Future[None], server: psycopg.Connection[Any]) -> None:
+    """Have the server give up what the thread waits for, be it a lock that somebody else holds for long."""
+    while wait([under_way], timeout=0).not_done:
+        with suppress(psycopg.OperationalError):  # where it cannot be told, the thread will find it gone
+            server.cancel_safe()
+        wait([under_way], timeout=1)
+
+
 def batches(sources: Iterable[Source]) -> Iterator[Batch]:
     """Yield what was found, in pieces of bounded size."""
-    rows: list[Placed] = []
-    faults: list[tuple[Place, InvalidRecord | Unreadable]] = []
+    found: list[Found] = []
     size = 0
-    for place, found, length in findings(sources):
-        if isinstance(found, StoredRow):
-            rows.append((place, found))
-        else:
-            faults.append((place, found))
+    for each, length in findings(sources):
+        found.append(each)
         size += length
-        if len(rows) + len(faults) == BATCH_RECORDS or size >= BATCH_BYTES:
-            yield in_order(rows, faults)
-            rows, faults, size = [], [], 0
-    yield in_order(rows, faults)
+        if len(found) == BATCH_RECORDS or size >= BATCH_BYTES:
+            yield ready(found)
+            found, size = [], 0
+    yield ready(found)
 
 
-def findings(sources: Iterable[Source]) -> Iterator[tuple[Place, StoredRow | InvalidRecord | Unreadable, int]]:
-    """Yield where each record is, its row or what is wrong with it, and how many bytes it has."""
+def findings(sources: Iterable[Source]) -> Iterator[tuple[Found, int]]:
+    """Yield what each record is, and how many bytes it has."""
     for source in sources:
         try:
             for place, text in read(source):
                 try:
-                    yield place, usual(text) or row(checked(text)), len(text)
+                    yield (place, usual(text) or row(checked(text))), len(text)
                 except InvalidRecord as error:
-                    yield place, error, len(text)
+                    yield (place, error), len(text)
         except Unreadable as error:
-            yield error.place, error, 0
+            yield (error.place, error), 0
 
 
-def in_order(rows: list[Placed], faults: list[tuple[Place, InvalidRecord | Unreadable]]) -> Batch:
-    return Batch(faults, {stored.organization_id for _, stored in rows}, list(rounds(rows)))
+def ready(found: list[Found]) -> Batch:
+    rows = [(place, each) for place, each in found if isinstance(each, StoredRow)]
+    return Batch(
+        found,
+        rounds=list(rounds(rows)),
+        organization_ids={each.organization_id for _, each in rows},
+        has_faults=len(rows) < len(found),
+    )
 
 
 def rounds(rows: list[Placed]) -> Iterator[list[Placed]]:
@@ -150,7 +169,7 @@ def rounds(rows: list[Placed]) -> Iterator[list[Placed]]:
         rows = again
 
 
-NOTHING = in_order([], [])
+EMPTY = ready([])
 
 
 @dataclass
@@ -173,25 +192,30 @@ class Import:
 
     def take(self, batch: Batch) -> None:
         """Name what is wrong with the records of a batch, and write the others."""
-        for place, fault in batch.faults:
-            if isinstance(fault, Unreadable):
-                self.refuse(place, InvalidRecord(None, fault.reason))
+        unknown = {each for each in batch.organization_ids if not self.has_organization(each)}
+        if unknown or batch.has_faults:
+            to_write = rounds(list(self.right(batch.found, unknown)))
+        else:
+            self.imported.read += len(batch.found)
+            to_write = iter(batch.rounds)
+        for once in to_write:
+            self.write(once)
+
+    def right(self, found: list[Found], unknown: set[int]) -> Iterator[Placed]:
+        """Yield the rows whose organization is not unknown, and refuse all else, until that is too much."""
+        for place, each in found:
+            if isinstance(each, Unreadable):
+                self.refuse(place, InvalidRecord(None, each.reason))
             else:
                 self.imported.read += 1
-                self.refuse(place, fault)
+                if isinstance(each, InvalidRecord):
+                    self.refuse(place, each)
+                elif each.organization_id in unknown:
+                    self.refuse(place, InvalidRecord("organizationId", "there is no such organization"))
+                else:
+                    yield place, each
             if self.gives_up:
                 return
-        unknown = {each for each in batch.organization_ids if not self.has_organization(each)}
-        for once in batch.rounds:
-            self.imported.read += len(once)
-            self.write(self.admitted(once, unknown) if unknown else once)
-
-    def admitted(self, placed: list[Placed], unknown: set[int]) -> list[Placed]:
-        """Refuse the rows of organizations that do not exist, and return the others."""
-        for place, stored in placed:
-            if stored.organization_id in unknown:
-                self.refuse(place, InvalidRecord("organizationId", "there is no such organization"))
-        return [(place, stored) for place, stored in placed if stored.organization_id not in unknown]
 
     def has_organization(self, organization_id: int) -> bool:
         if organization_id not in self.organizations:

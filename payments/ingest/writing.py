@@ -24,8 +24,6 @@ MISPLACED = (
     ),
 )
 PLACE = tuple(column for column, _ in MISPLACED)
-
-
 CHANGEABLE = tuple(column for column in COLUMNS if column not in {"id", *PLACE})
 
 # How two rows are compared, of which either may hold NULL.
