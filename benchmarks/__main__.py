@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from benchmarks.database import postgresql
 from benchmarks.load import Load
-from benchmarks.servers import PEERS, PYTHON, SERVICE, SETTINGS, running
+from benchmarks.servers import PEERS, PYTHON, SERVICE, SETTINGS, Running, running
 from tests.service import ROOT
 
 ROWS = 1_000_000
@@ -67,7 +67,10 @@ def measure(options: argparse.Namespace, database_url: str, database: Any) -> di
             pages.compare_answers(servers, places, key=key)
         load = Load(key, options.seconds, database)
         say(f"Measuring: {options.rounds} rounds")
-        rounds = [pages.measure_pages(servers, places, load=load) for _ in tqdm(range(options.rounds), disable=None)]
+        rounds = [
+            pages.measure_pages(rotated(servers, number), places, load=load)
+            for number in tqdm(range(options.rounds), disable=None)
+        ]
         for line in pages.table(rounds):
             say(line)
         if options.settings:
@@ -90,6 +93,12 @@ def measure(options: argparse.Namespace, database_url: str, database: Any) -> di
         "memory_mb": held,
         "buffers": buffers,
     }
+
+
+def rotated(servers: list[Running], count: int) -> list[Running]:
+    """Return the servers with another one first: who comes first finds what it needs farther away."""
+    first = count % len(servers)
+    return [*servers[first:], *servers[:first]]
 
 
 def measure_sqlite(options: argparse.Namespace, places: Any, *, load: Load) -> list[dict[str, float]]:
