@@ -23,7 +23,7 @@ from tests.service import ROOT
 
 ROWS = 1_000_000
 QUICK_ROWS = 100_000
-TRANSFER_ROUNDS_MAX = 3
+TRANSFER_ROUNDS_MAX = 5
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from tests.service import ROOT
 RECORDS_MAX = 200_000
 MEMORY_RECORDS = 20_000  # what a tenth of the file takes tells whether memory grows with it
 TABLE = "payments_payment"
+LOAD = ("import_payments", "--create-organizations")
 KIB_PER_MB = 1024
 WATCHED_EVERY_SECONDS = 0.02
 
@@ -50,6 +51,10 @@ class Files:
 def measure_transfer(database_url: str, directory: Path, *, count: int, rounds: int) -> dict[str, dict[str, Any]]:
     """Load the same payments again and again: as they come, changed, and by COPY alone. The table is emptied for it."""
     files = written(directory, min(count, RECORDS_MAX))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        empty(connection)
+        manage(database_url, *LOAD, str(files.records))
+        copy_out(connection, files.rows)
     sqlite_url = f"sqlite:///{directory / 'payments.sqlite3'}"
     manage(sqlite_url, "migrate", "--verbosity", "0")
     measured = [one_round(database_url, sqlite_url, files, count=min(count, RECORDS_MAX)) for _ in range(rounds)]
@@ -73,22 +78,19 @@ def written(directory: Path, count: int) -> Files:
 
 
 def one_round(database_url: str, sqlite_url: str, files: Files, *, count: int) -> dict[str, dict[str, float]]:
-    load = ("import_payments", "--create-organizations")
     with psycopg.connect(database_url, autocommit=True) as connection:
         empty(connection)
-        few = manage(database_url, *load, str(files.few))
-        empty(connection)
-        start = manage(database_url, *load, str(files.none)).seconds
-        fresh = manage(database_url, *load, str(files.records))
-        again = manage(database_url, *load, str(files.records))
-        changed = manage(database_url, *load, str(files.changed))
-        export = manage(database_url, "export_payments")
-        if not files.rows.exists():
-            copy_out(connection, files.rows)
+        few = manage(database_url, *LOAD, str(files.few))
+        start = manage(database_url, *LOAD, str(files.none)).seconds
         empty(connection)
         copy_seconds = copy_in(connection, files.rows)
-    sqlite = manage(sqlite_url, *load, str(files.records))
-    sqlite_changed = manage(sqlite_url, *load, str(files.changed))
+        empty(connection)
+        fresh = manage(database_url, *LOAD, str(files.records))
+        again = manage(database_url, *LOAD, str(files.records))
+        changed = manage(database_url, *LOAD, str(files.changed))
+        export = manage(database_url, "export_payments")
+    sqlite = manage(sqlite_url, *LOAD, str(files.records))
+    sqlite_changed = manage(sqlite_url, *LOAD, str(files.changed))
     forget(sqlite_url)
     manage(sqlite_url, "migrate", "--verbosity", "0")
     return {
