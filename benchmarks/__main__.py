@@ -18,8 +18,8 @@ from tqdm import tqdm
 
 from benchmarks.database import postgresql
 from benchmarks.load import Load
-from benchmarks.servers import PEERS, PYTHON, SERVICE, SETTINGS, Running, running
-from tests.service import ROOT
+from benchmarks.servers import PEERS, SERVICE, SETTINGS, Running, running
+from tests.service import Service
 
 ROWS = 1_000_000
 QUICK_ROWS = 100_000
@@ -118,35 +118,18 @@ def fill(database_url: str, rows: int) -> str:
     from payments.records import encode  # noqa: PLC0415
 
     say(f"Loading {database_url.partition(':')[0]}")
-    manage(database_url, "migrate", "--verbosity", "0")
+    service = Service(database_url)
+    service.manage("migrate", "--verbosity", "0")
     lines = (encode(record) + b"\n" for record in dataset.records(rows))
-    import_lines(database_url, tqdm(lines, total=rows, unit=" payments", disable=None))
-    keys = [
-        manage(
-            database_url, *("create_api_key", "--organization", str(shop.id), "--mode", pages.MODE, "--name", shop.name)
-        )
-        for shop in (dataset.SMALL, dataset.LARGE)
-    ]
+    import_lines(service, tqdm(lines, total=rows, unit=" payments", disable=None))
+    keys = [service.create_api_key(organization=shop.id, mode=pages.MODE) for shop in (dataset.SMALL, dataset.LARGE)]
     return keys[-1]
 
 
-def manage(database_url: str, *command: str) -> str:
-    done = subprocess.run(  # noqa: S603
-        [PYTHON, "manage.py", *command],
-        cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": database_url},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        check=True,
-    )
-    return done.stdout.decode().strip()
-
-
-def import_lines(database_url: str, lines: Iterable[bytes]) -> None:
+def import_lines(service: Service, lines: Iterable[bytes]) -> None:
     """Import the payments as they are made: no file of their size is needed."""
-    command = [PYTHON, "manage.py", "import_payments", "--create-organizations", "-"]
-    environment = {**os.environ, "DATABASE_URL": database_url}
-    importing = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE)  # noqa: S603
+    command = ("import_payments", "--create-organizations", "-")
+    importing = service.popen(*command, stdin=subprocess.PIPE, stdout=None, stderr=None)
     assert importing.stdin is not None
     importing.stdin.writelines(lines)
     importing.stdin.close()

@@ -133,15 +133,22 @@ def depth_ratios(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
 
 def ratios(rounds: Sequence[dict[int, dict[str, Measured]]]) -> dict[str, dict[str, Any]]:
     """Return, by page size, the service's requests a second over each other's: the median of the rounds."""
-    found: dict[str, dict[str, Any]] = {}
-    for limit in LIMITS:
-        for name in [name for name in rounds[0][limit] if name != SERVICE.name]:
-            each = [
-                measured[limit]["service"].requests_per_second / measured[limit][name].requests_per_second
-                for measured in rounds
-            ]
-            found.setdefault(f"limit_{limit}", {})[name] = round(statistics.median(each), 2)
-    return found
+    return {
+        f"limit_{limit}": {
+            name: round(statistics.median(service_over(name, limit, rounds)), 2)
+            for name in rounds[0][limit]
+            if name != SERVICE.name
+        }
+        for limit in LIMITS
+    }
+
+
+def service_over(name: str, limit: int, rounds: Sequence[dict[int, dict[str, Measured]]]) -> list[float]:
+    """Return the service's requests a second over another's, round by round."""
+    return [
+        measured[limit][SERVICE.name].requests_per_second / measured[limit][name].requests_per_second
+        for measured in rounds
+    ]
 
 
 def table(rounds: Sequence[dict[int, dict[str, Measured]]]) -> Iterable[str]:
@@ -150,15 +157,12 @@ def table(rounds: Sequence[dict[int, dict[str, Measured]]]) -> Iterable[str]:
     for limit in LIMITS:
         for name in rounds[0][limit]:
             each = [measured[limit][name] for measured in rounds]
-            over = sorted(
-                measured[limit]["service"].requests_per_second / measured[limit][name].requests_per_second
-                for measured in rounds
-            )
+            over = service_over(name, limit, rounds)
             yield (
                 f"{limit:>5} {name:<15} {median(each, 'requests_per_second'):>10.0f} {median(each, 'p50_ms'):>7.2f} "
                 f"{median(each, 'p99_ms'):>7.2f} {median(each, 'server_cpu_ms'):>7.3f} "
                 f"{median(each, 'database_cpu_ms'):>13.3f}  "
-                f"{statistics.median(over):.2f} ({over[0]:.2f} to {over[-1]:.2f})"
+                f"{statistics.median(over):.2f} ({min(over):.2f} to {max(over):.2f})"
             )
 
 

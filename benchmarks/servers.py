@@ -1,9 +1,7 @@
 """The service and its peers, as they would be deployed: two processes each."""
 
 import os
-import socket
 import subprocess
-import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import psutil
 
-from tests.service import ROOT, STOP_SECONDS_MAX, free_port
+from tests.service import ROOT, STOP_SECONDS_MAX, free_port, wait_until_listening
 
 WORKERS = 2
 START_SECONDS_MAX = 60
@@ -118,19 +116,8 @@ def running(server: Server, database_url: str, *, root: Path = ROOT) -> Iterator
     command = [part.format(port=port) for part in server.command]
     process = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
     try:
-        wait_until_listening(process, port)
+        wait_until_listening(process, port, seconds_max=START_SECONDS_MAX)
         yield Running(server, f"http://127.0.0.1:{port}", psutil.Process(process.pid))
     finally:
         process.terminate()
         process.wait(timeout=STOP_SECONDS_MAX)
-
-
-def wait_until_listening(process: subprocess.Popen[bytes], port: int) -> None:
-    for _ in range(START_SECONDS_MAX * 10):
-        if process.poll() is not None:
-            raise RuntimeError(f"{process.args!r} ended with {process.returncode}")
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise RuntimeError(f"{process.args!r} does not listen")

@@ -1,6 +1,5 @@
 """Import and export: records a second, beside what PostgreSQL's own COPY does with the same rows."""
 
-import os
 import re
 import statistics
 import subprocess
@@ -13,9 +12,8 @@ from typing import IO, Any
 import psycopg
 
 from benchmarks import dataset
-from benchmarks.servers import PYTHON
 from payments.records import encode
-from tests.service import ROOT
+from tests.service import Service
 
 RECORDS_MAX = 200_000
 MEMORY_RECORDS = 20_000  # what a tenth of the file takes tells whether memory grows with it
@@ -50,14 +48,15 @@ class Files:
 
 def measure_transfer(database_url: str, directory: Path, *, count: int, rounds: int) -> dict[str, dict[str, Any]]:
     """Load the same payments again and again: as they come, changed, and by COPY alone. The table is emptied for it."""
-    files = written(directory, min(count, RECORDS_MAX))
+    count = min(count, RECORDS_MAX)
+    files = written(directory, count)
     with psycopg.connect(database_url, autocommit=True) as connection:
         empty(connection)
         manage(database_url, *LOAD, str(files.records))
         copy_out(connection, files.rows)
     sqlite_url = f"sqlite:///{directory / 'payments.sqlite3'}"
     manage(sqlite_url, "migrate", "--verbosity", "0")
-    measured = [one_round(database_url, sqlite_url, files, count=min(count, RECORDS_MAX)) for _ in range(rounds)]
+    measured = [one_round(database_url, sqlite_url, files, count=count) for _ in range(rounds)]
     return {
         kind: {name: typical([found[kind][name] for found in measured]) for name in measured[0][kind]}
         for kind in measured[0]
@@ -126,13 +125,7 @@ def manage(database_url: str, *command: str) -> Done:
     :raises CommandFailed: with its code
     """
     began = time.perf_counter()
-    process = subprocess.Popen(  # noqa: S603
-        [PYTHON, "manage.py", *command],
-        cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": database_url},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = Service(database_url).popen(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     memory_mb = 0.0
     while process.poll() is None:
         memory_mb = most_held(process.pid) or memory_mb

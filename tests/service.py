@@ -47,6 +47,16 @@ def free_port() -> int:
         return port
 
 
+def wait_until_listening(server: subprocess.Popen[bytes], port: int, *, seconds_max: int = START_SECONDS_MAX) -> None:
+    for _ in range(seconds_max * 10):
+        assert server.poll() is None, f"{server.args!r} ended with {server.returncode}"
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"{server.args!r} did not begin to listen")
+
+
 @dataclass
 class Service:
     """A database, the commands that fill it, and the server over it."""
@@ -83,14 +93,13 @@ class Service:
             check=False,
         )
 
-    def popen(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def popen(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
         """Begin one of manage.py's commands; its output is read by whoever asked for it."""
         return subprocess.Popen(
             [ROOT / ".venv/bin/python", "manage.py", *arguments],
             cwd=ROOT,
             env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
         )
 
     def manage(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002
@@ -109,20 +118,11 @@ class Service:
         self.manage("migrate", "--verbosity", "0")
         server = subprocess.Popen([ROOT / "scripts/start"], env=self.environment)
         try:
-            self.wait_until_served(server)
+            wait_until_listening(server, self.port)
             yield self
         finally:
             server.terminate()
             assert server.wait(timeout=STOP_SECONDS_MAX) == 0
-
-    def wait_until_served(self, server: subprocess.Popen[bytes]) -> None:
-        for _ in range(START_SECONDS_MAX * 10):
-            assert server.poll() is None, "the server ended"
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise AssertionError("the server did not begin to listen")
 
 
 class Walker:
