@@ -4,7 +4,7 @@ The ORM takes longer to write the SQL of a page than PostgreSQL takes to answer 
 requests of one shape differ in values alone. Those are left open, as slots.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -15,6 +15,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from payments.prepared import PreparedStatements
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
+Kept = TypeVar("Kept")
 
 
 class Slot(Expression):
@@ -48,9 +49,12 @@ class Statement(Generic[Row]):
         with connection.wrap_database_errors:
             if connection.queries_logged or connection.execute_wrappers:
                 return fetched(connection.cursor(), self.sql, values)  # whoever watches the queries sees this one
-            if prepared := prepared_statements(connection):
-                return cast("list[Row]", prepared.rows(self.sql, values))
-            return fetched(kept_cursor(connection), self.sql, values)
+            if connection.vendor != "postgresql":
+                return fetched(kept(connection, open_cursor), self.sql, values)
+            statements = kept(connection, prepared_statements)
+            if statements.are_ready():
+                return cast("list[Row]", statements.rows(self.sql, values))
+            return fetched(connection.cursor(), self.sql, values)
 
 
 def fetched(cursor: Any, sql: str, values: Mapping[str, Any]) -> list[Any]:
@@ -59,19 +63,18 @@ def fetched(cursor: Any, sql: str, values: Mapping[str, Any]) -> list[Any]:
     return rows
 
 
-def prepared_statements(connection: BaseDatabaseWrapper) -> PreparedStatements | None:
-    """Return what runs a statement by the shortest way, where there is one: on PostgreSQL."""
-    kept: PreparedStatements | None = vars(connection).get("prepared_statements")
-    if kept is None or kept.connection is not connection.connection:
-        if connection.vendor != "postgresql":
-            return None
-        kept = vars(connection)["prepared_statements"] = PreparedStatements(connection.connection)
-    return kept if kept.are_ready() else None
+def kept(connection: BaseDatabaseWrapper, make: Callable[[BaseDatabaseWrapper], Kept]) -> Kept:
+    """Return what statements are run with, made once for an open connection and kept beside it."""
+    found: Any = vars(connection).get("kept")
+    if found is None or found.connection is not connection.connection:
+        found = vars(connection)["kept"] = make(connection)
+    return cast("Kept", found)
 
 
-def kept_cursor(connection: BaseDatabaseWrapper) -> Any:
-    """Return a cursor that stays open beside the connection: to open one costs as much as to ask a small query."""
-    kept = vars(connection).get("kept_cursor")
-    if kept is None or kept.connection is not connection.connection:
-        kept = vars(connection)["kept_cursor"] = connection.cursor().cursor
-    return kept
+def prepared_statements(connection: BaseDatabaseWrapper) -> PreparedStatements:
+    return PreparedStatements(connection.connection)
+
+
+def open_cursor(connection: BaseDatabaseWrapper) -> Any:
+    """Return a cursor without the ORM's own around it: to open one costs as much as to ask a small query."""
+    return connection.cursor().cursor
