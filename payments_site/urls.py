@@ -13,7 +13,7 @@ from payments.handlers import nothing_here
 
 
 def loaded_when_asked(view: str, **options: Any) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Return a view of drf-spectacular's: a tenth of a worker's memory, for which most workers are never asked."""
+    """Return a view of drf-spectacular's, which takes 4 MB in a worker and for which most are never asked."""
 
     @cache
     def loaded() -> Any:

@@ -40,7 +40,10 @@ class Batch:
     found: list[Found]
     rounds: list[list[Placed]]  # all rows; in each round a payment is there once
     organization_ids: set[int]
-    has_faults: bool
+
+    @property
+    def has_faults(self) -> bool:
+        return sum(map(len, self.rounds)) < len(self.found)
 
 
 @dataclass
@@ -109,14 +112,14 @@ def taker(run: Import) -> Iterator[Callable[[Batch], None]]:
                 yield take
                 under_way.result()
             except BaseException:
-                end(under_way, shared.connection)
+                cancel(under_way, shared.connection)
                 raise
     finally:
         sys.setswitchinterval(patience)
         shared.dec_thread_sharing()
 
 
-def end(under_way: Future[None], server: psycopg.Connection[Any]) -> None:
+def cancel(under_way: Future[None], server: psycopg.Connection[Any]) -> None:
     """Have the server give up what the thread waits for, be it a lock that somebody else holds for long."""
     while wait([under_way], timeout=0).not_done:
         with suppress(psycopg.OperationalError):  # where it cannot be told, the thread will find it gone
@@ -156,7 +159,6 @@ def ready(found: list[Found]) -> Batch:
         found,
         rounds=list(rounds(rows)),
         organization_ids={each.organization_id for _, each in rows},
-        has_faults=len(rows) < len(found),
     )
 
 
