@@ -1,0 +1,126 @@
+"""How often something may happen: counted exactly, for all of a machine's workers, in a file that they share.
+
+The database is not asked: a limit holds while it is down, and costs it nothing.
+"""
+
+import hashlib
+import logging
+import os
+import sqlite3
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from django.utils.crypto import salted_hmac
+
+SWEPT_EVERY_SECONDS = 60
+BUSY_SECONDS_MAX = 0.5
+
+# A window begins with the first event after the one before has ended. A clock that was set back makes none longer.
+CREATE = """
+    CREATE TABLE IF NOT EXISTS windows (
+        name TEXT PRIMARY KEY, ends REAL NOT NULL, events INTEGER NOT NULL
+    ) WITHOUT ROWID
+"""
+COUNT = """
+    INSERT INTO windows VALUES (:name, :now + :seconds, 1)
+    ON CONFLICT (name) DO UPDATE SET
+        events = CASE WHEN ends > :now AND ends <= :now + :seconds THEN events + 1 ELSE 1 END,
+        ends = CASE WHEN ends > :now AND ends <= :now + :seconds THEN ends ELSE :now + :seconds END
+    RETURNING events, ends
+"""
+FIND = "SELECT events, ends FROM windows WHERE name = :name AND ends > :now AND ends <= :now + :seconds"
+SWEEP = "DELETE FROM windows WHERE ends <= :now"
+
+logger = logging.getLogger(__name__)
+
+
+class Limit(NamedTuple):
+    """At most so many events within so many seconds."""
+
+    events_max: int
+    seconds: int
+
+
+class Usage(NamedTuple):
+    """What is left of a limit, and in how many seconds all of it is there again."""
+
+    remaining: int  # negative where there were too many events
+    reset_seconds: float
+
+
+class Counter:
+    """Counts events by name, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = sqlite3.connect(path, timeout=BUSY_SECONDS_MAX, isolation_level=None, check_same_thread=False)
+        # What is lost with the machine's power would have been forgotten soon.
+        self.connection.executescript(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; {CREATE}")
+        self.lock = threading.Lock()
+        self.swept_at = 0.0
+
+    def count(self, name: str, limit: Limit, *, now: float) -> Usage:
+        """Count one more event; `now` is in seconds since 1970, the same for all processes."""
+        with self.lock:
+            if now - self.swept_at >= SWEPT_EVERY_SECONDS:
+                self.connection.execute(SWEEP, {"now": now})
+                self.swept_at = now
+            return self.ask(COUNT, name, limit, now)
+
+    def find(self, name: str, limit: Limit, *, now: float) -> Usage:
+        """Return how it stands, without an event."""
+        with self.lock:
+            return self.ask(FIND, name, limit, now)
+
+    def ask(self, sql: str, name: str, limit: Limit, now: float) -> Usage:
+        values = {"name": stored(name), "now": now, "seconds": limit.seconds}
+        rows = self.connection.execute(sql, values).fetchall()
+        events, ends = rows[0] if rows else (0, now)
+        return Usage(limit.events_max - events, ends - now)
+
+
+def stored(name: str) -> str:
+    """Return what is kept of a name, which may be whatever somebody typed."""
+    return hashlib.blake2b(name.encode(errors="replace"), digest_size=16).hexdigest()
+
+
+def count(name: str, limit: Limit) -> Usage:
+    """Count one more event, now. Where that cannot be done nobody is kept out: all of the limit is left."""
+    return asked(Counter.count, name, limit)
+
+
+def find(name: str, limit: Limit) -> Usage:
+    """Return how it stands now, without an event; where that cannot be told, all of the limit is left."""
+    return asked(Counter.find, name, limit)
+
+
+def asked(ask: Callable[..., Usage], name: str, limit: Limit) -> Usage:
+    try:
+        return ask(counter(), name, limit, now=time.time())
+    except (sqlite3.Error, OSError) as error:
+        logger.warning("Limits are not kept: %s", error)
+        return Usage(limit.events_max, 0)
+
+
+@cache
+def counter() -> Counter:
+    return Counter(private_directory() / "limits.sqlite3")
+
+
+def private_directory() -> Path:
+    """Return a directory for temporary files that this deployment's processes share and no other user can enter.
+
+    :raises PermissionError: where somebody else was there first
+    """
+    deployment = salted_hmac("payments.limits", "").hexdigest()[:16]
+    path = Path(tempfile.gettempdir()) / f"payments-{os.geteuid()}-{deployment}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise PermissionError(f"{path} is not a directory of this user's alone")
+    return path
