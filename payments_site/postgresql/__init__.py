@@ -1,1 +1,1 @@
-"""Django's PostgreSQL, with a cheaper way to notice that a connection has died."""
+"""Django's backend for PostgreSQL, for a service that runs for long."""

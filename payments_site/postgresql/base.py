@@ -1,14 +1,57 @@
 """The database backend, where Django looks for it."""
 
+import os
 import select
+import socket
+from contextlib import suppress
+from typing import Any
 
 from django.db.backends.postgresql import base
 
+from payments_site.watchdog import waits
+
+# What holds for a session. Whatever the values, the list is read along its index: its statements are planned once.
+SETTINGS = {"plan_cache_mode": "force_generic_plan"}
+
+# For how long a request may wait; the watchdog ends what takes longer in all, and what does not answer.
+CONNECT_SECONDS_MAX = 2
+REQUEST_SETTINGS = {**SETTINGS, "statement_timeout": "2s", "lock_timeout": "1s"}
+
+
+class Line(socket.socket):
+    """The socket of a connection, under a number of its own, which stays this connection's."""
+
+    def cut(self) -> None:
+        with suppress(OSError):  # the other end was quicker
+            self.shutdown(socket.SHUT_RDWR)
+
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Asks the server whether a connection still serves only where there is reason to: Django asks in every request."""
+    """Lets no request wait without end, and asks whether a connection still serves only where there is reason to.
+
+    What a command does may take its time: an import, an export, a migration.
+    """
+
+    def get_connection_params(self) -> dict[str, Any]:
+        return {"connect_timeout": CONNECT_SECONDS_MAX, **super().get_connection_params()}
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        connection = super().get_new_connection(conn_params)
+        waits.database.keep(Line(fileno=os.dup(connection.fileno())))
+        return connection
+
+    def init_connection_state(self) -> None:
+        super().init_connection_state()
+        settings = REQUEST_SETTINGS if waits.database.is_on else SETTINGS
+        with self.connection.cursor() as cursor:
+            cursor.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+
+    def _close(self) -> None:
+        waits.database.keep(None)
+        super()._close()  # type: ignore[misc]  # the stubs leave it out
 
     def is_usable(self) -> bool:
+        """Ask the server only where there is reason to: Django asks in every request."""
         if self.connection is None or self.connection.closed or self.errors_occurred or self.has_unread_words():
             return super().is_usable()
         return True
@@ -18,9 +61,3 @@ class DatabaseWrapper(base.DatabaseWrapper):
         poll = select.poll()
         poll.register(self.connection.fileno(), select.POLLIN)
         return bool(poll.poll(0))
-
-    def init_connection_state(self) -> None:
-        """Have prepared statements planned once: whatever the values, the list is read along its index."""
-        super().init_connection_state()
-        with self.connection.cursor() as cursor:
-            cursor.execute("SET plan_cache_mode = force_generic_plan")

@@ -1,0 +1,1 @@
+"""Django's backend for SQLite, for a service that runs for long."""

@@ -1,0 +1,63 @@
+"""The database backend, where Django looks for it."""
+
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.db.backends.sqlite3 import base
+
+from payments_site.watchdog import waits
+
+# For how long a request waits for whoever has locked the file.
+REQUEST_BUSY_SECONDS_MAX = 1
+
+
+@dataclass(frozen=True)
+class Line:
+    """A connection, whose statements end when they are told to."""
+
+    connection: sqlite3.Connection
+
+    def cut(self) -> None:
+        self.connection.interrupt()
+
+    def close(self) -> None:
+        """Have nothing to close."""
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Lets no request wait without end, read a file that is no longer there, or make one that is missing."""
+
+    @property
+    def path(self) -> Path:
+        return Path(self.settings_dict["NAME"])
+
+    def get_connection_params(self) -> dict[str, Any]:
+        parameters = super().get_connection_params()
+        if waits.database.is_on:
+            existing = f"{self.path.absolute().as_uri()}?mode=rw"
+            return {**parameters, "database": existing, "timeout": REQUEST_BUSY_SECONDS_MAX}
+        return parameters
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        connection = super().get_new_connection(conn_params)
+        waits.database.keep(Line(connection))
+        self.file = self.find_file()
+        return connection
+
+    def _close(self) -> None:
+        waits.database.keep(None)
+        super()._close()  # type: ignore[misc]  # the stubs leave it out
+
+    def is_usable(self) -> bool:
+        """Tell whether the file that was opened still has its name: another may have been put into its place."""
+        return self.file == self.find_file()
+
+    def find_file(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self.path)  # noqa: PTH116  in every request: Path's own takes longer
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino

@@ -1,0 +1,97 @@
+"""The time that a request may wait: for the database, all its statements together, and for its own body.
+
+A database that hangs keeps no time limits of its own, a network that drops every packet reports nothing, and a client
+sends when it likes. So this process looks at the clock itself, and cuts the line on which it has waited too long.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+LOOKS_EVERY_SECONDS = 0.1
+
+
+class Line(Protocol):
+    """What can end a wait, from another thread, and more than once."""
+
+    def cut(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Watch:
+    """A wait that may be under way, and the line on which it is."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.ends_at: float | None = None
+        self.line: Line | None = None
+
+    def keep(self, line: Line | None) -> None:
+        """Look after a line in place of that before."""
+        with self.lock:
+            if self.line is not None:
+                self.line.close()
+            self.line = line
+
+    @contextmanager
+    def time_limit(self, seconds: float) -> Iterator[None]:
+        """Have the line cut, again and again, when the time is over."""
+        watchdog.start()
+        self.end_at(time.monotonic() + seconds)
+        try:
+            yield
+        finally:
+            self.end_at(None)
+
+    @property
+    def is_on(self) -> bool:
+        return self.ends_at is not None
+
+    def end_at(self, moment: float | None) -> None:
+        with self.lock:
+            self.ends_at = moment
+
+    def cut_if_late(self, now: float) -> None:
+        with self.lock:
+            if self.ends_at is not None and now >= self.ends_at and self.line is not None:
+                self.line.cut()
+
+
+class Watchdog:
+    """Looks after the waits of all threads, in a thread of its own, once one of them is limited."""
+
+    def __init__(self) -> None:
+        self.watches: list[Watch] = []
+        self.thread: threading.Thread | None = None
+
+    def new_watch(self) -> Watch:
+        watch = Watch()
+        self.watches.append(watch)
+        return watch
+
+    def start(self) -> None:
+        if self.thread is None:
+            self.thread = threading.Thread(target=self.look_after, name="watchdog", daemon=True)
+            self.thread.start()
+
+    def look_after(self) -> None:
+        while True:
+            time.sleep(LOOKS_EVERY_SECONDS)
+            now = time.monotonic()
+            for watch in self.watches:
+                watch.cut_if_late(now)
+
+
+class Waits(threading.local):
+    """What a thread that answers requests waits for."""
+
+    def __init__(self) -> None:
+        self.database = watchdog.new_watch()
+        self.body = watchdog.new_watch()
+
+
+watchdog = Watchdog()
+waits = Waits()
