@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from payments import keys
@@ -14,6 +14,7 @@ from payments.last_use import note_use
 from payments.models import ApiKey, ShownKey
 from payments.rows import SecondsText
 from payments.statements import Slot, Statement
+from payments.throttling import seconds_to_wait
 
 CHALLENGE = 'Bearer realm="payments"'
 NOBODY = AnonymousUser()
@@ -34,7 +35,8 @@ def key_statement() -> Statement[Any]:
 class BearerAuthentication(BaseAuthentication):
     """Puts the key that the client showed on `request.auth`; the user stays anonymous: a key is nobody's login.
 
-    A text that cannot be a key is refused without a query; any other costs one.
+    A text that cannot be a key is refused without a query; any other costs one. Only bad keys are counted, so that who
+    shows too many of them keeps nobody out who has a good one.
     """
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, ShownKey] | None:
@@ -45,6 +47,8 @@ class BearerAuthentication(BaseAuthentication):
         text = credentials.strip()
         key = find_key(text, now=now) if keys.is_key(text) else None
         if key is None:
+            if wait := seconds_to_wait(request):
+                raise Throttled(wait)
             raise AuthenticationFailed("This API key is not valid.")
         note_use(key, now=now)
         return NOBODY, key

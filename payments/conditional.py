@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseNotModified
 from django.utils.http import parse_etags
 from xxhash import xxh3_128_hexdigest
 
-KEPT_HEADERS = ("Cache-Control", "ETag", "Vary")
+KEPT_HEADERS = ("Cache-Control", "ETag", "RateLimit", "RateLimit-Policy", "Vary")
 
 
 def answer_conditionally(request: HttpRequest, response: Any) -> HttpResponseBase:
@@ -16,7 +16,7 @@ def answer_conditionally(request: HttpRequest, response: Any) -> HttpResponseBas
     response.headers["Vary"] = "Accept, Authorization"
     response.headers["ETag"] = etag
     if "HTTP_IF_NONE_MATCH" in request.META and names(request.META["HTTP_IF_NONE_MATCH"], etag):
-        headers = {name: response.headers[name] for name in KEPT_HEADERS}
+        headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
         return HttpResponseNotModified(headers={**headers, "Content-Length": str(len(response.content))})
     return cast("HttpResponseBase", response)
 

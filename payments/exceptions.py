@@ -6,13 +6,13 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection
+from psycopg.errors import InsufficientPrivilege, UndefinedColumn, UndefinedTable
 from rest_framework import exceptions
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from payments.addresses import Addresses
 from payments.problems import problem
 from payments.renderers import ProblemRenderer
 
@@ -58,8 +58,8 @@ DETAILS: dict[type[Exception], str] = {
 
 def problem_response(exception: Exception, context: dict[str, Any]) -> Response | None:
     """Return the answer to a request that `exception` ended; None where it is a bug. DRF's EXCEPTION_HANDLER."""
-    if isinstance(exception, OperationalError | InterfaceError):
-        logger.error("The database failed: %s", exception)
+    if is_outage(exception):
+        logger.error("The database %s failed: %s", connection.settings_dict["NAME"], exception)
         exception = Unavailable()
     elif isinstance(exception, SuspiciousOperation):
         exception = Unreadable()
@@ -71,13 +71,30 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> Response 
         request.accepted_media_type = ProblemRenderer.media_type
     return Response(
         problem(
+            request,
             exception.status_code,
             DETAILS.get(type(exception), str(exception.detail)),
-            addresses=Addresses.of_refusal(request),
             field=getattr(exception, "field", None),
         ),
         status=exception.status_code,
         headers=headers(exception),
+    )
+
+
+# What PostgreSQL says before a migration, or to a user who may not see what it made.
+NOT_MIGRATED = (InsufficientPrivilege, UndefinedColumn, UndefinedTable)
+
+
+def is_outage(exception: BaseException | None) -> bool:
+    """Tell whether the database, or what was done to it, is at fault rather than what it was asked.
+
+    A file that is damaged is none of the named kinds on SQLite; there a table that is missing, as it is before a
+    migration, is no other kind than a lock.
+    """
+    return (
+        isinstance(exception, InterfaceError | OperationalError | InternalError)
+        or type(exception) is DatabaseError
+        or isinstance(exception.__cause__ if exception else None, NOT_MIGRATED)
     )
 
 

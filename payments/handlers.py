@@ -1,11 +1,12 @@
 """Answers to what fails outside of any API view: below `/v2` a problem, elsewhere Django's page for people."""
 
+import sys
 from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views import defaults
 
-from payments.addresses import Addresses
+from payments.exceptions import RETRY_SECONDS, Unavailable, is_outage
 from payments.problems import problem
 from payments.renderers import ProblemRenderer
 
@@ -29,10 +30,22 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
+    if is_outage(sys.exception()):
+        return unavailable(request)
     if is_api(request):
         detail = "The service failed. Its log tells its operators why."
         return problem_page(request, HTTPStatus.INTERNAL_SERVER_ERROR, detail)
     return defaults.server_error(request)
+
+
+def unavailable(request: HttpRequest) -> HttpResponse:
+    """Answer while the database does not; it is worth asking again."""
+    if is_api(request):
+        response = problem_page(request, HTTPStatus.SERVICE_UNAVAILABLE, str(Unavailable.default_detail))
+    else:
+        response = HttpResponse(Unavailable.default_detail, status=HTTPStatus.SERVICE_UNAVAILABLE)
+    response.headers["Retry-After"] = str(RETRY_SECONDS)
+    return response
 
 
 def nothing_here(request: HttpRequest, **_parts: str) -> HttpResponse:
@@ -46,5 +59,5 @@ def is_api(request: HttpRequest) -> bool:
 
 
 def problem_page(request: HttpRequest, status: HTTPStatus, detail: str) -> HttpResponse:
-    body = problem(status, detail, addresses=Addresses.of_refusal(request))
+    body = problem(request, status, detail)
     return HttpResponse(ProblemRenderer().render(body), status=status, content_type=ProblemRenderer.media_type)

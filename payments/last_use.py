@@ -12,6 +12,10 @@ from payments.models import ApiKey, ShownKey
 
 WRITTEN_EVERY_SECONDS = 60
 
+# Where it could not be written, it would fail again and again.
+PAUSE = timedelta(seconds=10)
+paused_until: dict[int, datetime] = {}
+
 logger = logging.getLogger(__name__)
 
 
@@ -19,26 +23,32 @@ def note_use(key: ShownKey, *, now: datetime) -> None:
     """Write that `key` was used, unless that is written or the database is busy: then a later request does it."""
     if key.last_used_at is not None and now.timestamp() - float(key.last_used_at) < WRITTEN_EVERY_SECONDS:
         return
+    if now < paused_until.get(key.id, now):
+        return
     unwritten = Q(last_used_at=None) | Q(last_used_at__lte=now - timedelta(seconds=WRITTEN_EVERY_SECONDS))
     free = ApiKey.objects.select_for_update(skip_locked=True).filter(unwritten, pk=key.id)
     try:
-        with without_waiting(), transaction.atomic():
+        with without_waiting():
             ApiKey.objects.filter(pk__in=free.values("pk")).update(last_used_at=now)
     except DatabaseError as error:
+        paused_until[key.id] = now + PAUSE
         logger.warning("The last use of API key %s was not written: %s", key.id, error)
 
 
 @contextmanager
 def without_waiting() -> Iterator[None]:
-    """Have SQLite refuse at once, not after its timeout, while an import writes; PostgreSQL skips a locked row."""
-    if connection.vendor != "sqlite":
-        yield
+    """Make a transaction that waits for nobody: not for another writer, nor until it outlives a power cut."""
+    if connection.vendor == "postgresql":
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '1ms'; SET LOCAL synchronous_commit = off")
+            yield
         return
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA busy_timeout")
         (milliseconds,) = cursor.fetchone()
         cursor.execute("PRAGMA busy_timeout = 0")
         try:
-            yield
+            with transaction.atomic():
+                yield
         finally:
             cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")

@@ -2,10 +2,15 @@
 
 from http import HTTPStatus
 
+from django.http import HttpRequest
 from msgspec import UNSET, Struct, UnsetType
+from rest_framework.request import Request
 
 from payments.addresses import Addresses
 from payments.hal import HTML, Link
+
+# Where the site puts the id of every request: the client's own, or a new one.
+REQUEST_ID = "HTTP_X_REQUEST_ID"
 
 
 class ProblemLinks(Struct, frozen=True):
@@ -14,23 +19,31 @@ class ProblemLinks(Struct, frozen=True):
     documentation: Link
 
 
-class Problem(Struct, kw_only=True, frozen=True, rename={"links": "_links"}):
-    """What went wrong, for a program and for a person; `field` names the parameter at fault, where it is one."""
+class Problem(Struct, kw_only=True, frozen=True, rename={"links": "_links", "request_id": "requestId"}):
+    """What went wrong, for a program and for a person; `field` names the parameter at fault, where it is one.
+
+    By `request_id` the service's operators find the request in their log.
+    """
 
     type: str = "about:blank"
     title: str
     status: int
     detail: str
     field: str | UnsetType = UNSET
+    request_id: str | UnsetType = UNSET
     links: ProblemLinks
 
 
-def problem(status: int, detail: str, *, addresses: Addresses, field: str | None = None) -> Problem:
-    """Return the body that says `detail`. It never repeats what the client sent, but for a parameter's short name."""
+def problem(request: HttpRequest | Request, status: int, detail: str, *, field: str | None = None) -> Problem:
+    """Return the body of an answer that says `detail`.
+
+    It never repeats what the client sent, but for a parameter's short name and the request's id.
+    """
     return Problem(
         title=HTTPStatus(status).phrase,
         status=status,
         detail=detail,
         field=field or UNSET,
-        links=ProblemLinks(documentation=Link(href=addresses.documentation, type=HTML)),
+        request_id=request.META.get(REQUEST_ID, UNSET),
+        links=ProblemLinks(documentation=Link(href=Addresses.of_refusal(request).documentation, type=HTML)),
     )

@@ -11,10 +11,13 @@ import psycopg
 from environs import ValidationError
 from psycopg.conninfo import conninfo_to_dict
 
+from payments.limits import Limit
+
 # Readers go on while an import writes, and what is committed outlives a power cut.
 SQLITE = {
-    "ENGINE": "django.db.backends.sqlite3",
+    "ENGINE": "payments_site.sqlite",
     "CONN_MAX_AGE": None,
+    "CONN_HEALTH_CHECKS": True,
     "OPTIONS": {
         "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
         "transaction_mode": "IMMEDIATE",
@@ -30,6 +33,8 @@ POSTGRESQL = {
     "CONN_HEALTH_CHECKS": True,
 }
 BOUND = {"server_side_binding": True}
+
+PERIOD_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 
 def database(url: str) -> dict[str, Any]:
@@ -67,6 +72,16 @@ def base_url(text: str) -> str:
     if not usable or re.search(r"[\s?#@\\]", text):
         raise ValidationError("Must be http(s)://HOST[:PORT][/PATH].")
     return f"{parts.scheme}{text[len(parts.scheme) :]}".rstrip("/")
+
+
+def rate(text: str) -> Limit | None:
+    """Read how many requests are allowed within which time, such as `600/minute`; an empty text is no limit."""
+    if not text:
+        return None
+    found = re.fullmatch(r"([1-9][0-9]{0,8})/(second|minute|hour|day)", text)
+    if not found:
+        raise ValidationError("Must be NUMBER/second, NUMBER/minute, NUMBER/hour or NUMBER/day.")
+    return Limit(int(found[1]), seconds=PERIOD_SECONDS[found[2]])
 
 
 def hosts(text: str) -> list[str]:

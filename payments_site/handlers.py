@@ -1,4 +1,4 @@
-"""Django's request handler, with a short way to the API.
+"""Django's request handler, with a short way to the API, and with bounds to what a request may wait for.
 
 Around a page Django has sessions, forms, messages and frames to look after: eight layers, and signals before and after.
 The API has none of these, and they would take longer than its answer. So below `/v2` a request goes from its address
@@ -6,7 +6,10 @@ to its view, and what Django's handler does for every answer is still done: erro
 connections that died are replaced.
 """
 
+import logging
+import time
 from collections.abc import Callable
+from contextlib import closing
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, cast
@@ -21,29 +24,71 @@ from django.http.response import HttpResponseBase
 from django.urls import ResolverMatch, resolve, set_script_prefix
 from django.utils.log import log_response
 
+from payments.handlers import unavailable
+from payments_site import request_ids
+from payments_site.bodies import NotReceived, receive
+from payments_site.watchdog import waits
+
+PROBES = {"/healthz", "/readyz"}
+
+# What a request may wait for the database, all its statements together, and a new connection if need be.
+DATABASE_SECONDS_MAX = 2.5
+
+# A request that waited so long for the database, and in vain, has had others wait behind it. They have waited enough.
+LONG_SECONDS = 0.5
+TOLD_AT_ONCE_SECONDS = 0.2
+
+access_logger = logging.getLogger("payments_site.access")
+
 
 class ApiHandler(BaseHandler):
     """Answers requests below `/v2` without middleware, all others as Django does."""
+
+    told_at_once_until = 0.0
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: FBT001, FBT002  Django's own signature
         super().load_middleware(is_async)
         self.api = cast("Callable[[HttpRequest], HttpResponse]", convert_exception_to_response(view_response))
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
-        if not is_api(request.path_info):
-            return super().get_response(request)
-        response = self.api(request)
+        begun_at = time.monotonic()
+        request_id = request_ids.identify(request.META)
+        has_short_way = is_short(request.path_info)
+        response = self.short_response(request) if has_short_way else super().get_response(request)
+        response.headers[request_ids.HEADER] = request_id
+        if settings.ACCESS_LOG:
+            log_access(request, response, seconds=time.monotonic() - begun_at)
+        return response
+
+    def short_response(self, request: HttpRequest) -> HttpResponse:
+        response = self.bounded_response(request)
         response.headers.setdefault("Content-Length", str(len(response.content)))
         response.headers["X-Content-Type-Options"] = "nosniff"
         if settings.SECURE_HSTS_SECONDS and request.is_secure():
             response.headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
-        if response.status_code >= HTTPStatus.BAD_REQUEST:
+        if response.status_code >= HTTPStatus.BAD_REQUEST and response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
             log_response("%s: %s", response.reason_phrase, request.path, response=response, request=request)
+        return response
+
+    def bounded_response(self, request: HttpRequest) -> HttpResponse:
+        """Return the answer, which says at once that there is none where others have just waited for it in vain."""
+        begun_at = time.monotonic()
+        if begun_at < self.told_at_once_until:
+            return unavailable(request)
+        response = self.api(request)
+        if response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+            ended_at = time.monotonic()
+            if ended_at - begun_at >= LONG_SECONDS:
+                self.told_at_once_until = ended_at + TOLD_AT_ONCE_SECONDS
         return response
 
 
 def is_api(path: str) -> bool:
     return f"{path}/".startswith("/v2/")
+
+
+def is_short(path: str) -> bool:
+    return is_api(path) or path in PROBES
 
 
 def view_response(request: HttpRequest) -> HttpResponseBase:
@@ -56,14 +101,28 @@ def matched(path: str) -> ResolverMatch:
     return resolve(path)
 
 
+def log_access(request: HttpRequest, response: HttpResponseBase, *, seconds: float) -> None:
+    access_logger.info("%s %s %s %.1f ms", request.method, request.path, response.status_code, seconds * 1000)
+
+
 class Handler(ApiHandler, WSGIHandler):
-    """The same as a WSGI application."""
+    """The same as a WSGI application, whose answers are whole: a server would wait for who reads them slowly."""
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
-        if not is_api(environ["PATH_INFO"]):
-            return super().__call__(environ, start_response)
-        set_script_prefix(get_script_name(environ))
-        close_old_connections()
-        response: Any = self.get_response(self.request_class(environ))
-        start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
-        return [response.content]  # as a list, which a server sends at once; whatever else it gets, it streams
+        if is_short(environ["PATH_INFO"]):
+            with waits.database.time_limit(DATABASE_SECONDS_MAX):
+                set_script_prefix(get_script_name(environ))
+                close_old_connections()
+                response: Any = self.get_response(self.request_class(environ))
+            start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
+            return [response.content]  # as a list, which a server sends at once; whatever else it gets, it streams
+        try:
+            receive(environ)
+        except NotReceived as refusal:
+            start_response(f"{refusal.status.value} {refusal.status.phrase}", [("Connection", "close")])
+            return [b""]
+        with (
+            waits.database.time_limit(DATABASE_SECONDS_MAX),
+            closing(super().__call__(environ, start_response)) as page,
+        ):
+            return [b"".join(page)]

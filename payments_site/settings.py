@@ -1,11 +1,12 @@
 """Django's settings. The environment is read here alone, once; a wrong value stops the start and names its variable."""
 
+import json
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvError, validate
 
-from payments_site.environment import base_url, database, hosts, kept_secret
+from payments_site.environment import base_url, database, hosts, kept_secret, rate
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / "var"
@@ -16,6 +17,7 @@ env = Env(eager=False)
 env.add_parser("database", database)
 env.add_parser("base_url", base_url)
 env.add_parser("hosts", hosts)
+env.add_parser("rate", rate)
 
 DEBUG = env.bool("DEBUG", False)
 SECRET_KEY = env.str("SECRET_KEY", "")
@@ -24,6 +26,9 @@ DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{DATA_DIR}/paym
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 PUBLIC_BASE_URL = env.base_url("PUBLIC_BASE_URL", "")
 TRUST_PROXY = env.bool("TRUST_PROXY", False)
+RATE_LIMIT = env.rate("RATE_LIMIT", "")
+BAD_KEY_LIMIT = env.rate("BAD_KEY_LIMIT", "100/minute")
+ACCESS_LOG = env.bool("ACCESS_LOG", False)
 HSTS_SECONDS = env.int("HSTS_SECONDS", 0, validate=validate.Range(min=0))
 
 try:
@@ -57,6 +62,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -107,6 +113,21 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
+# What a page may load: what comes from here, and no more. Swagger UI sets styles, and draws small pictures, by itself.
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'", "'unsafe-inline'"],
+        "img-src": ["'self'", "data:"],
+        "font-src": ["'self'"],
+        "connect-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
 # Transport. A proxy in front ends TLS, so its word counts only where it is trusted.
 
 SERVED_OVER_TLS = PUBLIC_BASE_URL.startswith("https://")
@@ -134,6 +155,7 @@ REST_FRAMEWORK = {
         *(["rest_framework.renderers.BrowsableAPIRenderer"] if DEBUG else []),
     ],
     "DEFAULT_PARSER_CLASSES": [],
+    "DEFAULT_THROTTLE_CLASSES": ["payments.throttling.KeyThrottle"],
     "DEFAULT_SCHEMA_CLASS": "payments.schema.OperationSchema",
     "EXCEPTION_HANDLER": "payments.exceptions.problem_response",
     "URL_FORMAT_OVERRIDE": None,
@@ -153,15 +175,8 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
 }
 
-# A failed request's traceback reaches the log whether or not DEBUG is on.
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": "WARNING"},
-    "loggers": {
-        "django": {"handlers": ["console"], "level": "INFO" if DEBUG else "WARNING", "propagate": False},
-        "django.request": {"level": "ERROR"},
-    },
-}
+# The server's own lines have the same form: scripts/start hands it this file.
+LOGGING = json.loads((BASE_DIR / "payments_site/logging.json").read_text())
+if DEBUG:
+    LOGGING["handlers"]["console"]["formatter"] = "line"
+    LOGGING["loggers"]["django"]["level"] = "INFO"

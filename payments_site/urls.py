@@ -1,4 +1,4 @@
-"""The site's addresses: the API, its documentation, the admin."""
+"""The site's addresses: probes, the API, its documentation, the admin."""
 
 from collections.abc import Callable
 from functools import cache
@@ -10,6 +10,7 @@ from django.urls import include, path
 from django.utils.module_loading import import_string
 
 from payments.handlers import nothing_here
+from payments_site.health import alive, ready
 
 
 def loaded_when_asked(view: str, **options: Any) -> Callable[[HttpRequest], HttpResponseBase]:
@@ -27,6 +28,8 @@ def loaded_when_asked(view: str, **options: Any) -> Callable[[HttpRequest], Http
 
 
 urlpatterns = [
+    path("healthz", alive),
+    path("readyz", ready),
     path("v2", nothing_here),
     path("v2/", include("payments.urls")),
     path("docs/", loaded_when_asked("SpectacularSwaggerSplitView", url_name="openapi"), name="documentation"),

@@ -8,6 +8,9 @@ from django.test import Client
 
 from payments.models import ApiKey
 
+# What a client calls its request: by itself an answer would have another id each time.
+REQUEST_ID = "tests-1"
+
 
 @dataclass
 class Api:

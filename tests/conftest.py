@@ -1,6 +1,7 @@
 """What many tests share."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pytest
 from django.test import Client
 from django.test.client import ClientHandler
 
+from payments import last_use, limits
 from payments.models import ApiKey, Organization
 from payments_site.handlers import ApiHandler
-from tests.api import Api
+from tests.api import REQUEST_ID, Api
 from tests.factories import ApiKeyFactory, OrganizationFactory
 from tests.service import Service, fresh_database
 
@@ -25,9 +27,22 @@ class ApiClientHandler(ApiHandler, ClientHandler):
     """Answers as the deployed service does, without a server."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Have limits counted for these tests alone, and for the services that they start."""
+    os.environ["TMPDIR"] = tempfile.tempdir = str(tmp_path_factory.mktemp("tmp"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_counted() -> None:
+    """Forget what an earlier test has used of a limit."""
+    limits.counter().connection.execute("DELETE FROM windows")
+    last_use.paused_until.clear()
+
+
 @pytest.fixture
 def client() -> Client:
-    client = Client()
+    client = Client(headers={"X-Request-ID": REQUEST_ID})
     client.handler = ApiClientHandler(enforce_csrf_checks=True)
     return client
 

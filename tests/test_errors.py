@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from payments.models import Organization
 from payments.serializers import PaymentListSerializer
 from payments.views import PaymentList
-from tests.api import Api
+from tests.api import REQUEST_ID, Api
 from tests.factories import OrganizationFactory, PaymentFactory
 
 LIMIT = "limit must be a whole number from 1 to 250."
@@ -31,6 +31,7 @@ def body(status: int, title: str, detail: str, *, field: str | None = None) -> d
         "status": status,
         "detail": detail,
         **({"field": field} if field else {}),
+        "requestId": REQUEST_ID,
         "_links": {"documentation": {"href": "http://testserver/docs/", "type": "text/html"}},
     }
 

@@ -1,0 +1,94 @@
+"""What a page is sent: read whole, within a time, before anybody looks at it.
+
+A worker answers one request at a time, and whoever sends a body slowly has it wait: the server sets no time for bodies.
+So a sender that takes too long is cut off, and for a while nothing is read from there. From a proxy that is trusted
+requests are expected whole. The API reads no bodies.
+"""
+
+import os
+import socket
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from payments import limits
+from payments.clients import client_address
+from payments.limits import Limit
+from payments_site.watchdog import waits
+
+BODY_SECONDS_MAX = 1.0
+SLOW_BODIES = Limit(1, seconds=60)
+
+DESCRIPTORS = Path("/proc/self/fd")
+
+# Where Linux tells how many milliseconds ago the last byte came (struct tcp_info: tcpi_last_data_recv).
+LAST_RECEIVED = struct.Struct("52xI")
+STEP_MS = 200
+
+
+class NotReceived(Exception):
+    """A body that did not come, and the status that says why."""
+
+    def __init__(self, status: HTTPStatus) -> None:
+        super().__init__(status.phrase)
+        self.status = status
+
+
+@dataclass
+class Sender:
+    """An address that sends a body: on which of its connections, the server keeps to itself.
+
+    On those on which nothing came for the whole time; as time goes on, on those on which nothing came for less.
+    """
+
+    address: str
+    silent_ms: int = int(BODY_SECONDS_MAX * 1000)
+
+    def cut(self) -> None:
+        for descriptor in DESCRIPTORS.iterdir():
+            with suppress(OSError), socket.socket(fileno=os.dup(int(descriptor.name))) as line:
+                if line.getpeername()[:1] == (self.address,) and milliseconds_silent(line) >= self.silent_ms:
+                    line.shutdown(socket.SHUT_RDWR)
+        self.silent_ms -= STEP_MS
+
+    def close(self) -> None:
+        """Have nothing to close."""
+
+
+def milliseconds_silent(line: socket.socket) -> int:
+    told = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, LAST_RECEIVED.size)
+    (milliseconds,) = LAST_RECEIVED.unpack(told)
+    return int(milliseconds)
+
+
+def receive(environ: dict[str, Any]) -> None:
+    """Put the whole body into a request's environment, in place of the stream.
+
+    :raises NotReceived: where it is too long, too slow, or ends too early
+    """
+    text = environ.get("CONTENT_LENGTH") or "0"
+    length = int(text) if text.isascii() and text.isdigit() else 0  # as Django takes it
+    if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+        raise NotReceived(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    if length:
+        environ["wsgi.input"] = BytesIO(read(environ, length))
+
+
+def read(environ: dict[str, Any], length: int) -> bytes:
+    sender = f"slow body {client_address(environ)}"
+    if limits.find(sender, SLOW_BODIES).remaining <= 0:
+        raise NotReceived(HTTPStatus.TOO_MANY_REQUESTS)
+    if not settings.TRUST_PROXY:
+        waits.body.keep(Sender(environ["REMOTE_ADDR"]))
+    with waits.body.time_limit(BODY_SECONDS_MAX):
+        body: bytes = environ["wsgi.input"].read(length)
+    if len(body) < length:
+        limits.count(sender, SLOW_BODIES)
+        raise NotReceived(HTTPStatus.REQUEST_TIMEOUT)
+    return body

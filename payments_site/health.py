@@ -1,0 +1,36 @@
+"""Whether this process lives, and whether it can serve: for whoever starts, restarts and balances it."""
+
+from functools import cache
+
+from django.db import DatabaseError, InterfaceError, connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.http import require_safe
+
+
+@require_safe
+def alive(request: HttpRequest) -> JsonResponse:
+    """Answer: that is all there is to say. The database may be down; a restart would not help it."""
+    return health("ok")
+
+
+@require_safe
+def ready(request: HttpRequest) -> JsonResponse:
+    """Say whether the database answers and has all tables as this code knows them."""
+    try:
+        applied = set(MigrationRecorder(connection).applied_migrations())
+    except (DatabaseError, InterfaceError):
+        return health("The database does not answer.", status=503)
+    missing = sorted(".".join(migration) for migration in latest_migrations() - applied)
+    return health(f"Not migrated: {', '.join(missing)}.", status=503) if missing else health("ok")
+
+
+@cache
+def latest_migrations() -> set[tuple[str, str]]:
+    """Return the last migration of each application, which has all others before it."""
+    return set(MigrationLoader(None).graph.leaf_nodes())
+
+
+def health(words: str, *, status: int = 200) -> JsonResponse:
+    return JsonResponse({"status": words}, status=status, headers={"Cache-Control": "no-store"})
