@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 10
 RECONNECT_EVERY = 50
-SETTINGS = ("DATABASE_URL", "DEBUG", "SECRET_KEY", "ALLOWED_HOSTS", "PUBLIC_BASE_URL", "TRUST_PROXY", "HSTS_SECONDS")
+SETTINGS = (
+    *("DATABASE_URL", "DEBUG", "SECRET_KEY", "ALLOWED_HOSTS", "PUBLIC_BASE_URL", "TRUST_PROXY", "HSTS_SECONDS"),
+    *("RATE_LIMIT", "BAD_KEY_LIMIT", "ACCESS_LOG"),
+)
 
 
 @contextmanager
@@ -64,6 +67,8 @@ class Service:
     database_url: str
     port: int = field(default_factory=free_port)
     settings: dict[str, str] = field(default_factory=dict)
+    log: Path | None = None  # where the server's log goes, if not to the tests' own stderr
+    server: subprocess.Popen[bytes] | None = None
 
     @property
     def base_url(self) -> str:
@@ -116,13 +121,20 @@ class Service:
     def running(self) -> Iterator["Service"]:
         """Migrate the database and serve it until the block ends."""
         self.manage("migrate", "--verbosity", "0")
-        server = subprocess.Popen([ROOT / "scripts/start"], env=self.environment)
-        try:
-            wait_until_listening(server, self.port)
+        with self.serving():
             yield self
-        finally:
-            server.terminate()
-            assert server.wait(timeout=STOP_SECONDS_MAX) == 0
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            log = stack.enter_context(self.log.open("ab")) if self.log else None
+            server = self.server = subprocess.Popen([ROOT / "scripts/start"], env=self.environment, stderr=log)
+            try:
+                wait_until_listening(server, self.port)
+                yield
+            finally:
+                server.terminate()
+                assert server.wait(timeout=STOP_SECONDS_MAX) == 0
 
 
 class Walker:

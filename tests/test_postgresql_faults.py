@@ -1,0 +1,242 @@
+"""Whatever becomes of PostgreSQL, each request has an answer in time, and all is well as soon as it is back."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import psycopg
+import pytest
+from django.db import connection
+
+from tests.load import Answer, Load
+from tests.postgresql import BreakablePostgresql, breakable_postgresql
+from tests.scale import times
+from tests.service import Service
+
+pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server")
+
+USER = NAME = "payments"
+CLIENTS = 8
+RESTARTS = times(3, long=20)
+
+# What is promised: while connections are refused, while nothing is answered, and from when on all is well again.
+REFUSED_SECONDS_MAX = 1
+SILENT_SECONDS_MAX = 3
+BACK_SECONDS_MAX = 1
+OBSERVED_SECONDS = 1.5
+
+
+class Gate:
+    """A way to a server, on which every byte can be lost: no answer, no refusal."""
+
+    def __init__(self, port: int) -> None:
+        self.server_port = port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.is_open = threading.Event()
+        self.is_open.set()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                self.is_open.wait()
+                try:
+                    server = socket.create_connection(("127.0.0.1", self.server_port))
+                except ConnectionRefusedError:
+                    client.close()
+                    continue
+                for one, other in ((client, server), (server, client)):
+                    threading.Thread(target=self.forward, args=[one, other], daemon=True).start()
+
+    def forward(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(65536):
+                self.is_open.wait()
+                other.sendall(data)
+        for end in (one, other):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+class Faulty(NamedTuple):
+    """A service, its server that a test may break, and the way between them."""
+
+    service: Service
+    server: BreakablePostgresql
+    gate: Gate
+    key: str
+    log: Path
+
+    def load(self) -> Load:
+        return Load(self.service.port, self.key)
+
+    def administer(self) -> psycopg.Connection[tuple[object, ...]]:
+        """Connect as somebody else."""
+        return psycopg.connect(self.server.url, dbname=NAME, autocommit=True)
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
+    log = tmp_path_factory.mktemp("log") / "log"
+    with breakable_postgresql() as server:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute(f"CREATE ROLE {USER} LOGIN")
+            connection.execute(f"CREATE DATABASE {NAME} OWNER {USER}")
+        gate = Gate(server.port)
+        service = Service(f"postgresql://{USER}@127.0.0.1:{gate.port}/{NAME}", log=log)
+        with service.running():
+            service.manage("create_demo_payments", "--count", "500", "--verbosity", "0")
+            yield Faulty(service, server, gate, service.create_api_key(organization=1001, mode="live"), log)
+
+
+def assert_kept(answers: list[Answer], *, seconds_max: float) -> None:
+    assert [answer for answer in answers if not answer.is_promised] == []
+    assert [answer for answer in answers if answer.seconds > seconds_max] == []
+
+
+def assert_well_again(load: Load, *, back_at: float) -> None:
+    """Look on for a while: from a moment on there is not one failure more."""
+    time.sleep(OBSERVED_SECONDS)
+    assert [answer for answer in load.begun_after(back_at + BACK_SECONDS_MAX) if answer.status != 200] == []
+
+
+@pytest.mark.parametrize("end", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])
+def test_a_server_that_ends_under_load_is_missed_no_longer_than_it_is_gone(
+    faulty: Faulty, end: Callable[[BreakablePostgresql], None]
+) -> None:
+    with faulty.load().of(CLIENTS) as load:
+        for _ in range(-(-RESTARTS // 2)):
+            load.wait_for(200, begun_after=time.monotonic())
+            end(faulty.server)
+            load.wait_for(503, begun_after=time.monotonic())
+            faulty.server.start()
+            assert_well_again(load, back_at=time.monotonic())
+
+    assert_kept(load.answers, seconds_max=REFUSED_SECONDS_MAX)
+    load.tell(end.__name__)
+
+
+def test_a_server_that_was_restarted_while_nobody_asked_is_not_missed_at_all(faulty: Faulty) -> None:
+    with faulty.load().of(CLIENTS) as load:
+        load.wait_for(200, begun_after=time.monotonic())
+    faulty.server.stop_immediately()
+    faulty.server.start()
+
+    answers = [faulty.load().ask_once() for _ in range(CLIENTS)]
+
+    assert {answer.status for answer in answers} == {200}
+
+
+def test_while_a_server_is_frozen_every_request_is_answered_in_time(faulty: Faulty) -> None:
+    with faulty.load().of(CLIENTS) as load:
+        for _ in range(times(1, long=5)):
+            load.wait_for(200, begun_after=time.monotonic())
+            faulty.server.freeze()
+            time.sleep(times(4, long=20))
+            faulty.server.thaw()
+            assert_well_again(load, back_at=time.monotonic())
+
+    assert_kept(load.answers, seconds_max=SILENT_SECONDS_MAX)
+    assert 503 in {answer.status for answer in load.answers}
+    load.tell("frozen")
+
+
+def test_while_every_packet_is_lost_every_request_is_answered_in_time(faulty: Faulty) -> None:
+    with faulty.load().of(CLIENTS) as load:
+        for _ in range(times(1, long=5)):
+            load.wait_for(200, begun_after=time.monotonic())
+            faulty.gate.is_open.clear()
+            time.sleep(times(4, long=20))
+            faulty.gate.is_open.set()
+            assert_well_again(load, back_at=time.monotonic())
+
+    assert_kept(load.answers, seconds_max=SILENT_SECONDS_MAX)
+    assert 503 in {answer.status for answer in load.answers}
+    load.tell("black-holed")
+
+
+@contextmanager
+def locked(faulty: Faulty) -> Iterator[None]:
+    with faulty.administer() as other, other.transaction():
+        other.execute("LOCK TABLE payments_payment IN ACCESS EXCLUSIVE MODE")
+        yield
+
+
+@contextmanager
+def slow(faulty: Faulty) -> Iterator[None]:
+    with faulty.administer() as other:
+        other.execute("ALTER TABLE payments_payment RENAME TO payments")
+        other.execute("CREATE VIEW payments_payment AS SELECT * FROM payments WHERE pg_sleep(10) IS NOT NULL")
+        yield
+        other.execute("DROP VIEW payments_payment")
+        other.execute("ALTER TABLE payments RENAME TO payments_payment")
+
+
+@contextmanager
+def without_tables(faulty: Faulty) -> Iterator[None]:
+    with faulty.administer() as other:
+        other.execute("ALTER TABLE payments_payment RENAME TO payments")
+        yield
+        other.execute("ALTER TABLE payments RENAME TO payments_payment")
+
+
+@contextmanager
+def out_of_connections(faulty: Faulty) -> Iterator[None]:
+    with faulty.administer() as other:
+        other.execute(f"ALTER ROLE {USER} CONNECTION LIMIT 0")
+        end_sessions(other)
+        yield
+        other.execute(f"ALTER ROLE {USER} CONNECTION LIMIT -1")
+
+
+def end_sessions(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    connection.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s", [USER])
+    time.sleep(0.1)  # until the gate has told the service
+
+
+@pytest.mark.parametrize("fault", [locked, slow, without_tables, out_of_connections])
+def test_a_server_that_cannot_answer_is_said_to_be_unavailable(
+    faulty: Faulty, fault: Callable[[Faulty], AbstractContextManager[None]]
+) -> None:
+    with faulty.load().of(CLIENTS) as load:
+        load.wait_for(200, begun_after=time.monotonic())
+        with fault(faulty):
+            load.wait_for(503, begun_after=time.monotonic())
+            time.sleep(OBSERVED_SECONDS)
+        assert_well_again(load, back_at=time.monotonic())
+
+    assert_kept(load.answers, seconds_max=SILENT_SECONDS_MAX)
+    load.tell(fault.__name__)
+
+
+def test_a_server_that_may_only_be_read_is_read(faulty: Faulty) -> None:
+    """As a replica is. When the key was used last cannot be written; no request fails for that."""
+    with faulty.administer() as other:
+        other.execute("UPDATE payments_apikey SET last_used_at = NULL")
+        other.execute(f"ALTER ROLE {USER} SET default_transaction_read_only = on")
+        end_sessions(other)
+        try:
+            with faulty.load().of(CLIENTS) as load:
+                time.sleep(OBSERVED_SECONDS)
+        finally:
+            other.execute(f"ALTER ROLE {USER} RESET default_transaction_read_only")
+            end_sessions(other)
+
+    assert {answer.status for answer in load.answers} == {200}
+
+
+def test_a_failure_is_logged_in_a_line_that_names_the_database(faulty: Faulty) -> None:
+    with without_tables(faulty):
+        faulty.load().ask_once()
+
+    assert (
+        '"message": "The database payments failed: relation \\"payments_payment\\" does not exist'
+        in faulty.log.read_text()
+    )

@@ -1,0 +1,175 @@
+"""Whatever becomes of SQLite's file, each request has an answer in time, and all is well as soon as it is back."""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from django.db import OperationalError, connection, connections
+
+from payments.exceptions import is_outage
+from payments_site.environment import SQLITE
+from payments_site.sqlite.base import DatabaseWrapper
+from tests.load import Load
+from tests.scale import times
+from tests.service import Service
+
+pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has other faults")
+
+CLIENTS = 8
+ANSWER_SECONDS_MAX = 3
+BACK_SECONDS_MAX = 1
+OBSERVED_SECONDS = 1.5
+PAYMENTS = 500
+NOBODY = 65534
+
+
+class Faulty(NamedTuple):
+    """A service over a file that a test may spoil."""
+
+    service: Service
+    file: Path
+    key: str
+    log: Path
+
+    def load(self) -> Load:
+        return Load(self.service.port, self.key)
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
+    directory = tmp_path_factory.mktemp("faulty")
+    file, log = directory / "payments.sqlite3", directory / "log"
+    service = Service(f"sqlite:///{file}", log=log)
+    with service.running():
+        service.manage("create_demo_payments", "--count", str(PAYMENTS), "--verbosity", "0")
+        yield Faulty(service, file, service.create_api_key(organization=1001, mode="live"), log)
+
+
+@contextmanager
+def missing(file: Path) -> Iterator[None]:
+    """Move the file away, with all that SQLite keeps beside it, and back again: it must never be seen without that."""
+    files = sorted(file.parent.glob(f"{file.name}*"))
+    for each in files:
+        each.rename(each.with_name(f"away-{each.name}"))
+    yield
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+    for each in reversed(files):
+        each.with_name(f"away-{each.name}").rename(each)
+
+
+@contextmanager
+def never_made(file: Path) -> Iterator[None]:
+    with missing(file):
+        yield
+        assert not file.exists(), "a request has made a database"
+
+
+@contextmanager
+def damaged(file: Path) -> Iterator[None]:
+    """Put something else into its place, as a copy that went wrong is."""
+    with missing(file):
+        file.write_bytes(b"nonsense" * 1024)
+        yield
+
+
+def assert_kept(load: Load, *, back_at: float) -> None:
+    assert [answer for answer in load.answers if not answer.is_promised] == []
+    assert [answer for answer in load.answers if answer.seconds > ANSWER_SECONDS_MAX] == []
+    assert [answer for answer in load.begun_after(back_at + BACK_SECONDS_MAX) if answer.status != 200] == []
+
+
+@pytest.mark.parametrize("fault", [never_made, damaged])
+def test_a_file_that_is_not_usable_is_said_to_be_unavailable_and_is_named_in_the_log(
+    faulty: Faulty, fault: Callable[[Path], AbstractContextManager[None]]
+) -> None:
+    with faulty.load().of(CLIENTS) as load:
+        load.wait_for(200, begun_after=time.monotonic())
+        with fault(faulty.file):
+            load.wait_for(503, begun_after=time.monotonic())
+            time.sleep(OBSERVED_SECONDS)
+        back_at = time.monotonic()
+        time.sleep(OBSERVED_SECONDS)
+
+    assert_kept(load, back_at=back_at)
+    assert f"The database {faulty.file} failed" in faulty.log.read_text()
+    load.tell(fault.__name__)
+
+
+def test_a_file_that_somebody_has_locked_is_waited_for_in_bounded_time(faulty: Faulty, tmp_path: Path) -> None:
+    file = tmp_path / "payments.sqlite3"
+    shutil.copy(faulty.file, file)
+    service = Service(f"sqlite:///{file}", log=tmp_path / "log")
+    load = Load(service.port, service.create_api_key(organization=1001, mode="live"))
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("UPDATE payments_apikey SET name = name")
+        with service.serving(), load.of(CLIENTS):
+            load.wait_for(503, begun_after=0)
+            time.sleep(OBSERVED_SECONDS)
+            other.close()
+            back_at = time.monotonic()
+            time.sleep(OBSERVED_SECONDS)
+
+    assert_kept(load, back_at=back_at)
+    assert f"The database {file} failed: database is locked" in (tmp_path / "log").read_text()
+
+
+def test_a_file_that_was_replaced_is_read_from_the_next_request_on(faulty: Faulty, tmp_path: Path) -> None:
+    """As when a backup is put back: an open file would be read for ever, though it has no name any more."""
+    assert faulty.load().ask_once().status == 200
+
+    with missing(faulty.file):
+        Service(f"sqlite:///{faulty.file}").manage("migrate", "--verbosity", "0")
+        answers = [faulty.load().ask_once() for _ in range(CLIENTS)]
+
+    assert {answer.status for answer in answers} == {401}, "the key is in the other file"
+    assert {faulty.load().ask_once().status for _ in range(CLIENTS)} == {200}
+
+
+@pytest.mark.django_db
+def test_a_file_that_cannot_be_written_is_unavailable_too() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        file = Path(directory) / "payments.sqlite3"
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("CREATE TABLE payments (id)")
+        file.chmod(0o444)
+        Path(directory).chmod(0o555)
+        wrapper = DatabaseWrapper({**connections.configure_settings({"default": SQLITE})["default"], "NAME": file})
+
+        with without_root(), pytest.raises(OperationalError) as error, wrapper.cursor() as cursor:
+            cursor.execute("SELECT id FROM payments")
+
+    assert is_outage(error.value)
+
+
+@contextmanager
+def without_root() -> Iterator[None]:
+    """Be somebody whom file permissions hold back."""
+    user = os.geteuid()
+    os.seteuid(user or NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def test_readers_are_served_while_an_import_writes(faulty: Faulty) -> None:
+    lines = faulty.service.manage("export_payments").replace('"description":"', '"description":"again ')
+    end = time.monotonic() + times(0, long=300)
+    with faulty.load().of(CLIENTS) as load:
+        imports = 0
+        while imports == 0 or time.monotonic() < end:
+            faulty.service.manage("import_payments", "-", input=lines.replace("again", f"again {imports % 2}"))
+            imports += 1
+
+    assert {answer.status for answer in load.answers} == {200}
+    load.tell(f"readers during {imports} imports")
