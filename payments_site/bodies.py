@@ -8,8 +8,9 @@ requests are expected whole. The API reads no bodies.
 import os
 import socket
 import struct
-from contextlib import suppress
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from http import HTTPStatus
 from io import BytesIO
 from pathlib import Path
@@ -29,7 +30,9 @@ DESCRIPTORS = Path("/proc/self/fd")
 
 # Where Linux tells how many milliseconds ago the last byte came (struct tcp_info: tcpi_last_data_recv).
 LAST_RECEIVED = struct.Struct("52xI")
-STEP_MS = 200
+
+# Until a cut is felt by who reads.
+FELT_SECONDS_MAX = 0.005
 
 
 class NotReceived(Exception):
@@ -40,25 +43,40 @@ class NotReceived(Exception):
         self.status = status
 
 
-@dataclass
 class Sender:
     """An address that sends a body: on which of its connections, the server keeps to itself.
 
-    On those on which nothing came for the whole time; as time goes on, on those on which nothing came for less.
+    Of those that are open, it is among the first on which nothing came any more: behind the idle ones, and before those
+    that wait for an answer.
     """
 
-    address: str
-    silent_ms: int = int(BODY_SECONDS_MAX * 1000)
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.has_ended = threading.Event()
 
     def cut(self) -> None:
-        for descriptor in DESCRIPTORS.iterdir():
-            with suppress(OSError), socket.socket(fileno=os.dup(int(descriptor.name))) as line:
-                if line.getpeername()[:1] == (self.address,) and milliseconds_silent(line) >= self.silent_ms:
+        """Cut one connection after the other, until the body has ended."""
+        with ExitStack() as stack:
+            lines = [stack.enter_context(line) for line in lines_to(self.address)]
+            for line in sorted(lines, key=milliseconds_silent, reverse=True):
+                with suppress(OSError):
                     line.shutdown(socket.SHUT_RDWR)
-        self.silent_ms -= STEP_MS
+                if self.has_ended.wait(FELT_SECONDS_MAX):
+                    break
 
     def close(self) -> None:
         """Have nothing to close."""
+
+
+def lines_to(address: str) -> Iterator[socket.socket]:
+    """Yield this process's connections with an address, each under a number of its own."""
+    for descriptor in list(DESCRIPTORS.iterdir()):
+        with suppress(OSError):
+            line = socket.socket(fileno=os.dup(int(descriptor.name)))
+            if line.getpeername()[:1] == (address,):
+                yield line
+            else:
+                line.close()
 
 
 def milliseconds_silent(line: socket.socket) -> int:
@@ -84,10 +102,11 @@ def read(environ: dict[str, Any], length: int) -> bytes:
     sender = f"slow body {client_address(environ)}"
     if limits.find(sender, SLOW_BODIES).remaining <= 0:
         raise NotReceived(HTTPStatus.TOO_MANY_REQUESTS)
-    if not settings.TRUST_PROXY:
-        waits.body.keep(Sender(environ["REMOTE_ADDR"]))
+    line = Sender(environ["REMOTE_ADDR"])
+    waits.body.keep(None if settings.TRUST_PROXY else line)
     with waits.body.time_limit(BODY_SECONDS_MAX):
         body: bytes = environ["wsgi.input"].read(length)
+        line.has_ended.set()
     if len(body) < length:
         limits.count(sender, SLOW_BODIES)
         raise NotReceived(HTTPStatus.REQUEST_TIMEOUT)

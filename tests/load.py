@@ -37,6 +37,7 @@ class Load:
     port: int
     key: str
     path: str = "/v2/payments?limit=20"
+    source: str = "127.0.0.1"
     answers: list[Answer] = field(default_factory=list)
     is_over: threading.Event = field(default_factory=threading.Event)
 
@@ -54,10 +55,15 @@ class Load:
                 thread.join()
 
     def ask_again_and_again(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CLIENT_SECONDS_MAX)
+        connection = self.connection()
         while not self.is_over.is_set():
             self.answers.append(self.ask(connection))
         connection.close()
+
+    def connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(
+            "127.0.0.1", self.port, timeout=CLIENT_SECONDS_MAX, source_address=(self.source, 0)
+        )
 
     def ask(self, connection: http.client.HTTPConnection) -> Answer:
         begun_at = time.monotonic()
@@ -77,7 +83,7 @@ class Load:
         )
 
     def ask_once(self) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CLIENT_SECONDS_MAX)
+        connection = self.connection()
         try:
             return self.ask(connection)
         finally:

@@ -1,0 +1,198 @@
+"""The server with clients of all kinds: slow ones keep nobody waiting, and no answer is lost when a worker ends."""
+
+import http.client
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.load import Load
+from tests.scale import IS_LONG, report, times
+from tests.service import Service, fresh_database
+
+CLIENTS = 4
+SLOW = times(50, long=500)
+REQUESTS = times(2_000, long=200_000)
+RESTARTS = 20
+WORKERS = 2
+WORKER_BACK_SECONDS_MAX = 5
+BYTES_PER_MB = 2**20
+GROWTH_MB_MAX = 3
+
+FORM = b"application/x-www-form-urlencoded"
+SCRIPT = b"/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    directory = tmp_path_factory.mktemp("served")
+    with fresh_database(directory) as url, Service(url, log=directory / "log").running() as service:
+        service.manage("create_demo_payments", "--count", "500", "--verbosity", "0")
+        yield service
+
+
+@pytest.fixture(scope="module")
+def key(served: Service) -> str:
+    return served.create_api_key(organization=1001, mode="live")
+
+
+def workers(service: Service) -> list[psutil.Process]:
+    children = psutil.Process(service.server.pid).children(recursive=True)
+    return [child for child in children if is_worker(child)]
+
+
+def is_worker(process: psutil.Process) -> bool:
+    try:
+        return "resource_tracker" not in " ".join(process.cmdline())
+    except psutil.ZombieProcess:
+        return False
+
+
+def csrf_cookie(service: Service) -> bytes:
+    """Return what a browser has once it has seen a form: only then is what it sends read."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port)
+    connection.request("GET", "/admin/login/")
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.getheader("Set-Cookie", "").partition(";")[0].encode()
+
+
+def request(method: bytes, path: bytes, *headers: bytes) -> bytes:
+    return b"\r\n".join([method + b" " + path + b" HTTP/1.1", b"Host: 127.0.0.1", *headers]) + b"\r\n"
+
+
+def half_sent(_service: Service, key: str) -> bytes:
+    return request(b"GET", b"/v2/payments", b"Authorization: Bearer " + key.encode())
+
+
+def half_a_body(_service: Service, key: str) -> bytes:
+    return request(
+        b"POST", b"/v2/payments", b"Authorization: Bearer " + key.encode(), b"Content-Length: 1000", b"", b"x"
+    )
+
+
+def half_a_form(service: Service, _key: str) -> bytes:
+    cookie = csrf_cookie(service)
+    headers = (b"Cookie: " + cookie, b"Content-Type: " + FORM, b"Content-Length: 1000", b"", b"x")
+    return request(b"POST", b"/admin/login/", *headers)
+
+
+def unread_pages(_service: Service, key: str) -> bytes:
+    return request(b"GET", b"/v2/payments?limit=250", b"Authorization: Bearer " + key.encode(), b"") * 10
+
+
+def unread_scripts(_service: Service, _key: str) -> bytes:
+    return request(b"GET", SCRIPT, b"") * 3
+
+
+@pytest.mark.parametrize("sent", [half_sent, half_a_body, half_a_form, unread_pages, unread_scripts])
+def test_slow_clients_keep_nobody_waiting(served: Service, key: str, sent: Callable[[Service, str], bytes]) -> None:
+    content = sent(served, key)
+    with ExitStack() as stack, Load(served.port, key, source="127.0.0.2").of(CLIENTS) as load:
+        for _ in range(SLOW):
+            slow = stack.enter_context(socket.socket())
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            slow.connect(("127.0.0.1", served.port))
+            slow.sendall(content)
+        held_at = time.monotonic()
+        time.sleep(times(1, long=30))
+        load.wait_for(200, begun_after=held_at)
+
+    assert [answer for answer in load.answers if answer.status != 200] == []
+    load.tell(f"{SLOW} sockets, {sent.__name__}")
+
+
+def test_a_worker_that_was_killed_comes_back(served: Service, key: str) -> None:
+    before = workers(served)
+    assert len(before) == WORKERS
+
+    before[0].kill()
+    killed_at = time.monotonic()
+    with Load(served.port, key).of(CLIENTS) as load:
+        load.wait_for(200, begun_after=killed_at)
+        while len(set(workers(served)) - set(before)) < 1:
+            assert time.monotonic() < killed_at + WORKER_BACK_SECONDS_MAX
+            time.sleep(0.05)
+
+    assert {answer.status for answer in load.answers} <= {200, 0}
+    assert load.answers[-1].status == 200
+    report(f"a killed worker was back after {time.monotonic() - killed_at:.1f} s")
+
+
+@pytest.mark.skipif(not IS_LONG, reason="takes long")
+def test_workers_are_replaced_one_by_one_without_a_failure(served: Service, key: str) -> None:
+    """SIGHUP. A connection that is kept open may end between two requests; a new one never fails."""
+    asked = 0
+    for _ in range(RESTARTS):
+        before = set(workers(served))
+        served.server.send_signal(signal.SIGHUP)
+        while before & set(workers(served)):
+            assert Load(served.port, key).ask_once().status == 200
+            asked += 1
+    report(f"{RESTARTS} rolling restarts: {asked} new connections, 0 failed")
+
+
+def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(tmp_path: Path) -> None:
+    with fresh_database(tmp_path) as url:
+        log = tmp_path / "log"
+        service = Service(url, log=log)
+        with service.running():
+            service.manage("create_demo_payments", "--count", "500", "--verbosity", "0")
+            load = Load(service.port, service.create_api_key(organization=1001, mode="live"), "/v2/payments?limit=250")
+            with load.of(CLIENTS):
+                while log.read_text().count("Started worker") < WORKERS:
+                    time.sleep(0.05)
+                load.wait_for(200, begun_after=time.monotonic())
+                in_flight = [connected(service, load.key) for _ in range(20)]
+                time.sleep(0.02)  # until the last was accepted
+                service.server.terminate()
+                answers = [finished(each) for each in in_flight]
+                load.is_over.set()
+
+    assert answers == [200] * 20
+
+
+def connected(service: Service, key: str) -> http.client.HTTPConnection:
+    connection = http.client.HTTPConnection("127.0.0.1", service.port)
+    connection.request("GET", "/v2/payments?limit=250", headers={"Authorization": f"Bearer {key}"})
+    return connection
+
+
+def finished(connection: http.client.HTTPConnection) -> int:
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+    return response.status
+
+
+def test_memory_stays_the_same(served: Service, key: str) -> None:
+    with Load(served.port, key).of(CLIENTS) as load:
+        while len(load.answers) < REQUESTS // 2:
+            time.sleep(0.05)
+        before = max(worker.memory_info().rss for worker in workers(served))
+        while len(load.answers) < REQUESTS:
+            time.sleep(0.05)
+        after = max(worker.memory_info().rss for worker in workers(served))
+
+    assert (after - before) / BYTES_PER_MB < GROWTH_MB_MAX
+    report(
+        f"{len(load.answers)} requests: {before / BYTES_PER_MB:.1f} MB half way, {after / BYTES_PER_MB:.1f} at the end"
+    )
+
+
+@pytest.mark.parametrize("path", ["/v2/payments", "/docs/", "/admin/login/", "/healthz", "/nothing"])
+def test_no_answer_tells_a_version(served: Service, path: str) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", served.port)
+    connection.request("GET", path)
+    response = connection.getresponse()
+    response.read()
+    connection.close()
+
+    told = " ".join(response.getheader(name) or "" for name in ("Server", "X-Powered-By", "Via"))
+    assert not any(character.isdigit() for character in told)
