@@ -1,6 +1,7 @@
-"""The site as a Django application: it brings system checks."""
+"""The site as a Django application: it brings system checks, and the admin's own site."""
 
 from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
 
 
 class PaymentsSiteConfig(AppConfig):
@@ -10,3 +11,9 @@ class PaymentsSiteConfig(AppConfig):
 
     def ready(self) -> None:
         from payments_site import checks  # noqa: F401, PLC0415  registered by being imported
+
+
+class LimitedAdminConfig(AdminConfig):
+    """Django's admin, on a site of our own."""
+
+    default_site = "payments_site.login.Site"

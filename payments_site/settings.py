@@ -46,9 +46,9 @@ if not SECRET_KEY:
 # The application
 
 INSTALLED_APPS = [
-    "payments_site",
+    "payments_site.apps.PaymentsSiteConfig",
     "payments",
-    "django.contrib.admin",
+    "payments_site.apps.LimitedAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",

@@ -1,0 +1,59 @@
+"""The way into the admin, which nobody may try again and again."""
+
+import logging
+from math import ceil
+from typing import Any
+
+from django.contrib.admin import AdminSite
+from django.contrib.admin.forms import AdminAuthenticationForm
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.http import HttpRequest, HttpResponse
+
+from payments import limits
+from payments.clients import client_address
+from payments.limits import Limit
+
+# One account from one address: somebody who forgot. One address, any account: somebody who guesses. An account has no
+# limit of its own: with it, anybody could keep its owner out.
+ACCOUNT_TRIES = Limit(10, seconds=600)
+ADDRESS_TRIES = Limit(50, seconds=600)
+
+TOO_MANY_TRIES = "too_many_tries"
+
+logger = logging.getLogger(__name__)
+
+
+class LoginForm(AdminAuthenticationForm):
+    """Counts a try before it looks at the password, so that one too many learns nothing."""
+
+    def clean(self) -> dict[str, Any]:
+        if wait := seconds_to_wait(self.request, account=self.cleaned_data.get("username", "")):
+            message = "Too many tries to log in. Try again in %(minutes)s min."
+            raise ValidationError(message, code=TOO_MANY_TRIES, params={"minutes": ceil(wait / 60)})
+        return super().clean()
+
+
+class Site(AdminSite):
+    """The admin, whose form to log in is limited."""
+
+    login_form = LoginForm
+
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        response = super().login(request, extra_context)
+        form = getattr(response, "context_data", {}).get("form")
+        if form is not None and form.has_error(NON_FIELD_ERRORS, TOO_MANY_TRIES):
+            response.status_code = 429
+        return response
+
+
+def seconds_to_wait(request: HttpRequest | None, *, account: str) -> float:
+    """Count a try; return for how long there is no other, 0 where there is."""
+    address = client_address(request.META) if request else ""
+    usages = [
+        limits.count(f"login {address}", ADDRESS_TRIES),
+        limits.count(f"login {address} {account.casefold()}", ACCOUNT_TRIES),
+    ]
+    wait = max((usage.reset_seconds for usage in usages if usage.remaining < 0), default=0.0)
+    if wait:
+        logger.warning("Too many tries to log in from %s.", address)
+    return wait
