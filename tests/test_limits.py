@@ -1,0 +1,131 @@
+"""Limits are counted exactly, whoever counts at the same time, and forgotten in time."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from payments import limits
+from payments.limits import Counter, Limit, Usage, private_directory
+
+LIMIT = Limit(3, seconds=60)
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def counter(tmp_path: Path) -> Iterator[Counter]:
+    counter = Counter(tmp_path / "limits.sqlite3")
+    with closing(counter.connection):
+        yield counter
+
+
+def test_a_window_begins_with_its_first_event_and_ends_for_all_of_them(counter: Counter) -> None:
+    moments = (NOW, NOW + 1, NOW + 59.5, NOW + 60, NOW + 61)
+
+    assert [counter.count("a", LIMIT, now=moment) for moment in moments] == [
+        Usage(2, 60),
+        Usage(1, 59),
+        Usage(0, 0.5),
+        Usage(2, 60),
+        Usage(1, 59),
+    ]
+
+
+def test_one_event_too_many_leaves_less_than_nothing(counter: Counter) -> None:
+    assert [counter.count("a", LIMIT, now=NOW).remaining for _ in range(5)] == [2, 1, 0, -1, -2]
+
+
+def test_names_are_counted_apart(counter: Counter) -> None:
+    assert [counter.count(name, LIMIT, now=NOW).remaining for name in ("a", "b", "a", "\ud800", "A")] == [2, 2, 1, 2, 2]
+
+
+def test_how_it_stands_is_told_without_an_event(counter: Counter) -> None:
+    counter.count("a", LIMIT, now=NOW)
+
+    assert [counter.find("a", LIMIT, now=NOW + 1) for _ in range(2)] == [Usage(2, 59)] * 2
+    assert counter.find("b", LIMIT, now=NOW) == Usage(3, 0)
+
+
+def test_a_clock_that_was_set_back_makes_no_window_longer(counter: Counter) -> None:
+    counter.count("a", LIMIT, now=NOW)
+
+    assert counter.count("a", LIMIT, now=NOW - 3600) == Usage(2, 60)
+
+
+def test_what_has_ended_is_forgotten(counter: Counter) -> None:
+    for number in range(1000):
+        counter.count(f"address {number}", LIMIT, now=NOW)
+    counter.count("later", LIMIT, now=NOW + 120)
+
+    assert counter.connection.execute("SELECT count(*) FROM windows").fetchone() == (1,)
+
+
+def test_names_are_not_stored(counter: Counter) -> None:
+    counter.count("login 192.0.2.1 hunter2", LIMIT, now=NOW)
+
+    assert "hunter2" not in "\n".join(counter.connection.iterdump())
+
+
+class RacyCounter(Counter):
+    """Looks, then writes: what a cache with `get` and `set` does."""
+
+    def count(self, name: str, limit: Limit, *, now: float) -> Usage:
+        usage = self.find(name, limit, now=now)
+        time.sleep(0.001)
+        events = limit.events_max - usage.remaining + 1
+        self.connection.execute("REPLACE INTO windows VALUES (?, ?, ?)", [limits.stored(name), now + 60, events])
+        return Usage(limit.events_max - events, 60)
+
+
+@pytest.mark.parametrize(("kind", "is_exact"), [(Counter, True), (RacyCounter, False)])
+def test_of_those_who_count_at_the_same_time_exactly_as_many_are_let_through(
+    tmp_path: Path, kind: type[Counter], is_exact: bool
+) -> None:
+    limit = Limit(100, seconds=3600)
+    Counter(tmp_path / "limits.sqlite3").connection.close()
+
+    def count(_worker: int) -> int:
+        counter = kind(tmp_path / "limits.sqlite3")
+        with closing(counter.connection):
+            return sum(counter.count("a", limit, now=NOW).remaining >= 0 for _ in range(100))
+
+    with ThreadPoolExecutor(4) as workers:
+        let_through = sum(workers.map(count, range(4)))
+
+    assert (let_through == limit.events_max) is is_exact
+
+
+def test_where_counting_fails_nobody_is_kept_out(caplog: pytest.LogCaptureFixture) -> None:
+    connection = limits.counter().connection
+    connection.execute("ALTER TABLE windows RENAME TO elsewhere")
+    try:
+        assert [limits.count("a", Limit(1, seconds=60)) for _ in range(3)] == [Usage(1, 0)] * 3
+    finally:
+        connection.execute("ALTER TABLE elsewhere RENAME TO windows")
+
+    assert "Limits are not kept: no such table" in caplog.text
+
+
+def test_the_file_is_in_a_directory_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    directory = private_directory()
+    assert directory == private_directory()
+    directory.chmod(0o755)
+
+    with pytest.raises(PermissionError):
+        private_directory()
+
+
+def test_a_directory_that_somebody_else_has_made_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = private_directory()
+    path.rmdir()
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    path.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(PermissionError):
+        private_directory()
