@@ -64,6 +64,8 @@ def assert_problem(response: Any, expected: dict[str, Any]) -> None:
         ("format=json", UNKNOWN, "format"),
         ("page=2", UNKNOWN, "page"),
         ("limit[]=5", UNKNOWN, "limit[]"),
+        ("_=1700000000000", UNKNOWN, "_"),
+        ("$filter=amount", UNKNOWN, "$filter"),
         ("status=open&limit=abc", UNKNOWN, "status"),
         ("limit=abc&from=pt_unknown", LIMIT, "limit"),
         ("from=pt_unknown&limit=abc", LIMIT, "limit"),
