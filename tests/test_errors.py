@@ -171,8 +171,11 @@ def test_the_first_fault_answers(api: Api, method: str, query: str, headers: dic
 
 
 @pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1", "/v2/refunds"])
-def test_a_host_that_is_not_ours_is_refused_with_links_that_name_none(client: Client, db: None, path: str) -> None:
-    response = client.get(path, headers={"Host": "elsewhere.example"})
+@pytest.mark.parametrize("host", ["elsewhere.example", "testserver:" + "9" * 5000])
+def test_a_host_that_is_not_ours_is_refused_with_links_that_name_none(
+    client: Client, db: None, path: str, host: str
+) -> None:
+    response = client.get(path, headers={"Host": host})
 
     expected = body(400, "Bad Request", "This request cannot be read.")
     expected["_links"]["documentation"]["href"] = "/docs/"
