@@ -35,7 +35,7 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
     return defaults.server_error(request)
 
 
-def nothing_here(request: HttpRequest, **_parts: str) -> HttpResponse:
+def nothing_here(request: HttpRequest) -> HttpResponse:
     """Answer for the paths below `/v2` that have no view; a view itself, so that development answers the same."""
     Addresses.of(request)  # a host that is not ours is refused here as anywhere
     return problem_page(request, HTTPStatus.NOT_FOUND, "There is nothing here.")

@@ -238,10 +238,11 @@ def test_pages_for_people_keep_their_own_errors(client: Client, db: None) -> Non
     assert response["Content-Type"].startswith("text/html")
 
 
-def test_an_unknown_path_is_a_problem_in_development_too(api: Api, settings: Settings) -> None:
+@pytest.mark.parametrize("path", ["/v2/refunds", "/v2/%0A"])
+def test_an_unknown_path_is_a_problem_in_development_too(api: Api, settings: Settings, path: str) -> None:
     settings.DEBUG = True
 
-    assert_problem(api.get("/v2/refunds"), body(404, "Not Found", "There is nothing here."))
+    assert_problem(api.get(path), body(404, "Not Found", "There is nothing here."))
 
 
 def test_nothing_is_asked_of_the_database_before_the_parameters_are_right(api: Api) -> None:
