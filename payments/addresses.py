@@ -12,6 +12,7 @@ from django.urls import reverse
 from rest_framework.request import Request
 
 BASES_MAX = 64
+HOST_LENGTH_MAX = 253 + len(":65535")  # of a name in DNS (RFC 1035), and a port
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class Addresses:
         :raises DisallowedHost: where that host is not ours
         """
         host = request.get_host()
+        if len(host) > HOST_LENGTH_MAX:  # Django takes any number for a port, and every link would repeat it
+            raise DisallowedHost(f"A host of {len(host)} characters.")
         return addresses(settings.PUBLIC_BASE_URL or f"{request.scheme}://{host}", request.META.get("SCRIPT_NAME", ""))
 
     @classmethod

@@ -48,9 +48,9 @@ def unavailable(request: HttpRequest) -> HttpResponse:
     return response
 
 
-def nothing_here(request: HttpRequest, **_parts: str) -> HttpResponse:
+def nothing_here(request: HttpRequest) -> HttpResponse:
     """Answer for the paths below `/v2` that have no view; a view itself, so that development answers the same."""
-    request.get_host()
+    Addresses.of(request)  # a host that is not ours is refused here as anywhere
     return problem_page(request, HTTPStatus.NOT_FOUND, "There is nothing here.")
 
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from django.utils.http import parse_header_parameters
 from rest_framework.exceptions import NotAcceptable
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
@@ -13,11 +12,13 @@ from rest_framework.request import Request
 
 from payments.hal import HAL, HTML
 
-QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
+# From 0 to 1, in as many digits as anybody sends: Java's own client says `q=.2`.
+QUALITY = re.compile(r"0?\.[0-9]+|0\.?|1(?:\.0*)?")
+QUOTED = re.compile(r'"[^"]*"')
 
-
-# Clients send the same header again and again.
+# Clients send the same header again and again. A long one is nobody's habit; kept, it would be memory for the asking.
 HEADERS_KEPT = 128
+KEPT_LENGTH_MAX = 512
 
 
 class HALNegotiation(BaseContentNegotiation):
@@ -31,25 +32,37 @@ class HALNegotiation(BaseContentNegotiation):
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
         by_media_type = {renderer.media_type: renderer for renderer in renderers}
-        accepted = accepted_qualities(request.META.get("HTTP_ACCEPT", ""))
-        quality = hal_quality(accepted)
-        if HTML in by_media_type and accepted.get(HTML, 0) > quality:
+        header = request.META.get("HTTP_ACCEPT", "")
+        accepted = kept_qualities(header) if len(header) <= KEPT_LENGTH_MAX else accepted_qualities(header)
+        of_hal = hal_quality(accepted)
+        if HTML in by_media_type and accepted.get(HTML, 0) > of_hal:
             return by_media_type[HTML], HTML
-        if quality > 0:
+        if of_hal > 0:
             return by_media_type[HAL], HAL
         raise NotAcceptable
 
 
-@lru_cache(HEADERS_KEPT)
 def accepted_qualities(header: str) -> Mapping[str, float]:
-    """Return the ranges of an Accept header, each with its quality (RFC 9110, 12.5.1); an empty one accepts all."""
+    """Return the ranges of an Accept header, each with its quality (RFC 9110, 12.5.1); an empty one accepts all.
+
+    Not by Django's `parse_header_parameters`: it fails on an encoding that it does not know, and takes seconds to read
+    what is long and quoted.
+    """
     accepted: dict[str, float] = {}
-    for item in header.split(",") if header.strip() else ["*/*"]:
-        media_range, parameters = parse_header_parameters(item)
-        weight = parameters.get("q", "1")
-        quality = float(weight) if QUALITY.fullmatch(weight) else 0  # what is no weight accepts nothing
-        accepted[media_range] = max(quality, accepted.get(media_range, 0))
+    for item in QUOTED.sub("", header).lower().split(",") if header.strip() else ["*/*"]:
+        media_range, *parameters = map(str.strip, item.split(";"))
+        accepted[media_range] = max(quality(parameters), accepted.get(media_range, 0))
     return accepted
+
+
+kept_qualities = lru_cache(HEADERS_KEPT)(accepted_qualities)
+
+
+def quality(parameters: list[str]) -> float:
+    """Return what `q` says, else 1; what is no weight accepts nothing."""
+    named = (parameter.partition("=") for parameter in parameters)
+    *_, weight = ["1", *(value.strip() for name, _, value in named if name.strip() == "q")]
+    return float(weight) if QUALITY.fullmatch(weight) else 0
 
 
 def hal_quality(accepted: Mapping[str, float]) -> float:

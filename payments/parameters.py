@@ -13,7 +13,7 @@ LIMIT_MAX = 250
 
 LIMIT = re.compile(r"[1-9][0-9]{0,2}")
 START = re.compile(PAYMENT_ID)
-SHORT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\[\]-]{0,31}")
+SHORT_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$.\[\]-]{0,31}")
 
 
 class ListParameters(NamedTuple):

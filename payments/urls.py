@@ -1,6 +1,6 @@
 """Paths of the API. None ends in a slash, and none redirects: a redirect would lose the Authorization header."""
 
-from django.urls import path
+from django.urls import path, re_path
 
 from payments.handlers import nothing_here
 from payments.views import PaymentDetail, PaymentList
@@ -8,6 +8,5 @@ from payments.views import PaymentDetail, PaymentList
 urlpatterns = [
     path("payments", PaymentList.as_view(), name="payment-list"),
     path("payments/<str:payment_id>", PaymentDetail.as_view(), name="payment-detail"),
-    path("", nothing_here),
-    path("<path:rest>", nothing_here),
+    re_path("", nothing_here),  # anything else, with line feeds too, which Django's <path:...> leaves out
 ]

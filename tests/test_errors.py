@@ -65,6 +65,8 @@ def assert_problem(response: Any, expected: dict[str, Any]) -> None:
         ("format=json", UNKNOWN, "format"),
         ("page=2", UNKNOWN, "page"),
         ("limit[]=5", UNKNOWN, "limit[]"),
+        ("_=1700000000000", UNKNOWN, "_"),
+        ("$filter=amount", UNKNOWN, "$filter"),
         ("status=open&limit=abc", UNKNOWN, "status"),
         ("limit=abc&from=pt_unknown", LIMIT, "limit"),
         ("from=pt_unknown&limit=abc", LIMIT, "limit"),
@@ -170,8 +172,11 @@ def test_the_first_fault_answers(api: Api, method: str, query: str, headers: dic
 
 
 @pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1", "/v2/refunds"])
-def test_a_host_that_is_not_ours_is_refused_with_links_that_name_none(client: Client, db: None, path: str) -> None:
-    response = client.get(path, headers={"Host": "elsewhere.example"})
+@pytest.mark.parametrize("host", ["elsewhere.example", "testserver:" + "9" * 5000])
+def test_a_host_that_is_not_ours_is_refused_with_links_that_name_none(
+    client: Client, db: None, path: str, host: str
+) -> None:
+    response = client.get(path, headers={"Host": host})
 
     expected = body(400, "Bad Request", "This request cannot be read.")
     expected["_links"]["documentation"]["href"] = "/docs/"
@@ -234,10 +239,11 @@ def test_pages_for_people_keep_their_own_errors(client: Client, db: None) -> Non
     assert response["Content-Type"].startswith("text/html")
 
 
-def test_an_unknown_path_is_a_problem_in_development_too(api: Api, settings: Settings) -> None:
+@pytest.mark.parametrize("path", ["/v2/refunds", "/v2/%0A"])
+def test_an_unknown_path_is_a_problem_in_development_too(api: Api, settings: Settings, path: str) -> None:
     settings.DEBUG = True
 
-    assert_problem(api.get("/v2/refunds"), body(404, "Not Found", "There is nothing here."))
+    assert_problem(api.get(path), body(404, "Not Found", "There is nothing here."))
 
 
 def test_nothing_is_asked_of_the_database_before_the_parameters_are_right(api: Api) -> None:

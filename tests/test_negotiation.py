@@ -1,13 +1,17 @@
 """The Accept header: HAL under several names, or 406."""
 
+import time
+
 import pytest
 from rest_framework.renderers import BrowsableAPIRenderer
 
+from payments.negotiation import accepted_qualities, kept_qualities
 from payments.renderers import HALRenderer
 from payments.views import PaymentList
 from tests.api import Api
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+JAVA = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"
 
 
 @pytest.mark.parametrize(
@@ -27,6 +31,10 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
         "application/json, */*;q=0",
         "application/json, application/*;q=0",
         "application/json;q=0, */*",
+        'application/json;x="a,b;q=0"',
+        "application/json;x*=unheard-of''y",
+        "application/json;q=0.3333",
+        JAVA,
         BROWSER,
     ],
 )
@@ -60,6 +68,8 @@ def test_a_missing_accept_header_accepts_hal(api: Api) -> None:
         "application/json;q=2",
         "application/json;q=-1",
         "application/json;q=1_0",
+        "application/json;q=.",
+        "application/json;q",
     ],
 )
 def test_whoever_does_not_is_refused(api: Api, accept: str) -> None:
@@ -67,6 +77,23 @@ def test_whoever_does_not_is_refused(api: Api, accept: str) -> None:
 
     assert response.status_code == 406
     assert response["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("quoted", [";", '\\"'])
+def test_a_long_header_is_read_at_once(quoted: str) -> None:
+    start = time.perf_counter()
+
+    accepted_qualities(f'application/json;x="{quoted * 100_000}')
+
+    assert time.perf_counter() - start < 1
+
+
+def test_a_long_header_is_not_kept(api: Api) -> None:
+    kept = kept_qualities.cache_info().currsize
+
+    api.send("GET", "/v2/payments", Accept=f"application/json;x={'a' * 1000}")
+
+    assert kept_qualities.cache_info().currsize == kept
 
 
 @pytest.fixture
