@@ -38,6 +38,9 @@ DATABASE_SECONDS_MAX = 2.5
 LONG_SECONDS = 0.5
 TOLD_AT_ONCE_SECONDS = 0.2
 
+# Whoever asks, with a key or without, decides what is kept for the next time.
+PATH_KEPT_CHARACTERS_MAX = 128
+
 access_logger = logging.getLogger("payments_site.access")
 
 
@@ -92,7 +95,8 @@ def is_short(path: str) -> bool:
 
 
 def view_response(request: HttpRequest) -> HttpResponseBase:
-    request.resolver_match = view = matched(request.path_info)
+    path = request.path_info
+    request.resolver_match = view = matched(path) if len(path) <= PATH_KEPT_CHARACTERS_MAX else resolve(path)
     return cast("HttpResponseBase", view.func(request, *view.args, **view.kwargs))
 
 
@@ -110,6 +114,9 @@ class Handler(ApiHandler, WSGIHandler):
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         if is_short(environ["PATH_INFO"]):
+            environ.pop(
+                "CONTENT_TYPE", None
+            )  # of a body that nobody reads: Django fails on some, and is slow on others
             with waits.database.time_limit(DATABASE_SECONDS_MAX):
                 set_script_prefix(get_script_name(environ))
                 close_old_connections()

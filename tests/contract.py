@@ -28,7 +28,7 @@ DETAILS = {
     406: {"The answer comes as application/hal+json, which the Accept header leaves out."},
 }
 PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,31}")
-REQUEST_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 # Header fields by what they may hold; the server itself adds the last three.
 HEADERS = {
