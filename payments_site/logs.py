@@ -44,7 +44,7 @@ class RequestId(logging.Filter):
     """Names the request during which a record was made; a dash where there was none."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = request_ids.current.get()
+        record.request_id = redacted(request_ids.current.get())
         return True
 
 
