@@ -60,6 +60,28 @@ def test_pages_have_djangos_middleware(client: Client, db: None) -> None:
     assert "csrftoken" in response.cookies
 
 
+@pytest.mark.parametrize("path", ["/admin/login/", "/docs/", "/nothing", "/admin/"])
+def test_a_page_loads_nothing_from_elsewhere_and_is_framed_by_nobody(client: Client, db: None, path: str) -> None:
+    response = client.get(path)
+
+    policy = dict(rule.split(" ", 1) for rule in response["Content-Security-Policy"].split("; "))
+    assert policy == {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data:",
+        "font-src": "'self'",
+        "connect-src": "'self'",
+        "form-action": "'self'",
+        "base-uri": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    assert response["X-Frame-Options"] == "DENY"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["Referrer-Policy"] == "same-origin"
+    assert response["Cross-Origin-Opener-Policy"] == "same-origin"
+
+
 @pytest.mark.parametrize(("secure", "told"), [(True, "max-age=60"), (False, None)])
 def test_programs_too_are_told_to_insist_on_tls(
     client: Client, db: None, settings: Settings, secure: bool, told: str | None

@@ -12,7 +12,8 @@ from django.core.checks import run_checks
 from environs import ValidationError
 from pytest_django import Settings
 
-from payments_site.environment import BOUND, base_url, database, hosts, kept_secret
+from payments.limits import Limit
+from payments_site.environment import BOUND, base_url, database, hosts, kept_secret, rate
 from tests.service import ROOT, SETTINGS
 
 PRODUCTION = {
@@ -50,6 +51,9 @@ def test_the_readmes_production_settings_are_clean() -> None:
         ("TRUST_PROXY", "2", "Not a valid boolean."),
         ("HSTS_SECONDS", "-1", "Must be greater than or equal to 0."),
         ("HSTS_SECONDS", "a year", "Not a valid integer."),
+        ("RATE_LIMIT", "many", "Must be NUMBER/second, NUMBER/minute, NUMBER/hour or NUMBER/day."),
+        ("BAD_KEY_LIMIT", "0/minute", "Must be NUMBER/second"),
+        ("ACCESS_LOG", "perhaps", "Not a valid boolean."),
         ("ALLOWED_HOSTS", "", "Must be host names, separated by commas."),
         ("ALLOWED_HOSTS", "pay.example,,", "Must be host names, separated by commas."),
         ("PUBLIC_BASE_URL", "pay.example", "Must be http(s)://HOST[:PORT][/PATH]."),
@@ -165,6 +169,28 @@ def test_a_base_url_has_no_slash_at_its_end(text: str, expected: str) -> None:
 def test_another_text_is_no_base_url(text: str) -> None:
     with pytest.raises(ValidationError):
         base_url(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", None),
+        ("1/second", Limit(1, seconds=1)),
+        ("600/minute", Limit(600, seconds=60)),
+        ("5/hour", Limit(5, seconds=3600)),
+        ("999999999/day", Limit(999_999_999, seconds=86_400)),
+    ],
+)
+def test_a_rate_is_a_number_and_a_time(text: str, expected: Limit | None) -> None:
+    assert rate(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["1", "/minute", "0/minute", "01/minute", "-1/day", "1/week", "1 / hour", "1/day ", "\u0661/day"]
+)
+def test_another_text_is_no_rate(text: str) -> None:
+    with pytest.raises(ValidationError):
+        rate(text)
 
 
 @pytest.mark.parametrize(
