@@ -10,6 +10,7 @@ from rest_framework.throttling import BaseThrottle
 
 from payments import limits
 from payments.clients import client_address
+from payments.limits import Limit
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -22,9 +23,9 @@ class KeyThrottle(BaseThrottle):
     """Counts a key's requests, and says with every answer how many are left (draft-ietf-httpapi-ratelimit-headers)."""
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        limit = settings.RATE_LIMIT
-        if limit is None or request.auth is None:
+        if request.auth is None:
             return True
+        limit: Limit = settings.RATE_LIMIT
         self.usage = limits.count(f"key {cast('ShownKey', request.auth).id}", limit)
         view.headers = {
             **view.headers,

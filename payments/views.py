@@ -3,6 +3,7 @@
 import re
 from typing import Any, cast
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework.exceptions import NotFound
 from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
@@ -37,6 +38,10 @@ class PaymentView(GenericAPIView[Payment]):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         self.addresses = Addresses.of(request._request)  # noqa: SLF001  Django's own, behind which DRF's looks for each
         super().initial(request, *args, **kwargs)
+
+    def check_throttles(self, request: Request) -> None:
+        if settings.RATE_LIMIT:
+            super().check_throttles(request)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Answer with bytes, and free what they were made of.

@@ -24,7 +24,6 @@ from payments.clients import client_address
 from payments.limits import Limit
 from payments_site.watchdog import waits
 
-BODY_SECONDS_MAX = 1.0
 SLOW_BODIES = Limit(1, seconds=60)
 MEDIA_TYPE_CHARACTERS_MAX = 256
 
@@ -119,7 +118,7 @@ def read(environ: dict[str, Any], length: int) -> bytes:
         raise NotReceived(HTTPStatus.TOO_MANY_REQUESTS)
     line = Sender(environ["REMOTE_ADDR"])
     waits.body.keep(None if settings.TRUST_PROXY else line)
-    with waits.body.time_limit(BODY_SECONDS_MAX):
+    with waits.body:
         body: bytes = environ["wsgi.input"].read(length)
         line.has_ended.set()
     if len(body) < length:

@@ -31,9 +31,6 @@ from payments_site.watchdog import waits
 
 PROBES = {"/healthz", "/readyz"}
 
-# What a request may wait for the database, all its statements together, and a new connection if need be.
-DATABASE_SECONDS_MAX = 2.5
-
 # A request that waited so long for the database, and in vain, has had others wait behind it. They have waited enough.
 LONG_SECONDS = 0.5
 TOLD_AT_ONCE_SECONDS = 0.2
@@ -117,7 +114,7 @@ class Handler(ApiHandler, WSGIHandler):
             environ.pop(
                 "CONTENT_TYPE", None
             )  # of a body that nobody reads: Django fails on some, and is slow on others
-            with waits.database.time_limit(DATABASE_SECONDS_MAX):
+            with waits.database:
                 set_script_prefix(get_script_name(environ))
                 close_old_connections()
                 response: Any = self.get_response(self.request_class(environ))
@@ -129,7 +126,7 @@ class Handler(ApiHandler, WSGIHandler):
             start_response(f"{refusal.status.value} {refusal.status.phrase}", [("Connection", "close")])
             return [b""]
         with (
-            waits.database.time_limit(DATABASE_SECONDS_MAX),
+            waits.database,
             closing(super().__call__(environ, start_response)) as page,
         ):
             return [b"".join(page)]

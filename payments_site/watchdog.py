@@ -6,9 +6,11 @@ sends when it likes. So this process looks at the clock itself, and cuts the lin
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Protocol
+
+# For all statements of a request together, and a new connection if need be; and for its body.
+DATABASE_SECONDS_MAX = 2.5
+BODY_SECONDS_MAX = 1.0
 
 LOOKS_EVERY_SECONDS = 0.1
 
@@ -22,9 +24,10 @@ class Line(Protocol):
 
 
 class Watch:
-    """A wait that may be under way, and the line on which it is."""
+    """A wait, which is under way within a `with` block, and the line on which it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds_max: float) -> None:
+        self.seconds_max = seconds_max
         self.lock = threading.Lock()
         self.ends_at: float | None = None
         self.line: Line | None = None
@@ -36,23 +39,20 @@ class Watch:
                 self.line.close()
             self.line = line
 
-    @contextmanager
-    def time_limit(self, seconds: float) -> Iterator[None]:
-        """Have the line cut, again and again, when the time is over."""
+    def __enter__(self) -> None:
+        """Have the line cut, again and again, once the time is over."""
         watchdog.start()
-        self.end_at(time.monotonic() + seconds)
-        try:
-            yield
-        finally:
-            self.end_at(None)
+        self.ends_at = time.monotonic() + self.seconds_max
+
+    def __exit__(self, *_error: object) -> None:
+        if self.ends_at is not None and time.monotonic() > self.ends_at:
+            with self.lock:  # what is being cut is not yet the next one's
+                self.ends_at = None
+        self.ends_at = None
 
     @property
     def is_on(self) -> bool:
         return self.ends_at is not None
-
-    def end_at(self, moment: float | None) -> None:
-        with self.lock:
-            self.ends_at = moment
 
     def cut_if_late(self, now: float) -> None:
         with self.lock:
@@ -67,8 +67,8 @@ class Watchdog:
         self.watches: list[Watch] = []
         self.thread: threading.Thread | None = None
 
-    def new_watch(self) -> Watch:
-        watch = Watch()
+    def new_watch(self, *, seconds_max: float) -> Watch:
+        watch = Watch(seconds_max)
         self.watches.append(watch)
         return watch
 
@@ -89,8 +89,8 @@ class Waits(threading.local):
     """What a thread that answers requests waits for."""
 
     def __init__(self) -> None:
-        self.database = watchdog.new_watch()
-        self.body = watchdog.new_watch()
+        self.database = watchdog.new_watch(seconds_max=DATABASE_SECONDS_MAX)
+        self.body = watchdog.new_watch(seconds_max=BODY_SECONDS_MAX)
 
 
 watchdog = Watchdog()
