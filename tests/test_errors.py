@@ -8,13 +8,9 @@ from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
-from rest_framework.request import Request
-from rest_framework.throttling import BaseThrottle
-from rest_framework.views import APIView
 
 from payments.models import Organization
 from payments.serializers import PaymentListSerializer
-from payments.views import PaymentList
 from tests.api import REQUEST_ID, Api
 from tests.factories import OrganizationFactory, PaymentFactory
 
@@ -193,26 +189,6 @@ def test_a_database_that_does_not_answer_is_worth_asking_again(api: Api, path: s
 
     assert_problem(response, body(503, "Service Unavailable", "The service is not available just now. Try again."))
     assert response["Retry-After"] == "1"
-
-
-@pytest.mark.parametrize(("wait", "retry_after"), [(None, "1"), (0.2, "1"), (7.5, "8")])
-def test_a_throttle_says_when_to_go_on(
-    api: Api, monkeypatch: pytest.MonkeyPatch, wait: float | None, retry_after: str
-) -> None:
-    class Full(BaseThrottle):
-        def allow_request(self, request: Request, view: APIView) -> bool:
-            return False
-
-        def wait(self) -> float | None:
-            return wait
-
-    monkeypatch.setattr(PaymentList, "throttle_classes", [Full])
-
-    response = api.get()
-
-    detail = "There were too many requests. Retry-After says when to go on."
-    assert_problem(response, body(429, "Too Many Requests", detail))
-    assert response["Retry-After"] == retry_after
 
 
 def test_a_bug_is_a_500_that_tells_nothing_and_is_logged(
