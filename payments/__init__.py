@@ -6,6 +6,7 @@ A request, in order:
     negotiation     Accept header -> renderer, or 406
     authentication  Authorization header -> ShownKey on request.auth      (keys: the text; last_use: when it was seen)
     permissions     nobody without a key
+    throttling      nobody too often                                      (limits: the counting; clients: who asks)
     views           whose payments, which classes
     parameters      query string -> typed, bounded ListParameters, or InvalidParameter
     pagination      fetch_page: which rows; KeysetPagination: which links
