@@ -1,5 +1,8 @@
 """An import: all or nothing, idempotent, and never across organizations or modes."""
 
+import errno
+import gzip
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from io import BufferedReader, BytesIO
@@ -247,6 +250,30 @@ def test_keep_going_writes_the_good_ones(organization: Organization) -> None:
     ]
     assert imported == Imported(read=5, refused=2, changed=4)
     assert sorted(Payment.objects.values_list("id", flat=True)) == ["pt_1", "pt_3", "pt_4", "pt_5"]
+
+
+class Failing(BytesIO):
+    """A stream that cannot be read to its end."""
+
+    def readinto(self, buffer: Any) -> int:
+        if not (count := super().readinto(buffer)):
+            raise OSError(errno.EIO, "Input/output error")
+        return count
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_source_that_cannot_be_read_to_its_end_undoes_what_was_written(
+    organization: Organization, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(imports, "BATCH_RECORDS", 1)
+    stream = Failing(pack(lines(line(id="pt_1"), line(id="pt_2")))[:-8])
+    refusals = Refusals()
+
+    imported = import_payments([Source("f", BufferedReader(stream))], on_refused=refusals)
+
+    assert [refusal.partition(": ")[2] for refusal in refusals] == ["cannot be read any further: Input/output error"]
+    assert imported.changed == 0
+    assert not Payment.objects.exists()
 
 
 class Impatient(BytesIO):
