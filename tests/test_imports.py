@@ -337,6 +337,18 @@ def test_a_file_of_another_kind_is_not_read_to_its_end(
     assert imported == Imported(read=imports.REFUSED_MAX + 1, refused=imports.REFUSED_MAX, changed=0)
 
 
+@pytest.mark.parametrize("count", [1, 1000])
+def test_of_payments_that_are_stored_elsewhere_too_no_more_are_named(organization: Organization, count: int) -> None:
+    load(lines(*(line(id=f"pt_{number}") for number in range(count))))
+    elsewhere = lines(*(line(id=f"pt_{number}", mode="test") for number in range(count)))
+
+    _, some = load(elsewhere)
+    _, every = load(elsewhere, keep_going=True)
+
+    assert len(some) == min(count, imports.REFUSED_MAX)
+    assert len(every) == count
+
+
 def test_what_is_wrong_is_named_in_the_order_of_the_file(organization: Organization) -> None:
     unknown = [line(id=f"pt_{number}", organizationId="404") for number in (3, 2, 1)]
 

@@ -265,6 +265,8 @@ class Import:
         if changed < len(rows):
             faults = misplaced()
             for place, stored in placed:
+                if self.gives_up:
+                    return
                 if fault := faults.get(stored.id):
                     self.refuse(place, fault)
 
