@@ -29,7 +29,7 @@ NOTHING: tuple[Any, ...] = (None, "", [], {}, False, True)
 
 # What msgspec says, and where; what it has found there may be repeated in it.
 SAID = re.compile(r"\A(.*?)(?: - at `\$([\w.\[\]]*)`)?\Z", re.DOTALL)
-NAMED = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
+NAMED = re.compile(r"Object (missing required|contains unknown) field `(.*?)`?", re.DOTALL)
 
 read_record = msgspec.json.Decoder(GivenRecord).decode
 read_details = msgspec.json.Decoder(Details).decode
