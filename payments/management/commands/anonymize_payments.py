@@ -45,7 +45,7 @@ class Command(BaseCommand):
                         on_progress=progress.update,
                     )
                 except OperationalError as error:
-                    reason, *_ = str(error).splitlines()
+                    reason, _, _ = str(error).partition("\n")
                     raise CommandError(f"The database failed: {reason}. Run it again: the rest will follow.") from error
         done = "would be blanked" if options["dry_run"] else "blanked"
         self.stderr.write(f"{changed} payments {done}.", self.style.SUCCESS)

@@ -61,7 +61,7 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             raise CommandError("Interrupted; nothing was changed.", returncode=INTERRUPTED) from None
         except (OperationalError, InterfaceError) as error:
-            reason, *_ = str(error).splitlines()  # further lines may repeat a row
+            reason, _, _ = str(error).partition("\n")  # further lines may repeat a row
             raise CommandError(f"The database failed, and nothing was changed: {reason}") from error
         except OutcomeUnknown as error:
             raise CommandError(
