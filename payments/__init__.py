@@ -28,5 +28,6 @@ An import, in order:
     ingest.writing        rows into the table, each to its own organization and mode
     ingest.imports        the whole, in one transaction
     export                rows -> lines that an import takes back
+    anonymization         what is personal, blanked
     demo                  believable records from a count and a seed
 """

@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import psutil
 import psycopg
+from psycopg import sql
 
 from tests.service import START_SECONDS_MAX, STOP_SECONDS_MAX, free_port
 
@@ -104,6 +105,12 @@ class BreakablePostgresql:
     def thaw(self) -> None:
         for process in reversed(self.processes):
             process.resume()
+
+    def configure(self, setting: LiteralString, value: LiteralString) -> None:
+        """Change a setting that needs no restart; it outlives one."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(sql.SQL("ALTER SYSTEM SET {} = {}").format(sql.SQL(setting), value))
+            connection.execute("SELECT pg_reload_conf()")
 
     @property
     def processes(self) -> list[psutil.Process]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.ingest.checking import InvalidRecord, checked
+from payments.ingest.checking import NESTING_MAX, InvalidRecord, checked
 from payments.ingest.glance import usual
 from payments.models import Mode, SequenceType, Status
 from tests.lines import MISSING, RECORD, line
@@ -205,13 +205,14 @@ def test_a_bad_field_is_named_with_the_reason(changes: dict[str, Any], message: 
             f"is not UTF-8 (byte {line(details={'a': '@'}).index(b'@')})",
         ),
         (line(details={"a": "@"}).replace(b'"@"', b"[" * 10_000 + b"]" * 10_000), "is nested too deeply"),
-        (line(details={"a": "@"}).replace(b'"@"', b"1e400"), "holds a number that is too large"),
-        (line(details={"a": "@"}).replace(b'"@"', b"9" * 5000), "holds a number that is too large"),
+        (line(details={"a": "@"}).replace(b'"@"', b"1e400"), "details.a: is a number that is too large"),
+        (line(details={"a": "@"}).replace(b'"@"', b"9" * 5000), "details.a: is a number that is too large"),
         (line().replace(b'"mode"', b'"id":"pt_2","mode"'), "id: is there twice"),
-        (line().replace(b'"value":"10.00"', b'"value":"10.00","value":"99.00"', 1), "value: is there twice"),
-        (line(metadata={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"c"'), "a: is there twice"),
-        (line(details={"a": 1}).replace(b'"a":1', b'"a":1,"a":1'), "a: is there twice"),
-        (line(details={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"b"'), "a: is there twice"),
+        (line().replace(b'"value":"10.00"', b'"value":"10.00","value":"99.00"', 1), "amount.value: is there twice"),
+        (line(metadata={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"c"'), "metadata.a: is there twice"),
+        (line(details={"a": 1}).replace(b'"a":1', b'"a":1,"a":1'), "details.a: is there twice"),
+        (line(details={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"b"'), "details.a: is there twice"),
+        (line(details={"a": [{"b": "@"}]}).replace(b'"@"', b'1,"b":2'), "details.a.b: is there twice"),
     ],
 )
 def test_a_text_that_is_no_record_is_refused_with_the_reason(text: bytes, message: str) -> None:
@@ -221,6 +222,20 @@ def test_a_text_that_is_no_record_is_refused_with_the_reason(text: bytes, messag
 @pytest.mark.parametrize("text", [b"NaN", b"Infinity", b"-Infinity", b"01", b"1.", b'"\\ud800"', b'"\\x"', b'"\x01"'])
 def test_what_json_does_not_have_is_refused(text: bytes) -> None:
     assert refusal(line(details={"a": "@"}).replace(b'"@"', text)).startswith("is not JSON: JSON is malformed")
+
+
+def test_what_nests_as_deeply_as_clients_read_is_taken() -> None:
+    details = b'{"a":' * (NESTING_MAX - 1) + b"1" + b"}" * (NESTING_MAX - 1)
+
+    checked(line(details="@").replace(b'"@"', details))
+    assert refusal(line(details={"a": "@"}).replace(b'"@"', details)) == "is nested too deeply"
+
+
+def test_many_names_below_a_long_one_take_no_longer_than_their_length() -> None:
+    names = ",".join(f'"{number}":1' for number in range(100_000))
+    text = line(details={"x" * 1_000_000: "@"}).replace(b'"@"', f'{{{names},"7":1}}'.encode())
+
+    assert refusal(text) == f"details.{'x' * 72}…: is there twice"
 
 
 def test_a_long_name_is_not_repeated_whole() -> None:

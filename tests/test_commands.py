@@ -180,6 +180,13 @@ def test_stdin_is_imported(run: Run, organization: Organization, stdin: Callable
     assert Payment.objects.count() == 1
 
 
+def test_a_closed_stdin_is_said_to_be_closed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+
+    with pytest.raises(CommandError, match="stdin: is closed"):
+        run("import_payments", "-")
+
+
 def test_a_bad_record_is_named_by_file_line_field_and_reason(
     run: Run, organization: Organization, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

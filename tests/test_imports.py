@@ -1,5 +1,8 @@
 """An import: all or nothing, idempotent, and never across organizations or modes."""
 
+import errno
+import gzip
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from io import BufferedReader, BytesIO
@@ -249,6 +252,30 @@ def test_keep_going_writes_the_good_ones(organization: Organization) -> None:
     assert sorted(Payment.objects.values_list("id", flat=True)) == ["pt_1", "pt_3", "pt_4", "pt_5"]
 
 
+class Failing(BytesIO):
+    """A stream that cannot be read to its end."""
+
+    def readinto(self, buffer: Any) -> int:
+        if not (count := super().readinto(buffer)):
+            raise OSError(errno.EIO, "Input/output error")
+        return count
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_source_that_cannot_be_read_to_its_end_undoes_what_was_written(
+    organization: Organization, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(imports, "BATCH_RECORDS", 1)
+    stream = Failing(pack(lines(line(id="pt_1"), line(id="pt_2")))[:-8])
+    refusals = Refusals()
+
+    imported = import_payments([Source("f", BufferedReader(stream))], on_refused=refusals)
+
+    assert [refusal.partition(": ")[2] for refusal in refusals] == ["cannot be read any further: Input/output error"]
+    assert imported.changed == 0
+    assert not Payment.objects.exists()
+
+
 class Impatient(BytesIO):
     """A stream at whose end somebody loses patience, long after what it holds was read."""
 
@@ -308,6 +335,18 @@ def test_a_file_of_another_kind_is_not_read_to_its_end(
 
     assert len(refusals) == imports.REFUSED_MAX
     assert imported == Imported(read=imports.REFUSED_MAX + 1, refused=imports.REFUSED_MAX, changed=0)
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_of_payments_that_are_stored_elsewhere_too_no_more_are_named(organization: Organization, count: int) -> None:
+    load(lines(*(line(id=f"pt_{number}") for number in range(count))))
+    elsewhere = lines(*(line(id=f"pt_{number}", mode="test") for number in range(count)))
+
+    _, some = load(elsewhere)
+    _, every = load(elsewhere, keep_going=True)
+
+    assert len(some) == min(count, imports.REFUSED_MAX)
+    assert len(every) == count
 
 
 def test_what_is_wrong_is_named_in_the_order_of_the_file(organization: Organization) -> None:

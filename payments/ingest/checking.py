@@ -3,7 +3,8 @@
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,10 +19,17 @@ from payments.records import Details, GivenRecord, Money, Record, rules
 
 FIELD_CHARACTERS_MAX = 80
 
+# A page is three levels around a record, and some clients read no more than 64 (.NET).
+NESTING_MAX = 60
+
 RULES = rules()
 
 # What a field holds that holds no secret, whatever its name; a flag tells that there was one.
 NOTHING: tuple[Any, ...] = (None, "", [], {}, False, True)
+
+# What msgspec says, and where; what it has found there may be repeated in it.
+SAID = re.compile(r"\A(.*?)(?: - at `\$([\w.\[\]]*)`)?\Z", re.DOTALL)
+NAMED = re.compile(r"Object (missing required|contains unknown) field `(.*?)`?", re.DOTALL)
 
 read_record = msgspec.json.Decoder(GivenRecord).decode
 read_details = msgspec.json.Decoder(Details).decode
@@ -42,7 +50,7 @@ def checked(text: bytes) -> Record:
     :raises InvalidRecord: naming its first fault; a card number or security code is not repeated
     """
     record = well_formed(text)
-    refuse_nul(parsed(text))
+    refuse_unsound((), parsed(text))
     check_money("amount", record.amount)
     check_money("amountNet", record.amount_net)
     check_money("amountRemaining", record.amount_remaining)
@@ -83,9 +91,9 @@ def well_formed(text: bytes) -> GivenRecord:
 
 def misfit(error: msgspec.ValidationError, *, within: str = "") -> InvalidRecord:
     """Say in the record's own terms what msgspec found in the object `within`."""
-    found, _, path = str(error).partition(" - at `$")
-    path = f"{within}{path.rstrip('`').replace('[...]', '')}".removeprefix(".")
-    if key := re.fullmatch(r"Object (missing required|contains unknown) field `(.*)`", found, re.DOTALL):
+    found, path = SAID.findall(str(error))[0]
+    path = f"{within}{path.replace('[...]', '')}".removeprefix(".")
+    if key := NAMED.fullmatch(found):
         field = f"{path}.{key[2]}".removeprefix(".")
         return InvalidRecord(field, "is missing" if key[1] == "missing required" else "is no field of a record")
     if found.endswith("got `null`"):
@@ -133,34 +141,62 @@ def checked_details(details: Raw | UnsetType) -> Raw | UnsetType:
         raise misfit(error, within="details") from None
     if card.card_number is not UNSET and shows_too_much(card.card_number.replace(" ", "")):
         raise InvalidRecord("details.cardNumber", RULES["details.cardNumber"])
-    refuse_card_data("details", parsed(bytes(details)))
+    refuse_card_data(("details",), parsed(bytes(details)))
     return Raw(msgspec.json.format(bytes(details), indent=-1))
 
 
-def refuse_card_data(path: str, value: Any) -> None:
+def refuse_card_data(path: tuple[str, ...], value: Any) -> None:
     if isinstance(value, dict):
         for name, inner in value.items():
             refuse_card_data(path, name)
             if is_secret(name) and inner not in NOTHING:
-                raise InvalidRecord(f"{path}.{name}", "a security code, PIN or track must not be stored (PCI DSS 3.3)")
-            refuse_card_data(f"{path}.{name}", inner)
+                raise InvalidRecord(
+                    joined(*path, name), "a security code, PIN or track must not be stored (PCI DSS 3.3)"
+                )
+            refuse_card_data((*path, name), inner)
     elif isinstance(value, list):
         for inner in value:
             refuse_card_data(path, inner)
     elif isinstance(value, str) and shows_card_number(value):
-        raise InvalidRecord(path, "a card number must be masked (PCI DSS 3.4)")
+        raise InvalidRecord(joined(*path), "a card number must be masked (PCI DSS 3.4)")
 
 
-def refuse_nul(value: Any) -> None:
-    for path, string in strings("", value):
-        if "\0" in string:
-            raise InvalidRecord(path.replace("\0", "").removeprefix("."), "must not hold the character NUL")
+def refuse_unsound(path: tuple[str, ...], value: Any, *, depth: int = 1) -> None:
+    """Refuse what JSON allows, and `parsed` has marked, but not every program takes."""
+    if depth > NESTING_MAX and isinstance(value, dict | list):
+        raise InvalidRecord(None, "is nested too deeply")
+    if isinstance(value, Unsound):
+        raise InvalidRecord(joined(*path), value.reason)
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            refuse_unsound((*path, name), name, depth=depth)
+            refuse_unsound((*path, name), inner, depth=depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            refuse_unsound(path, inner, depth=depth + 1)
+    elif isinstance(value, str) and "\0" in value:
+        raise InvalidRecord(joined(*path).replace("\0", ""), "must not hold the character NUL")
+
+
+def joined(*names: str) -> str:
+    return ".".join(names)
+
+
+@dataclass(frozen=True)
+class Unsound:
+    """Stands in place of a value; what is wrong with it."""
+
+    reason: str
+
+
+TWICE = Unsound("is there twice")
+TOO_LARGE = Unsound("is a number that is too large")
 
 
 def parsed(text: bytes) -> Any:
     """Return what `text` holds, numbers as their text.
 
-    :raises InvalidRecord: where an object has a key twice, or a number is beyond what programs can compute with
+    What an object has twice, or is a number beyond what programs can compute with, is `Unsound`.
     """
     try:
         return json.loads(text.decode(), object_pairs_hook=with_single_keys, parse_int=finite, parse_float=finite)
@@ -171,25 +207,10 @@ def parsed(text: bytes) -> Any:
 def with_single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise InvalidRecord(next(name for name in names if names.count(name) > 1), "is there twice")
+        counts = Counter(name for name, _ in pairs)
+        found.update((name, TWICE) for name, count in counts.items() if count > 1)
     return found
 
 
-def finite(number: str) -> str:
-    if math.isinf(float(number)):
-        raise InvalidRecord(None, "holds a number that is too large")
-    return number
-
-
-def strings(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield every string in `value`, names too, with the path at which it stands."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield f"{path}.{name}", name
-            yield from strings(f"{path}.{name}", inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from strings(path, inner)
-    elif isinstance(value, str):
-        yield path, value
+def finite(number: str) -> str | Unsound:
+    return TOO_LARGE if math.isinf(float(number)) else number

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
 
 from payments.ingest.checking import InvalidRecord, checked
 from payments.ingest.columns import StoredRow, row
@@ -46,6 +46,10 @@ class Batch:
         return sum(map(len, self.rounds)) < len(self.found)
 
 
+class OutcomeUnknown(Exception):
+    """The transaction was being committed when it was cut off: all of it is written, or nothing is."""
+
+
 @dataclass
 class Imported:
     """How many records were read, how many of them refused, and how many rows the others changed."""
@@ -67,9 +71,11 @@ def import_payments(
     Where a record is refused, `on_refused` is told, on PostgreSQL by another thread. Then nothing at all is written;
     with `keep_going`, the others are.
     A payment's organization must exist; with `create_organizations`, one that does not is made.
+
+    :raises OutcomeUnknown: where it was cut off at its very end; before that, nothing is written
     """
     run = Import(on_refused, keep_going=keep_going, create_organizations=create_organizations)
-    with transaction.atomic():
+    with all_or_nothing():
         prepare()
         with taker(run) as take:
             for batch in batches(sources):
@@ -80,6 +86,23 @@ def import_payments(
             transaction.set_rollback(True)
             run.imported.changed = 0
     return run.imported
+
+
+@contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """Write all that a block writes, or nothing of it.
+
+    :raises OutcomeUnknown: where it was cut off while the database committed
+    """
+    is_committing = False
+    try:
+        with transaction.atomic():
+            yield
+            is_committing = not transaction.get_rollback()
+    except (KeyboardInterrupt, Error) as error:
+        if is_committing:
+            raise OutcomeUnknown from error
+        raise
 
 
 @contextmanager
@@ -242,6 +265,8 @@ class Import:
         if changed < len(rows):
             faults = misplaced()
             for place, stored in placed:
+                if self.gives_up:
+                    return
                 if fault := faults.get(stored.id):
                     self.refuse(place, fault)
 

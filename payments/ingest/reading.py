@@ -66,7 +66,7 @@ class Unreadable(Exception):
 def read(source: Source) -> Iterator[Text]:
     """Yield the records of `source` in its order; empty objects, which stand for unused entries, are passed over.
 
-    :raises Unreadable: where the source ends too early, is damaged, or is something else
+    :raises Unreadable: where the source ends too early, is damaged, cannot be read on, or is something else
     """
     place = Place(source.name, 1)
     try:
@@ -78,6 +78,8 @@ def read(source: Source) -> Iterator[Text]:
                 yield text
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise Unreadable(place, f"the gzip stream is damaged after this: {error}") from error
+    except OSError as error:
+        raise Unreadable(place, f"cannot be read any further: {error.strerror}") from error
 
 
 def split(source: Source) -> Iterator[Text]:

@@ -1,5 +1,6 @@
 """Import payments from files."""
 
+import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -9,13 +10,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import OperationalError
+from django.db import InterfaceError, OperationalError
 from tqdm import tqdm
 
-from payments.ingest import Source, import_payments
+from payments.ingest import Imported, Source, import_payments
 from payments.ingest.checking import InvalidRecord
-from payments.ingest.imports import REFUSED_MAX
+from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
 from payments.ingest.reading import Place
+
+# As a shell has it for whatever Ctrl-C has ended.
+INTERRUPTED = 130
 
 
 class Command(BaseCommand):
@@ -37,22 +41,33 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        try:
-            with opened(options["files"]) as sources:
-                imported = import_payments(
-                    sources,
-                    on_refused=self.report,
-                    keep_going=options["keep_going"],
-                    create_organizations=options["create_organizations"],
-                )
-        except OperationalError as error:
-            raise CommandError(f"The database failed, and nothing was changed: {error}") from error
+        with opened(options["files"]) as sources:
+            imported = self.load(sources, options)
         summary = f"{imported.read} records read: {imported.changed} payments written, {imported.refused} refused."
         if imported.refused >= REFUSED_MAX and not options["keep_going"]:
             summary += " There may be more of them."
         if imported.refused:
             raise CommandError(summary if options["keep_going"] else f"{summary} Nothing was changed.")
         self.stderr.write(summary, self.style.SUCCESS)
+
+    def load(self, sources: list[Source], options: dict[str, Any]) -> Imported:
+        try:
+            return import_payments(
+                sources,
+                on_refused=self.report,
+                keep_going=options["keep_going"],
+                create_organizations=options["create_organizations"],
+            )
+        except KeyboardInterrupt:
+            raise CommandError("Interrupted; nothing was changed.", returncode=INTERRUPTED) from None
+        except (OperationalError, InterfaceError) as error:
+            reason, _, _ = str(error).partition("\n")  # further lines may repeat a row
+            raise CommandError(f"The database failed, and nothing was changed: {reason}") from error
+        except OutcomeUnknown as error:
+            raise CommandError(
+                "Cut off at the very end: either everything was written or nothing. Import it again to make sure.",
+                returncode=INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else 1,
+            ) from error
 
     def report(self, place: Place, error: InvalidRecord) -> None:
         tqdm.write(f"{place}: {error}", file=sys.stderr)
@@ -65,13 +80,15 @@ def opened(names: list[str]) -> Iterator[list[Source]]:
         streams: list[tuple[str, BufferedReader, int | None]] = []
         for name in names:
             if name == "-":
+                if sys.stdin is None:
+                    raise CommandError("stdin: is closed")
                 streams.append(("stdin", cast("BufferedReader", sys.stdin.buffer), None))
                 continue
             try:
                 stream = stack.enter_context(Path(name).open("rb"))
             except OSError as error:
                 raise CommandError(f"{name}: {error.strerror}") from None
-            streams.append((name, stream, Path(name).stat().st_size))
+            streams.append((name, stream, os.fstat(stream.fileno()).st_size))
         yield [Source(name, watched(stack, name, stream, size)) for name, stream, size in streams]
 
 

@@ -1,0 +1,84 @@
+"""Personal data of payments, blanked (GDPR articles 5 and 17). The payments stay, each where it is in the list."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
+
+from django.db import transaction
+from django.db.models import QuerySet, Value
+
+from payments.fields import MillisecondField
+from payments.models import Access, Payment, PaymentQuerySet
+from payments.pagination import NEWEST_FIRST, compared, row_value
+
+BATCH_PAYMENTS = 1000
+
+# Where a payment stands in the list.
+Position: TypeAlias = tuple[datetime, str]
+
+# Texts of the merchant's own may hold anything; a customer's id is a pseudonym of a person (recital 26).
+BLANK: dict[str, Any] = {
+    "description": "",
+    "redirect_url": "",
+    "webhook_url": "",
+    "metadata": "{}",
+    "details": None,
+    "customer_id": "",
+}
+
+
+class Part(NamedTuple):
+    """An organization's payments of one mode."""
+
+    organization_id: int
+    mode: str
+
+
+def anonymize_payments(
+    access: Access,
+    *,
+    before: datetime | None = None,
+    customer_id: str | None = None,
+    dry_run: bool = False,
+    on_progress: Callable[[int], object],
+) -> int:
+    """Blank what is personal in payments that were created before a moment, or are of a customer, or both.
+
+    Return how many that changed or, in a dry run, would change. Each batch is a transaction of its own, which waits for
+    nobody: an import that has the same payments goes on, and this one fails.
+
+    Cost: the list's index is read once, from `before` on; for a customer too, whose payments no index finds.
+
+    :raises OperationalError: where somebody else is writing one of them; the batches before are done
+    """
+    chosen = {} if customer_id is None else {"customer_id": customer_id}
+    changed = 0
+    for ids in batches(Payment.objects.visible_to(access), before=before):
+        personal = Payment.objects.filter(id__in=ids, **chosen).exclude(**BLANK)
+        changed += personal.count() if dry_run else blanked(personal)
+        on_progress(len(ids))
+    return changed
+
+
+def batches(payments: PaymentQuerySet, *, before: datetime | None) -> Iterator[list[str]]:
+    """Yield the ids of payments created before a moment, or of all, newest first, piece by piece."""
+    position = None if before is None else (before, "")  # no id comes before an empty one
+    while found := list(older(payments, position)):
+        yield [payment_id for _, payment_id in found]
+        position = found[-1]
+
+
+def older(payments: PaymentQuerySet, position: Position | None) -> QuerySet[Payment, Position]:
+    if position is not None:
+        moment, payment_id = position
+        place = row_value(Value(moment, output_field=MillisecondField()), Value(payment_id))
+        payments = payments.filter(compared("<", place))
+    return payments.order_by(*NEWEST_FIRST).values_list("created_at", "id")[:BATCH_PAYMENTS]
+
+
+def blanked(personal: PaymentQuerySet) -> int:
+    if not personal.exists():  # then there is no need to be the one that writes
+        return 0
+    with transaction.atomic():
+        locked = personal.order_by("id").select_for_update(nowait=True).values_list("id", flat=True)
+        return Payment.objects.filter(id__in=list(locked)).update(**BLANK)

@@ -1,0 +1,77 @@
+"""Blank the personal data of payments."""
+
+import re
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
+from django.utils import timezone
+from tqdm import tqdm
+
+from payments.anonymization import Part, anonymize_payments
+from payments.management.arguments import find_organization
+from payments.models import CUSTOMER_ID, Mode, Organization
+
+
+class Command(BaseCommand):
+    """`anonymize_payments (--before DATE | --customer ID) [--organization ID] [--mode live|test] [--dry-run]`."""
+
+    help = (
+        "Blank description, URLs, metadata, details and customer of the payments of before a date, or of a customer. "
+        "Their ids, times, amounts and states stay. Running it again changes nothing; importing an old file again "
+        "brings back what it holds."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        chosen = parser.add_mutually_exclusive_group(required=True)
+        chosen.add_argument("--before", type=day, metavar="DATE", help="payments created before this day, in UTC")
+        chosen.add_argument("--customer", type=customer, metavar="ID", help="payments of this customer")
+        parser.add_argument("--organization", type=int, metavar="ID", help="only the payments of this one")
+        parser.add_argument("--mode", choices=Mode.values, help="only the payments of this mode")
+        parser.add_argument("--dry-run", action="store_true", help="say how many it would be, and change nothing")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        changed = 0
+        with tqdm(unit=" payments", disable=None) as progress:
+            for part in parts(options["organization"], options["mode"]):
+                try:
+                    changed += anonymize_payments(
+                        part,
+                        before=options["before"],
+                        customer_id=options["customer"],
+                        dry_run=options["dry_run"],
+                        on_progress=progress.update,
+                    )
+                except OperationalError as error:
+                    reason, _, _ = str(error).partition("\n")
+                    raise CommandError(f"The database failed: {reason}. Run it again: the rest will follow.") from error
+        done = "would be blanked" if options["dry_run"] else "blanked"
+        self.stderr.write(f"{changed} payments {done}.", self.style.SUCCESS)
+
+
+def parts(organization_id: int | None, mode: str | None) -> list[Part]:
+    if organization_id is not None:
+        ids = [find_organization(organization_id).id]
+    else:
+        ids = list(Organization.objects.order_by("id").values_list("id", flat=True))
+    return [Part(each, one) for each in ids for one in Mode.values if mode in {None, one}]
+
+
+def day(text: str) -> datetime:
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        raise ArgumentTypeError(f"{text!r} is no date, such as 2026-01-31")
+    try:
+        moment = datetime.fromisoformat(text).replace(tzinfo=UTC)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no day of the calendar") from None
+    if moment > timezone.now():
+        raise ArgumentTypeError(f"{text!r} is in the future")
+    return moment
+
+
+def customer(text: str) -> str:
+    if not re.fullmatch(CUSTOMER_ID, text):
+        raise ArgumentTypeError(f"{text!r} is no customer's id, such as ct_7")
+    return text

@@ -1,0 +1,383 @@
+"""An import that is cut off at any moment: all of it is there or nothing, and running it again makes it whole.
+
+IMPORT_FAULTS_SEED repeats the moments of a run.
+"""
+
+import os
+import random
+import re
+import resource
+import secrets
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from django.db import connection
+
+from tests.lines import RECORD, line
+from tests.postgresql import BreakablePostgresql, breakable_postgresql
+from tests.scale import report, times
+from tests.service import ROOT, STOP_SECONDS_MAX, Service, fresh_database
+
+UNCHANGED, CHANGED, NEW = 4000, 6000, 1000
+CARD = dict(sorted(RECORD["details"].items()))  # as the API writes it
+COUNT = UNCHANGED + CHANGED + NEW
+DISK_BYTES = 2**20
+
+LOOK_EVERY_SECONDS = 0.05
+WAITING_SECONDS = 0.5  # after this, what could be read has been
+
+EVERYTHING = "SELECT description, * FROM payments_payment ORDER BY id"
+SUMMARY = "SELECT description, count(*) FROM payments_payment GROUP BY description ORDER BY description"
+
+INTERRUPTED = "CommandError: Interrupted; nothing was changed.\n"
+CUT_OFF = (
+    "CommandError: Cut off at the very end: either everything was written or nothing. Import it again to make sure.\n"
+)
+
+Rows = tuple[tuple[Any, ...], ...]
+Importing = subprocess.Popen[bytes]
+
+
+@dataclass
+class Files:
+    """File after file: each has payments that it adds, changes, and leaves as they were."""
+
+    directory: Path
+    held: dict[str, bytes] = field(default_factory=dict)  # what is right once all of them are imported
+    count: int = 0
+
+    def next(self) -> Path:
+        self.count += 1
+        descriptions = {
+            **{f"pt_unchanged{number}": "" for number in range(UNCHANGED)},
+            **{f"pt_changed{number}": f"file {self.count}" for number in range(CHANGED)},
+            **{f"pt_new{self.count}x{number}": "" for number in range(NEW)},
+        }
+        lines = {name: line(id=name, description=words, details=CARD) for name, words in descriptions.items()}
+        self.held |= lines
+        shuffled = random.Random(self.count).sample([*lines.values()], COUNT)  # noqa: S311
+        file = self.directory / f"{self.count}.jsonl"
+        file.write_bytes(b"".join(text + b"\n" for text in shuffled))
+        return file
+
+    @property
+    def exported(self) -> str:
+        return b"".join(self.held[name] + b"\n" for name in sorted(self.held, reverse=True)).decode()
+
+
+@dataclass
+class Imports:
+    """A service whose imports are cut off, and for how long one goes on if it is not."""
+
+    service: Service
+    files: Files
+    begin_seconds: float = 0.0
+    end_seconds: float = 0.0
+
+    @property
+    def is_sound(self) -> bool:
+        is_sqlite = self.service.database_url.startswith("sqlite")
+        return not is_sqlite or self.read("PRAGMA integrity_check") == (("ok",),)
+
+    def prepare(self) -> None:
+        self.service.manage("migrate", "--verbosity", "0")
+        self.service.manage("create_organization", "1", "--name", "Books")
+        self.run(self.files.next())
+        empty = self.files.directory / "empty"
+        empty.touch()
+        self.begin_seconds = seconds(lambda: self.run(empty))
+        self.end_seconds = seconds(lambda: self.run(self.files.next()))
+
+    def run(self, file: Path) -> str:
+        done = self.service.run("import_payments", str(file))
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def begin(self, file: Path) -> Importing:
+        return self.service.popen("import_payments", str(file))
+
+    def begin_batch_by_batch(self, file: Path) -> Importing:
+        """Begin an import that has forgotten what "all or nothing" means."""
+        return subprocess.Popen(
+            [ROOT / ".venv/bin/python", "-c", BATCH_BY_BATCH, file],
+            cwd=ROOT,
+            env={**self.service.environment, "DJANGO_SETTINGS_MODULE": "payments_site.settings"},
+            stderr=subprocess.PIPE,
+        )
+
+    def read(self, query: LiteralString) -> Rows:
+        """Ask the database, as any other of its readers may."""
+        url = self.service.database_url
+        if url.startswith("sqlite:///"):
+            with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
+                database.create_function("REGEXP", 2, lambda pattern, text: bool(re.search(pattern, text)))
+                return tuple(database.execute(query))
+        with psycopg.connect(url) as server:
+            return tuple(server.execute(query))
+
+    def make_whole(self, file: Path) -> Rows:
+        """Import a file again, and once more, and return the rows, which are right then."""
+        done = self.service.run("shell", "--no-imports", "--command", AGAIN.format(file=str(file)))
+        assert done.stdout == self.files.exported
+        assert done.stderr.splitlines()[-1] == f"{COUNT} records read: 0 payments written, 0 refused."
+        return self.read(EVERYTHING)
+
+
+# In one process, since each takes a second to start.
+AGAIN = """
+from django.core.management import call_command
+call_command("import_payments", {file!r})
+call_command("export_payments")
+call_command("import_payments", {file!r})
+"""
+
+BATCH_BY_BATCH = """
+import sys
+from pathlib import Path
+
+import django
+from django.db import transaction
+
+django.setup()
+from payments.ingest.imports import batches
+from payments.ingest.reading import Source
+from payments.ingest.writing import prepare, write
+
+with Path(sys.argv[1]).open("rb") as stream:
+    for batch in batches([Source("file", stream)]):
+        for once in batch.rounds:
+            with transaction.atomic():
+                prepare()
+                write([row for _, row in once])
+"""
+
+
+ON_POSTGRESQL = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server that crashes")
+
+
+@dataclass(frozen=True)
+class CutOff:
+    """What was there before an import, what others saw while it went on, what it left, and its last words."""
+
+    before: Rows
+    seen: set[Rows]
+    left: Rows
+    returncode: int
+    words: str
+
+
+def cut_off(
+    importing: Importing,
+    imports: Imports,
+    *,
+    chance: random.Random,
+    fault: Callable[[Importing], None],
+    repair: Callable[[], None] = lambda: None,
+) -> CutOff:
+    """Let a fault befall an import at a moment between its first record and its last."""
+    moment = time.monotonic() + chance.uniform(imports.begin_seconds, imports.end_seconds)
+    before = imports.read(EVERYTHING)
+    seen = {imports.read(SUMMARY)}
+    while time.monotonic() < moment:
+        seen.add(imports.read(SUMMARY))
+        time.sleep(LOOK_EVERY_SECONDS)
+    fault(importing)
+    _, words = importing.communicate()
+    repair()
+    seen.add(imports.read(SUMMARY))
+    return CutOff(before, seen, imports.read(EVERYTHING), importing.returncode, words.decode())
+
+
+def seconds(act: Callable[[], object]) -> float:
+    begin = time.monotonic()
+    act()
+    return time.monotonic() - begin
+
+
+def summary(rows: Rows) -> Rows:
+    """Return what `SUMMARY` says of these rows."""
+    return tuple(sorted(Counter(description for description, *_ in rows).items()))
+
+
+def is_all_or_nothing(found: CutOff, after: Rows) -> bool:
+    """Tell whether what was left, and what anybody saw, is as before or as after the import."""
+    return found.left in {found.before, after} and found.seen <= {summary(found.before), summary(after)}
+
+
+@pytest.fixture
+def chance() -> random.Random:
+    seed = os.environ.get("IMPORT_FAULTS_SEED") or secrets.token_hex(4)
+    sys.stderr.write(f"IMPORT_FAULTS_SEED={seed}\n")
+    return random.Random(seed)  # noqa: S311  repeatable, and nobody's secret
+
+
+@pytest.fixture(scope="module")
+def imports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imports]:
+    directory = tmp_path_factory.mktemp("faults")
+    with fresh_database(directory) as url:
+        imports = Imports(Service(url), Files(directory))
+        imports.prepare()
+        yield imports
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[BreakablePostgresql]:
+    with breakable_postgresql() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def on_server(server: BreakablePostgresql, tmp_path_factory: pytest.TempPathFactory) -> Imports:
+    imports = Imports(Service(server.url), Files(tmp_path_factory.mktemp("crashes")))
+    imports.prepare()
+    return imports
+
+
+def test_a_killed_import_leaves_all_or_nothing_and_running_it_again_the_right_rows(
+    imports: Imports, chance: random.Random
+) -> None:
+    outcomes = Counter[str]()
+    for _ in range(times(5, long=50)):
+        file = imports.files.next()
+
+        found = cut_off(imports.begin(file), imports, chance=chance, fault=Importing.kill)
+
+        assert imports.is_sound
+        after = imports.make_whole(file)
+        assert is_all_or_nothing(found, after)
+        outcomes["all" if found.left == after else "nothing"] += 1
+    report(f"{outcomes.total()} imports killed; what was written: {dict(outcomes)}")
+
+
+def test_an_import_that_commits_batch_by_batch_would_be_found_out(imports: Imports) -> None:
+    before, summary_before = imports.read(EVERYTHING), imports.read(SUMMARY)
+    file = imports.files.next()
+    importing = imports.begin_batch_by_batch(file)
+    while (seen := imports.read(SUMMARY)) == summary_before:
+        assert importing.poll() is None
+
+    importing.kill()
+    importing.communicate()
+
+    found = CutOff(before, {seen}, imports.read(EVERYTHING), importing.returncode, "")
+    assert not is_all_or_nothing(found, after=imports.make_whole(file))
+
+
+def test_an_import_interrupted_at_any_moment_says_truly_what_it_has_done(
+    imports: Imports, chance: random.Random
+) -> None:
+    outcomes = Counter[str]()
+    for _ in range(times(1, long=50)):
+        file = imports.files.next()
+
+        found = cut_off(imports.begin(file), imports, chance=chance, fault=interrupt)
+
+        after = imports.make_whole(file)
+        assert is_all_or_nothing(found, after)
+        assert (found.returncode, found.words, found.left) in {
+            (130, "", found.before),  # it had not begun
+            (130, INTERRUPTED, found.before),
+            (130, CUT_OFF, found.before),
+            (130, CUT_OFF, after),
+            (0, f"{COUNT} records read: {CHANGED + NEW} payments written, 0 refused.\n", after),
+        }
+        outcomes[found.words.strip()] += 1
+    report(f"{outcomes.total()} imports interrupted; what they said: {dict(outcomes)}")
+
+
+def interrupt(importing: Importing) -> None:
+    importing.send_signal(signal.SIGINT)
+
+
+def test_an_import_that_is_interrupted_while_it_reads_says_so_in_one_line(imports: Imports) -> None:
+    before = imports.read(EVERYTHING)
+    importing = imports.service.popen("import_payments", "-", stdin=subprocess.PIPE)
+    assert importing.stdin is not None
+    importing.stdin.write(imports.files.next().read_bytes())  # more than a pipe holds: it has begun to read
+    time.sleep(WAITING_SECONDS)
+
+    interrupt(importing)
+
+    assert importing.wait(timeout=STOP_SECONDS_MAX) == 130
+    _, words = importing.communicate()
+    assert words.decode() == INTERRUPTED
+    assert imports.read(EVERYTHING) == before
+
+
+@ON_POSTGRESQL
+def test_an_import_whose_server_crashes_leaves_all_or_nothing_and_says_so_in_one_line(
+    server: BreakablePostgresql, on_server: Imports, chance: random.Random
+) -> None:
+    outcomes = Counter[str]()
+    for _ in range(times(1, long=20)):
+        file = on_server.files.next()
+
+        found = cut_off(
+            on_server.begin(file),
+            on_server,
+            chance=chance,
+            fault=lambda _: chance.choice([server.kill, server.stop_immediately])(),
+            repair=server.start,
+        )
+
+        after = on_server.make_whole(file)
+        assert is_all_or_nothing(found, after)
+        assert len(found.words.splitlines()) == 1
+        if "nothing was changed" in found.words:
+            assert (found.returncode, found.left) == (1, found.before)
+        outcomes[found.words.strip()] += 1
+    report(f"{outcomes.total()} database crashes; what the imports said: {dict(outcomes)}")
+
+
+@ON_POSTGRESQL
+@pytest.mark.parametrize("returncode", [130, 1])
+def test_an_import_that_is_cut_off_while_the_server_commits_does_not_say_that_nothing_was_changed(
+    server: BreakablePostgresql, on_server: Imports, returncode: int
+) -> None:
+    before = on_server.read(EVERYTHING)
+    file = on_server.files.next()
+    server.configure("synchronous_standby_names", "nobody")  # what is committed waits for one who never comes
+    importing = on_server.begin(file)
+    while not on_server.read("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
+        assert importing.poll() is None
+        time.sleep(LOOK_EVERY_SECONDS)
+
+    if returncode == 130:
+        interrupt(importing)
+    else:
+        server.kill()
+    _, words = importing.communicate()
+
+    if returncode == 1:
+        server.start()
+    server.configure("synchronous_standby_names", "")
+    assert (importing.returncode, words.decode()) == (returncode, CUT_OFF)
+    assert before != on_server.read(EVERYTHING) == on_server.make_whole(file)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a server's disk is its own")
+def test_an_import_onto_a_full_disk_changes_nothing_and_says_so_in_one_line(imports: Imports) -> None:
+    before = imports.read(EVERYTHING)
+    file = imports.files.next()
+
+    importing = imports.service.popen(
+        "import_payments",
+        str(file),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (DISK_BYTES, DISK_BYTES)),
+    )
+
+    _, words = importing.communicate()
+    assert importing.returncode == 1
+    assert words.decode() == "CommandError: The database failed, and nothing was changed: disk I/O error\n"
+    assert imports.read(EVERYTHING) == before
