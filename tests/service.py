@@ -15,8 +15,11 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+
+from payments_site.environment import database
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS_MAX = 30
@@ -39,6 +42,19 @@ def fresh_database(directory: Path) -> Iterator[str]:
             yield f"postgresql:///?{urlencode({**conninfo_to_dict(server), 'dbname': name})}"
         finally:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def connected_to(url: str) -> Iterator[None]:
+    """Have this thread's ORM, and what is built on it, read and write another database of the kind it is used to."""
+    usual = connections[DEFAULT_DB_ALIAS]
+    other = type(usual)({**usual.settings_dict, **database(url)}, DEFAULT_DB_ALIAS)
+    connections[DEFAULT_DB_ALIAS] = other
+    try:
+        yield
+    finally:
+        other.close()
+        connections[DEFAULT_DB_ALIAS] = usual
 
 
 def free_port() -> int:

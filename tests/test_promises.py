@@ -2,12 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Set
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain
+from itertools import chain, count
+from random import Random
+from threading import Event
 from typing import Any, NamedTuple
 
 import pytest
@@ -29,13 +32,14 @@ from moneyed import Money
 
 from payments.ingest import import_payments
 from payments.listing import Listing
-from payments.models import Mode, Payment, PaymentQuerySet, SequenceType, Status
+from payments.models import ApiKey, Mode, Organization, Payment, PaymentQuerySet, SequenceType, Status
 from payments.pagination import NEWEST_FIRST, Page
 from payments.rows import COLUMNS, Row, TimeText, record_time
 from tests.api import Api, ids
 from tests.factories import DETAILS, NOON, OrganizationFactory
 from tests.lines import line, source
-from tests.scale import times
+from tests.scale import report, times
+from tests.service import Service, Walker, connected_to
 
 
 class Faults(NamedTuple):
@@ -324,3 +328,126 @@ def test_pages_that_keep_no_promise_are_found_out(
 
     with pytest.raises(AssertionError, match=fault):
         run(api, max_examples=100, phases=[Phase.generate], report_multiple_bugs=False)
+
+
+# The same promises of the deployed service, while two writers commit.
+
+SHOPS_AT_ONCE = 4
+PAYMENTS_MAX = 60
+WALKERS = 4
+PAUSE_SECONDS_MAX = 0.004
+
+
+@dataclass
+class Shop:
+    """An organization's payments of one mode, as those know them who write them; a key to see them with."""
+
+    organization_id: int
+    mode: str
+    key: str
+    now: int = 0
+    begun: set[str] = field(default_factory=set)
+    committed: dict[str, int] = field(default_factory=dict)  # and the instant of each
+
+    @contextmanager
+    def committing(self, instants: dict[str, int]) -> Iterator[None]:
+        self.begun |= instants.keys()
+        yield
+        self.committed |= instants
+
+
+class Market:
+    """Shops into which payments come. One that has so many that a walk is long makes room for the next."""
+
+    def __init__(self) -> None:
+        self.shop_numbers, self.payment_numbers = count(), count()
+        self.shops = [self.new_shop() for _ in range(SHOPS_AT_ONCE)]
+        self.is_over = Event()
+
+    def new_shop(self) -> Shop:
+        """Open a shop: two of a row are one organization's, in either mode."""
+        number = next(self.shop_numbers)
+        organization, _ = Organization.objects.get_or_create(id=10**9 + number // 2, defaults={"name": "Shop"})
+        key, text = ApiKey.objects.issue(organization, mode=Mode.values[number % 2], name="Tests")
+        return Shop(organization.id, key.mode, text)
+
+    def new_ids(self, chance: Random) -> list[str]:
+        return [f"pt_{chance.choice('09AZaz')}{next(self.payment_numbers)}" for _ in range(chance.randint(1, 3))]
+
+    def write(self, url: str, change: Callable[[Shop, list[str], Random], None], *, seed: int) -> int:
+        """Change one shop after the other until the market is over, and return how often that was."""
+        chance = Random(seed)  # noqa: S311
+        with connected_to(url):
+            for changes in count():
+                if self.is_over.wait(chance.uniform(0, PAUSE_SECONDS_MAX)):
+                    return changes
+                index = chance.randrange(SHOPS_AT_ONCE)
+                if len(self.shops[index].begun) >= PAYMENTS_MAX:
+                    self.shops[index] = self.new_shop()
+                change(self.shops[index], self.new_ids(chance), chance)
+        raise AssertionError
+
+
+def import_newest(shop: Shop, new: list[str], chance: Random) -> None:
+    """Import new payments and, where there is one, an older one again, which has changed."""
+    shop.now += chance.randint(0, 1)
+    instants = dict.fromkeys(new, shop.now)
+    again = chance.sample(sorted(shop.committed.items()), min(len(shop.committed), 1))
+    place = {"organizationId": str(shop.organization_id), "mode": shop.mode}
+    lines = [
+        line(id=payment_id, createdAt=record_time(moment(instant)), status=chance.choice(Status.values), **place)
+        for payment_id, instant in [*instants.items(), *again]
+    ]
+    with shop.committing(instants):
+        imported = import_payments([source(b"\n".join(lines))], on_refused=lambda place, error: None)
+    assert imported.refused == 0
+
+
+def insert_old(shop: Shop, new: list[str], chance: Random) -> None:
+    """Insert payments of moments past, and change one that is there."""
+    instants = {payment_id: chance.randint(0, shop.now) for payment_id in new}
+    with shop.committing(instants), transaction.atomic():
+        store(instants, organization=shop.organization_id, mode=shop.mode)
+        Payment.objects.filter(id=chance.choice(new[:1] + list(shop.committed))).update(status=Status.FAILED)
+
+
+def walk_about(base_url: str, market: Market, *, walks: int, seed: int) -> tuple[Counter[str], list[Faults]]:
+    """Walk through the shops; hold each walk to what was committed before its first page was asked for."""
+    chance = Random(seed)  # noqa: S311
+    figures: Counter[str] = Counter()
+    wrong = []
+    with Walker(base_url, key="") as walker:
+        for _ in range(walks):
+            shop = chance.choice(market.shops)
+            promised = set(shop.committed)
+            walker.key = shop.key
+            href = f"{base_url}/v2/payments?limit={chance.randint(1, PAYMENTS_MAX)}"
+            pages = [ids(page) for page in walker.walk("next", href)]
+            meanwhile = len(shop.committed) - len(promised)
+            found = faults(pages, promised=promised, own=set(shop.begun))
+            wrong += [found] if any(found) else []
+            figures.update(walks=1, pages=len(pages), payments=sum(map(len, pages)), committed_meanwhile=meanwhile)
+            figures.update({name: len(payments) for name, payments in found._asdict().items()})
+    return figures, wrong
+
+
+def test_walks_over_http_keep_their_promises_while_two_writers_commit(service: Service, db: None) -> None:
+    with connected_to(service.database_url):
+        market = Market()
+    walk = partial(walk_about, service.base_url, market, walks=times(400, long=100_000) // WALKERS)
+    write = partial(market.write, service.database_url)
+
+    with ThreadPoolExecutor(2 + WALKERS) as pool:
+        writing = [pool.submit(write, change, seed=seed) for seed, change in enumerate([import_newest, insert_old])]
+        try:
+            walked = [walking.result() for walking in [pool.submit(walk, seed=seed) for seed in range(WALKERS)]]
+        finally:
+            market.is_over.set()
+        commits = sum(writer.result() for writer in writing)
+
+    figures: Counter[str] = Counter(commits=commits)
+    for each, _ in walked:
+        figures.update(each)
+    report(f"Walks over HTTP while two writers commit: {dict(figures)}")
+    assert [fault for _, wrong in walked for fault in wrong] == []
+    assert figures["committed_meanwhile"] > 0
