@@ -156,15 +156,21 @@ class Walker:
         self.connection.close()
 
     def get(self, href: str) -> Any:
+        response, body = self.ask(href)
+        assert response.status == 200, body
+        return msgspec.json.decode(body)
+
+    def ask(self, href: str, **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
+        """Send a request, whatever is answered; a header's underscores stand for hyphens."""
         self.requests += 1
         if self.requests % RECONNECT_EVERY == 0:
             self.connection.close()
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
         parts = urlsplit(href)
-        self.connection.request("GET", f"{parts.path}?{parts.query}", headers={"Authorization": f"Bearer {self.key}"})
+        path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        self.connection.request("GET", path, headers={"Authorization": f"Bearer {self.key}", **given})
         response = self.connection.getresponse()
-        body = response.read()
-        assert response.status == 200, body
-        return msgspec.json.decode(body)
+        return response, response.read()
 
     def walk(self, relation: str, href: str) -> Iterator[Any]:
         """Yield the page at `href` and all that follow it by links of that name."""

@@ -38,7 +38,7 @@ from payments.rows import COLUMNS, Row, TimeText, record_time
 from tests.api import Api, ids
 from tests.factories import DETAILS, NOON, OrganizationFactory
 from tests.lines import line, source
-from tests.scale import report, times
+from tests.scale import SEED, report, times
 from tests.service import Service, Walker, connected_to
 
 
@@ -431,16 +431,17 @@ def walk_about(base_url: str, market: Market, *, walks: int, seed: int) -> tuple
     return figures, wrong
 
 
-def test_walks_over_http_keep_their_promises_while_two_writers_commit(service: Service, db: None) -> None:
+@pytest.mark.parametrize("seed", [SEED], ids="SEED={}".format)
+def test_walks_over_http_keep_their_promises_while_two_writers_commit(service: Service, db: None, seed: int) -> None:
     with connected_to(service.database_url):
         market = Market()
     walk = partial(walk_about, service.base_url, market, walks=times(400, long=100_000) // WALKERS)
     write = partial(market.write, service.database_url)
 
     with ThreadPoolExecutor(2 + WALKERS) as pool:
-        writing = [pool.submit(write, change, seed=seed) for seed, change in enumerate([import_newest, insert_old])]
+        writing = [pool.submit(write, change, seed=seed) for change in (import_newest, insert_old)]
         try:
-            walked = [walking.result() for walking in [pool.submit(walk, seed=seed) for seed in range(WALKERS)]]
+            walked = [walking.result() for walking in [pool.submit(walk, seed=seed + each) for each in range(WALKERS)]]
         finally:
             market.is_over.set()
         commits = sum(writer.result() for writer in writing)
@@ -448,6 +449,6 @@ def test_walks_over_http_keep_their_promises_while_two_writers_commit(service: S
     figures: Counter[str] = Counter(commits=commits)
     for each, _ in walked:
         figures.update(each)
-    report(f"Walks over HTTP while two writers commit: {dict(figures)}")
+    report(f"Walks over HTTP while two writers commit, SEED={seed}: {dict(figures)}")
     assert [fault for _, wrong in walked for fault in wrong] == []
     assert figures["committed_meanwhile"] > 0
