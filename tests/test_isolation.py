@@ -28,8 +28,8 @@ from tests.service import ROOT, Service, Walker, connected_to
 PAYMENTS = times(100, long=2000)  # of each holder of a key
 THREADS = 4
 
-# Refused requests differ in nothing that the client does not send itself.
-REQUEST_ID = "0123456789abcdef"
+# Sent with every request whose answer is compared: an answer may repeat it.
+REQUEST_ID = "0123456789abcdef0123456789abcdef"
 
 Answer = tuple[int, tuple[tuple[str, str], ...], bytes]
 
