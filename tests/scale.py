@@ -6,6 +6,9 @@ from typing import Final
 
 IS_LONG: Final = os.environ.get("LONG_RUN") == "true"
 
+# Where chance begins in a test that leaves things to it: the same every time, unless SEED says otherwise.
+SEED: Final = int(os.environ.get("SEED", "1"))
+
 
 def times(usual: int, *, long: int) -> int:
     return long if IS_LONG else usual

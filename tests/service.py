@@ -15,8 +15,11 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+
+from payments_site.environment import database
 
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS_MAX = 30
@@ -42,6 +45,19 @@ def fresh_database(directory: Path) -> Iterator[str]:
             yield f"postgresql:///?{urlencode({**conninfo_to_dict(server), 'dbname': name})}"
         finally:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def connected_to(url: str) -> Iterator[None]:
+    """Have this thread's ORM, and what is built on it, read and write another database of the kind it is used to."""
+    usual = connections[DEFAULT_DB_ALIAS]
+    other = type(usual)({**usual.settings_dict, **database(url)}, DEFAULT_DB_ALIAS)
+    connections[DEFAULT_DB_ALIAS] = other
+    try:
+        yield
+    finally:
+        other.close()
+        connections[DEFAULT_DB_ALIAS] = usual
 
 
 def free_port() -> int:
@@ -152,15 +168,21 @@ class Walker:
         self.connection.close()
 
     def get(self, href: str) -> Any:
+        response, body = self.ask(href)
+        assert response.status == 200, body
+        return msgspec.json.decode(body)
+
+    def ask(self, href: str, **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
+        """Send a request, whatever is answered; a header's underscores stand for hyphens."""
         self.requests += 1
         if self.requests % RECONNECT_EVERY == 0:
             self.connection.close()
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
         parts = urlsplit(href)
-        self.connection.request("GET", f"{parts.path}?{parts.query}", headers={"Authorization": f"Bearer {self.key}"})
+        path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        self.connection.request("GET", path, headers={"Authorization": f"Bearer {self.key}", **given})
         response = self.connection.getresponse()
-        body = response.read()
-        assert response.status == 200, body
-        return msgspec.json.decode(body)
+        return response, response.read()
 
     def walk(self, relation: str, href: str) -> Iterator[Any]:
         """Yield the page at `href` and all that follow it by links of that name."""

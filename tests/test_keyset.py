@@ -1,10 +1,10 @@
-"""The keyset is held to a plain Python list, and what looks like a keyset and is none is caught."""
+"""The keyset is held to a plain Python list."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from django.db import connection, transaction
@@ -18,8 +18,6 @@ from payments.pagination import NEWEST_FIRST, Page, UnknownStart, fetch_page
 from tests.factories import NOON, OrganizationFactory, PaymentFactory
 
 pytestmark = pytest.mark.django_db
-
-Fetch = Callable[..., Any]
 
 # Few instants and many ids: most payments are tied. The alphabet's three cases sort differently outside of "C".
 instants = st.integers(0, 4)
@@ -179,55 +177,3 @@ def test_within_an_instant_ids_are_ordered_byte_by_byte() -> None:
         page = fetch_page(listing, start=None, limit=20)
 
     assert ids(page) == [f"pt_{name}" for name in "zbaZBA90"]
-
-
-# What a promise forbids, each with the test above that would let it through if it were too weak.
-
-
-def offset_page(listing: Listing, *, start: str | None, limit: int) -> Page:
-    """Count rows: correct while nothing moves."""
-    ordered = list(queryset(listing).as_rows().order_by(*NEWEST_FIRST))
-    first = int(start or 0)
-    following = first + limit
-    return Page(ordered[first:following], None, str(following) if following < len(ordered) else None)
-
-
-def timestamp_page(listing: Listing, *, start: str | None, limit: int) -> Page:
-    """Remember the moment alone: correct while no two payments share one."""
-    ordered = queryset(listing).order_by("-created_at")
-    if start is not None:
-        ordered = ordered.filter(created_at__lt=queryset(listing).get(id=start).created_at)
-    rows = list(ordered.as_rows()[: limit + 1])
-    return Page(rows[:limit], None, rows[limit - 1][0] if len(rows) > limit else None)
-
-
-def walk_while_payments_arrive(fetch: Fetch, places: list[tuple[int, str]]) -> list[str]:
-    """Walk in pages of two; before each page, a newer payment arrives."""
-    with stored(places) as listing:
-        walked: list[str] = []
-        start: str | None = None
-        for arrival in range(len(places)):
-            page = fetch(listing, start=start, limit=2)
-            walked += ids(page)
-            start = page.next_from
-            if start is None:
-                break
-            placed(Organization.objects.get(), "live", 100 + arrival, f"new{arrival}").save(force_insert=True)
-    return walked
-
-
-@pytest.mark.parametrize(
-    ("fetch", "places", "keeps_the_promise"),
-    [
-        (fetch_page, [(instant, str(instant)) for instant in range(6)], True),
-        (fetch_page, [(0, str(instant)) for instant in range(6)], True),
-        (offset_page, [(instant, str(instant)) for instant in range(6)], False),
-        (timestamp_page, [(0, str(instant)) for instant in range(6)], False),
-    ],
-)
-def test_a_walk_gives_each_payment_once_while_others_arrive(
-    fetch: Fetch, places: list[tuple[int, str]], keeps_the_promise: bool
-) -> None:
-    walked = walk_while_payments_arrive(fetch, places)
-
-    assert (sorted(walked) == sorted(f"pt_{name}" for _, name in places)) is keeps_the_promise

@@ -1,0 +1,454 @@
+"""What a walk promises (contract, section 1: P1 to P4) while payments arrive, change and are imported again."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain, count
+from random import Random
+from threading import Event
+from typing import Any, NamedTuple
+
+import pytest
+from django.db import transaction
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    multiple,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from moneyed import Money
+
+from payments.ingest import import_payments
+from payments.listing import Listing
+from payments.models import ApiKey, Mode, Organization, Payment, PaymentQuerySet, SequenceType, Status
+from payments.pagination import NEWEST_FIRST, Page
+from payments.rows import COLUMNS, Row, TimeText, record_time
+from tests.api import Api, ids
+from tests.factories import DETAILS, NOON, OrganizationFactory
+from tests.lines import line, source
+from tests.scale import SEED, report, times
+from tests.service import Service, Walker, connected_to
+
+
+class Faults(NamedTuple):
+    """What a walk must not do to payments: leave out one that was there, give one twice, give somebody else's."""
+
+    skipped: Set[str]
+    doubled: Set[str]
+    foreign: Set[str]
+
+
+def faults(pages: Iterable[list[str]], *, promised: Set[str], own: Set[str]) -> Faults:
+    """Compare the ids that a walk gave with those that it had to give (P1) and with all that it might give (P4)."""
+    given = Counter(chain.from_iterable(pages))
+    return Faults(
+        skipped=promised - given.keys(),
+        doubled={payment_id for payment_id, number in given.items() if number > 1},
+        foreign=given.keys() - own,
+    )
+
+
+@dataclass(eq=False)
+class Walk:
+    """A client on its way along `relation`, and how many payments had landed among others before."""
+
+    relation: str
+    promised: Set[str]
+    landed_before: int
+    href: str = ""
+    pages: list[list[str]] = field(default_factory=list)
+
+
+# Pages of few payments, at few instants: a walk takes many steps, and most payments are tied.
+limits = st.integers(1, 4)
+ages = st.integers(-1, 4)  # before the newest instant; -1 is a new one
+# What an id begins with: among payments of one instant it decides, so that one lands anywhere between the others.
+letters = st.sampled_from("09AZaz")
+statuses = st.sampled_from(Status.values)
+
+WALKS_AT_ONCE_MAX = 3
+
+
+class Walks(RuleBasedStateMachine):
+    """Payments come and change in any order while clients walk; what there is, is known from plain Python."""
+
+    payments = Bundle("payments")
+    walks = Bundle("walks")
+    walks_back = Bundle("walks_back")
+
+    def __init__(self, api: Api) -> None:
+        super().__init__()
+        self.api = api
+        self.organization = api.key.organization_id
+        self.now = 0
+        self.ids_made = 0
+        self.own: dict[str, int] = {}  # the instants of the payments that the key may see
+        self.landed = 0  # how many of them came in among others, not as the newest
+        self.under_way: list[Walk] = []
+        self.stack = ExitStack()
+        self.stack.enter_context(transaction.atomic())
+        self.stack.callback(transaction.set_rollback, True)
+        self.stranger = OrganizationFactory.create(id=2).id
+
+    @initialize(target=payments, letters=st.lists(letters, min_size=6, max_size=12))
+    def payments_are_there(self, letters: list[str]) -> MultipleResults[str]:
+        return self.arrive(*((letter, number % 3) for number, letter in enumerate(letters)))
+
+    @rule(target=payments, letter=letters, age=ages)
+    def a_payment_arrives(self, letter: str, age: int) -> MultipleResults[str]:
+        return self.arrive((letter, age))
+
+    @rule(letter=letters, age=ages, is_theirs=st.booleans())
+    def one_arrives_that_is_a_strangers_or_of_the_other_mode(self, letter: str, age: int, is_theirs: bool) -> None:
+        organization, mode = (self.stranger, Mode.LIVE) if is_theirs else (self.organization, Mode.TEST)
+        store({self.new_id(letter): self.now - age}, organization=organization, mode=mode)
+
+    @precondition(lambda self: self.under_way)
+    @rule(payment_id=payments, status=statuses, details=st.sampled_from(list(DETAILS.values())))
+    def a_payment_changes(self, payment_id: str, status: str, details: str | None) -> None:
+        Payment.objects.filter(id=payment_id).update(status=status, details=details, paid_at=NOON)
+
+    @precondition(lambda self: self.under_way)
+    @rule(target=payments, letters=st.lists(letters, max_size=2), age=ages, status=statuses)
+    def all_are_imported_again_and_old_ones_with_them(
+        self, letters: list[str], age: int, status: str
+    ) -> MultipleResults[str]:
+        new = [self.expect(letter, age) for letter in letters]
+        lines = [
+            line(id=payment_id, status=status, createdAt=record_time(moment(instant)))
+            for payment_id, instant in self.own.items()
+        ]
+        imported = import_payments([source(b"\n".join(lines))], on_refused=lambda place, error: None)
+        assert (imported.read, imported.refused) == (len(lines), 0)
+        return multiple(*new)
+
+    @precondition(lambda self: len(self.under_way) < WALKS_AT_ONCE_MAX)
+    @rule(target=walks, start=st.none() | payments, limit=limits)
+    def a_walk_begins(self, start: str | None, limit: int) -> MultipleResults[Walk]:
+        promised = {each for each in self.own if start is None or self.place(each) <= self.place(start)}
+        return self.begin("next", promised, start, limit)
+
+    @precondition(lambda self: len(self.under_way) < WALKS_AT_ONCE_MAX)
+    @rule(target=walks_back, start=payments, limit=limits)
+    def a_walk_back_begins(self, start: str, limit: int) -> MultipleResults[Walk]:
+        promised = {each for each in self.own if self.place(each) >= self.place(start)}
+        return self.begin("previous", promised, start, limit)
+
+    @rule(target=walks, walk=consumes(walks))
+    def a_walk_goes_on(self, walk: Walk) -> MultipleResults[Walk]:
+        return self.go_on(walk)
+
+    @rule(target=walks, walk=consumes(walks), limit=limits)
+    def a_walk_goes_on_with_pages_of_another_size(self, walk: Walk, limit: int) -> MultipleResults[Walk]:
+        walk.href = re.sub(r"limit=\d+", f"limit={limit}", walk.href)
+        return self.go_on(walk)
+
+    @rule(target=walks_back, walk=consumes(walks_back))
+    def a_walk_back_goes_on(self, walk: Walk) -> MultipleResults[Walk]:
+        return self.go_on(walk)
+
+    def teardown(self) -> None:
+        """Bring every walk to its end, and forget the payments."""
+        with self.stack:
+            while self.under_way:
+                self.go_on(self.under_way[0])
+
+    def begin(self, relation: str, promised: Set[str], start: str | None, limit: int) -> MultipleResults[Walk]:
+        walk = Walk(relation, promised, landed_before=self.landed)
+        return self.read(walk, self.api.get(limit=limit, **({} if start is None else {"from": start})))
+
+    def go_on(self, walk: Walk) -> MultipleResults[Walk]:
+        self.under_way.remove(walk)
+        return self.read(walk, self.api.follow(walk.href))
+
+    def read(self, walk: Walk, response: Any) -> MultipleResults[Walk]:
+        assert response.status_code == 200, response.content
+        page = response.json()
+        walk.pages.append(ids(page))
+        walk.href = page["_links"].get(walk.relation, {}).get("href", "")
+        if walk.relation == "next":
+            self.check(walk)
+        else:
+            self.check_back(walk)
+        if not walk.href:
+            return multiple()
+        self.under_way.append(walk)
+        return multiple(walk)
+
+    def check(self, walk: Walk) -> None:
+        found = faults(walk.pages, promised=walk.promised, own=self.own.keys())
+        assert not found.foreign, f"foreign: {found.foreign}"
+        assert not found.doubled, f"doubled: {found.doubled}"
+        assert walk.href or not found.skipped, f"skipped: {found.skipped}"
+
+    def check_back(self, walk: Walk) -> None:
+        """Hold a walk back to less: a page has no room for what lands in it after its start was named."""
+        found = faults(walk.pages, promised=walk.promised, own=self.own.keys())
+        assert not found.foreign, f"foreign: {found.foreign}"
+        starts = [self.place(page[0]) for page in walk.pages]
+        assert walk.href or len(found.skipped) <= self.landed - walk.landed_before, f"skipped: {found.skipped}"
+        assert walk.href or starts[-1] == max(map(self.place, self.own)), f"astray: {starts}"
+        assert starts == sorted(set(starts)), f"astray: {starts}"
+
+    def arrive(self, *payments: tuple[str, int]) -> MultipleResults[str]:
+        """Store payments, each given by what its id begins with and by its age."""
+        new = [self.expect(letter, age) for letter, age in payments]
+        store({payment_id: self.own[payment_id] for payment_id in new}, organization=self.organization, mode=Mode.LIVE)
+        return multiple(*new)
+
+    def expect(self, letter: str, age: int) -> str:
+        payment_id = self.new_id(letter)
+        self.own[payment_id] = self.now - age
+        self.now = max(self.now, self.now - age)
+        self.landed += payment_id != max(self.own, key=self.place)
+        return payment_id
+
+    def new_id(self, letter: str) -> str:
+        self.ids_made += 1
+        return f"pt_{letter}{self.ids_made}"
+
+    def place(self, payment_id: str) -> tuple[int, str]:
+        return self.own[payment_id], payment_id
+
+
+def store(instants: dict[str, int], *, organization: int, mode: str) -> None:
+    place = {"organization_id": organization, "mode": mode}
+    what = {"amount": Money("10.00", "EUR"), "status": Status.OPEN, "sequence_type": SequenceType.ONEOFF}
+    Payment.objects.bulk_create(
+        Payment(id=payment_id, created_at=moment(instant), **place, **what) for payment_id, instant in instants.items()
+    )
+
+
+def moment(instant: int) -> datetime:
+    return NOON + timedelta(milliseconds=instant)
+
+
+def run(api: Api, **options: Any) -> None:
+    machine: Any = partial(Walks, api)  # whatever makes one serves, though a class is asked for
+    run_state_machine_as_test(machine, settings=settings(stateful_step_count=40, **options))
+
+
+def test_walks_keep_their_promises_whatever_happens_meanwhile(api: Api) -> None:
+    run(api, max_examples=times(600, long=6000))
+
+
+# What the promises forbid: each in turn stands where the right one does, and the same machine finds it out.
+
+
+def page_by_offset(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Count: right while nothing arrives."""
+    rows = newest_first(visible(listing))
+    first = int(start[len(OFFSET) :]) if start and start.startswith(OFFSET) else index(rows, start)
+    page = cut(rows, first, limit)
+    return page._replace(next_from=page.next_from and f"{OFFSET}{first + limit}")
+
+
+def page_by_moment(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Remember the moment alone: right while no two payments share one."""
+    rows = newest_first(visible(listing))
+    moments = [row[CREATED_AT] for row in rows]
+    return cut(rows, moments.index(moments[index(rows, start)]) if rows else 0, limit)
+
+
+def page_after_start(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Begin behind the payment that the link names."""
+    rows = newest_first(visible(listing))
+    return cut(rows, 0 if start is None else index(rows, start) + 1, limit)
+
+
+def page_by_status(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Order by a column that changes."""
+    rows = list(visible(listing).order_by("status", *NEWEST_FIRST).as_rows())
+    return cut(rows, index(rows, start), limit)
+
+
+def page_of_everybody(listing: Listing, *, start: str | None, limit: int) -> Page:
+    rows = newest_first(Payment.objects.all())
+    return cut(rows, index(rows, start), limit)
+
+
+def page_of_both_modes(listing: Listing, *, start: str | None, limit: int) -> Page:
+    rows = newest_first(Payment.objects.filter(organization_id=listing.access.organization_id))
+    return cut(rows, index(rows, start), limit)
+
+
+OFFSET = "pt_offset"
+CREATED_AT = COLUMNS.index(TimeText("created_at"))
+
+
+def visible(listing: Listing) -> PaymentQuerySet:
+    return Payment.objects.visible_to(listing.access)
+
+
+def newest_first(payments: PaymentQuerySet) -> list[Row]:
+    return list(payments.order_by(*NEWEST_FIRST).as_rows())
+
+
+def index(rows: list[Row], start: str | None) -> int:
+    return 0 if start is None else [row[0] for row in rows].index(start)
+
+
+def cut(rows: list[Row], first: int, limit: int) -> Page:
+    """Return the page that begins with `rows[first]`, and what its neighbours begin with."""
+    names = [row[0] for row in rows]
+    return Page(
+        rows[first : first + limit],
+        previous_from=names[max(0, first - limit)] if first > 0 else None,
+        next_from=names[first + limit] if first + limit < len(rows) else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong_page", "fault"),
+    [
+        (page_by_offset, "skipped|doubled|astray"),
+        (page_by_moment, "skipped|doubled|astray"),
+        (page_after_start, "skipped|doubled|astray"),
+        (page_by_status, "skipped|doubled|astray"),
+        (page_of_everybody, "foreign"),
+        (page_of_both_modes, "foreign"),
+    ],
+)
+def test_pages_that_keep_no_promise_are_found_out(
+    api: Api, monkeypatch: pytest.MonkeyPatch, wrong_page: Callable[..., Page], fault: str
+) -> None:
+    monkeypatch.setattr("payments.pagination.fetch_page", wrong_page)
+
+    with pytest.raises(AssertionError, match=fault):
+        run(api, max_examples=100, phases=[Phase.generate], report_multiple_bugs=False)
+
+
+# The same promises of the deployed service, while two writers commit.
+
+SHOPS_AT_ONCE = 4
+PAYMENTS_MAX = 60
+WALKERS = 4
+PAUSE_SECONDS_MAX = 0.004
+
+
+@dataclass
+class Shop:
+    """An organization's payments of one mode, as those know them who write them; a key to see them with."""
+
+    organization_id: int
+    mode: str
+    key: str
+    now: int = 0
+    begun: set[str] = field(default_factory=set)
+    committed: dict[str, int] = field(default_factory=dict)  # and the instant of each
+
+    @contextmanager
+    def committing(self, instants: dict[str, int]) -> Iterator[None]:
+        self.begun.update(instants)
+        yield
+        self.committed.update(instants)
+
+
+class Market:
+    """Shops into which payments come. One that has so many that a walk is long makes room for the next."""
+
+    def __init__(self) -> None:
+        self.shop_numbers, self.payment_numbers = count(), count()
+        self.shops = [self.new_shop() for _ in range(SHOPS_AT_ONCE)]
+        self.is_over = Event()
+
+    def new_shop(self) -> Shop:
+        """Open a shop: two of a row are one organization's, in either mode."""
+        number = next(self.shop_numbers)
+        organization, _ = Organization.objects.get_or_create(id=10**9 + number // 2, defaults={"name": "Shop"})
+        key, text = ApiKey.objects.issue(organization, mode=Mode.values[number % 2], name="Tests")
+        return Shop(organization.id, key.mode, text)
+
+    def new_ids(self, chance: Random) -> list[str]:
+        return [f"pt_{chance.choice('09AZaz')}{next(self.payment_numbers)}" for _ in range(chance.randint(1, 3))]
+
+    def write(self, url: str, change: Callable[[Shop, list[str], Random], None], *, seed: int) -> int:
+        """Change one shop after the other until the market is over, and return how often that was."""
+        chance = Random(seed)  # noqa: S311
+        changes = 0
+        with connected_to(url):
+            while not self.is_over.wait(chance.uniform(0, PAUSE_SECONDS_MAX)):
+                place = chance.randrange(SHOPS_AT_ONCE)
+                if len(self.shops[place].begun) >= PAYMENTS_MAX:
+                    self.shops[place] = self.new_shop()
+                change(self.shops[place], self.new_ids(chance), chance)
+                changes += 1
+        return changes
+
+
+def import_newest(shop: Shop, new: list[str], chance: Random) -> None:
+    """Import new payments and again some that are there, which have changed."""
+    shop.now += chance.randint(0, 1)
+    instants = dict.fromkeys(new, shop.now)
+    again = {payment_id: shop.committed[payment_id] for payment_id in list(shop.committed)[:2]}
+    place = {"organizationId": str(shop.organization_id), "mode": shop.mode}
+    lines = [
+        line(id=payment_id, createdAt=record_time(moment(instant)), status=chance.choice(Status.values), **place)
+        for payment_id, instant in (instants | again).items()
+    ]
+    with shop.committing(instants):
+        imported = import_payments([source(b"\n".join(lines))], on_refused=lambda place, error: None)
+    assert imported.refused == 0
+
+
+def insert_old(shop: Shop, new: list[str], chance: Random) -> None:
+    """Insert payments of moments past, and change one that is there."""
+    instants = {payment_id: chance.randint(0, shop.now) for payment_id in new}
+    with shop.committing(instants), transaction.atomic():
+        store(instants, organization=shop.organization_id, mode=shop.mode)
+        Payment.objects.filter(id=chance.choice([*new, *shop.committed])).update(status=Status.FAILED)
+
+
+def walk_about(base_url: str, market: Market, *, walks: int, seed: int) -> tuple[Counter[str], list[Faults]]:
+    """Walk through the shops; hold each walk to what was committed before its first page was asked for."""
+    chance = Random(seed)  # noqa: S311
+    figures: Counter[str] = Counter()
+    wrong = []
+    with Walker(base_url, key="") as walker:
+        for _ in range(walks):
+            shop = chance.choice(market.shops)
+            promised = set(shop.committed)
+            walker.key = shop.key
+            href = f"{base_url}/v2/payments?limit={chance.randint(1, PAYMENTS_MAX)}"
+            pages = [ids(page) for page in walker.walk("next", href)]
+            meanwhile = len(shop.committed) - len(promised)
+            found = faults(pages, promised=promised, own=set(shop.begun))
+            wrong += [found] if any(found) else []
+            figures.update(walks=1, pages=len(pages), payments=sum(map(len, pages)), committed_meanwhile=meanwhile)
+            figures.update({name: len(payments) for name, payments in found._asdict().items()})
+    return figures, wrong
+
+
+@pytest.mark.parametrize("seed", [SEED], ids="SEED={}".format)
+def test_walks_over_http_keep_their_promises_while_two_writers_commit(service: Service, db: None, seed: int) -> None:
+    with connected_to(service.database_url):
+        market = Market()
+    walk = partial(walk_about, service.base_url, market, walks=times(400, long=100_000) // WALKERS)
+    write = partial(market.write, service.database_url)
+
+    with ThreadPoolExecutor(2 + WALKERS) as pool:
+        writing = [pool.submit(write, change, seed=seed) for change in (import_newest, insert_old)]
+        try:
+            walked = [walking.result() for walking in [pool.submit(walk, seed=seed + each) for each in range(WALKERS)]]
+        finally:
+            market.is_over.set()
+        commits = sum(writer.result() for writer in writing)
+
+    figures: Counter[str] = Counter(commits=commits)
+    for each, _ in walked:
+        figures.update(each)
+    report(f"Walks over HTTP while two writers commit, SEED={seed}: {dict(figures)}")
+    assert [fault for _, wrong in walked for fault in wrong] == []
+    assert figures["committed_meanwhile"] > 0
