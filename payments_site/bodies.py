@@ -26,6 +26,7 @@ from payments_site.watchdog import waits
 
 SLOW_BODIES = Limit(1, seconds=60)
 MEDIA_TYPE_CHARACTERS_MAX = 256
+LENGTH_DIGITS_MAX = 10
 
 DESCRIPTORS = Path("/proc/self/fd")
 
@@ -94,10 +95,10 @@ def receive(environ: dict[str, Any]) -> None:
     if not is_media_type(environ.get("CONTENT_TYPE", "")):
         raise NotReceived(HTTPStatus.BAD_REQUEST)
     text = environ.get("CONTENT_LENGTH") or "0"
-    length = int(text) if text.isascii() and text.isdigit() else 0  # as Django takes it
-    if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+    digits = text if text.isascii() and text.isdigit() else "0"  # as Django takes it
+    if len(digits) > LENGTH_DIGITS_MAX or int(digits) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
         raise NotReceived(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    if length:
+    if length := int(digits):
         environ["wsgi.input"] = BytesIO(read(environ, length))
 
 

@@ -123,8 +123,9 @@ class Handler(ApiHandler, WSGIHandler):
         try:
             receive(environ)
         except NotReceived as refusal:
-            start_response(f"{refusal.status.value} {refusal.status.phrase}", [("Connection", "close")])
-            return [b""]
+            headers = [("Content-Type", "text/plain"), ("Connection", "close")]
+            start_response(f"{refusal.status.value} {refusal.status.phrase}", headers)
+            return [refusal.status.phrase.encode()]
         with (
             waits.database,
             closing(super().__call__(environ, start_response)) as page,

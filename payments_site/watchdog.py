@@ -7,6 +7,7 @@ sends when it likes. So this process looks at the clock itself, and cuts the lin
 import threading
 import time
 from typing import Protocol
+from weakref import WeakSet
 
 # For all statements of a request together, and a new connection if need be; and for its body.
 DATABASE_SECONDS_MAX = 2.5
@@ -61,15 +62,17 @@ class Watch:
 
 
 class Watchdog:
-    """Looks after the waits of all threads, in a thread of its own, once one of them is limited."""
+    """Looks after the waits of all threads, as long as those live, in a thread of its own."""
 
     def __init__(self) -> None:
-        self.watches: list[Watch] = []
+        self.lock = threading.Lock()
+        self.watches: WeakSet[Watch] = WeakSet()
         self.thread: threading.Thread | None = None
 
     def new_watch(self, *, seconds_max: float) -> Watch:
         watch = Watch(seconds_max)
-        self.watches.append(watch)
+        with self.lock:
+            self.watches.add(watch)
         return watch
 
     def start(self) -> None:
@@ -80,8 +83,10 @@ class Watchdog:
     def look_after(self) -> None:
         while True:
             time.sleep(LOOKS_EVERY_SECONDS)
+            with self.lock:
+                watches = list(self.watches)
             now = time.monotonic()
-            for watch in self.watches:
+            for watch in watches:
                 watch.cut_if_late(now)
 
 

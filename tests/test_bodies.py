@@ -1,0 +1,68 @@
+"""What a page is sent is read whole, or refused for what is wrong with it."""
+
+from http import HTTPStatus
+from io import BytesIO
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from payments_site.bodies import NotReceived, receive
+
+FORM = "application/x-www-form-urlencoded"
+
+
+def environ(sent: bytes, *, length: str | None = None, media_type: str = FORM) -> dict[str, Any]:
+    return {
+        "wsgi.input": BytesIO(sent),
+        "CONTENT_LENGTH": str(len(sent)) if length is None else length,
+        "CONTENT_TYPE": media_type,
+        "REMOTE_ADDR": "192.0.2.1",
+    }
+
+
+def test_a_whole_body_is_handed_on() -> None:
+    request = environ(b"a=1&b=2")
+
+    receive(request)
+
+    assert request["wsgi.input"].read() == b"a=1&b=2"
+
+
+@pytest.mark.parametrize("length", ["", "0", "-1", "x", "\u0661"])
+def test_without_a_length_there_is_no_body(length: str) -> None:
+    request = environ(b"", length=length)
+
+    receive(request)
+
+    assert request["wsgi.input"].read() == b""
+
+
+@pytest.mark.parametrize(
+    ("request_environ", "status"),
+    [
+        (environ(b"x" * 101), HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+        (environ(b"x", length="9" * 5000), HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+        (environ(b"half", length="8"), HTTPStatus.REQUEST_TIMEOUT),
+        (environ(b"x", media_type="text/plain; x*=bogus''y"), HTTPStatus.BAD_REQUEST),
+        (environ(b"x", media_type="text/plain; x=" + "y" * 250), HTTPStatus.BAD_REQUEST),
+    ],
+)
+def test_another_body_is_refused(settings: Settings, request_environ: dict[str, Any], status: HTTPStatus) -> None:
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 100
+
+    with pytest.raises(NotReceived) as error:
+        receive(request_environ)
+
+    assert error.value.status == status
+
+
+def test_whoever_was_too_slow_is_not_waited_for_again_soon() -> None:
+    statuses = []
+    for sent in (environ(b"half", length="8"), environ(b"whole")):
+        with pytest.raises(NotReceived) as error:
+            receive(sent)
+        statuses.append(error.value.status)
+    receive(environ(b"whole") | {"REMOTE_ADDR": "192.0.2.2"})
+
+    assert statuses == [HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS]

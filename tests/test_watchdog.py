@@ -1,0 +1,72 @@
+"""A wait that takes too long is cut, another is not, and nothing is kept of threads that have ended."""
+
+import gc
+import threading
+import time
+
+from payments_site.watchdog import Waits, Watchdog, watchdog
+
+
+class Line:
+    """Tells when it was cut."""
+
+    def __init__(self) -> None:
+        self.was_cut = threading.Event()
+        self.is_closed = False
+
+    def cut(self) -> None:
+        self.was_cut.set()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_wait_is_cut_when_its_time_is_over_and_not_before() -> None:
+    watchdog = Watchdog()
+    watchdog.start()
+    late, early = watchdog.new_watch(seconds_max=0), watchdog.new_watch(seconds_max=60)
+    lines = late_line, early_line = Line(), Line()
+    late.keep(late_line)
+    early.keep(early_line)
+
+    with late, early:
+        assert late_line.was_cut.wait(timeout=10)
+
+    assert [line.was_cut.is_set() for line in lines] == [True, False]
+
+
+def test_what_has_ended_in_time_is_left_alone() -> None:
+    watchdog = Watchdog()
+    watch, line = watchdog.new_watch(seconds_max=0), Line()
+    watch.keep(line)
+
+    with watch:
+        pass
+    watch.cut_if_late(time.monotonic() + 60)
+
+    assert not watch.is_on
+    assert not line.was_cut.is_set()
+
+
+def test_a_line_is_let_go_when_another_takes_its_place() -> None:
+    watch = Watchdog().new_watch(seconds_max=1)
+    first, second = Line(), Line()
+
+    watch.keep(first)
+    watch.keep(second)
+
+    assert (first.is_closed, second.is_closed) == (True, False)
+
+
+def test_nothing_is_kept_of_threads_that_have_ended() -> None:
+
+    waits = Waits()
+    before = len(watchdog.watches)
+
+    for _ in range(10):
+        thread = threading.Thread(target=lambda: waits.database)
+        thread.start()
+        thread.join()
+    gc.collect()
+
+    assert len(watchdog.watches) == before
