@@ -102,7 +102,7 @@ class Walks(RuleBasedStateMachine):
         self.stack.callback(transaction.set_rollback, True)
         self.stranger = OrganizationFactory.create(id=2).id
 
-    @initialize(target=payments, letters=st.lists(letters, min_size=6, max_size=12))
+    @initialize(target=payments, letters=st.lists(letters, min_size=4, max_size=8))
     def payments_are_there(self, letters: list[str]) -> MultipleResults[str]:
         return self.arrive(*((letter, number % 3) for number, letter in enumerate(letters)))
 
