@@ -35,8 +35,9 @@ PROBES = {"/healthz", "/readyz"}
 LONG_SECONDS = 0.5
 TOLD_AT_ONCE_SECONDS = 0.2
 
-# Whoever asks, with a key or without, decides what is kept for the next time.
-PATH_KEPT_CHARACTERS_MAX = 128
+# Of the paths that hold no id. Those that do are many, and nobody shall learn from the time of an answer which of them
+# somebody else has asked for.
+PATH_KEPT_CHARACTERS_MAX = 16
 
 access_logger = logging.getLogger("payments_site.access")
 
