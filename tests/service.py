@@ -84,7 +84,7 @@ class Service:
     port: int = field(default_factory=free_port)
     settings: dict[str, str] = field(default_factory=dict)
     log: Path | None = None  # where the server's log goes, if not to the tests' own stderr
-    server: subprocess.Popen[bytes] = field(init=False)
+    server: subprocess.Popen[bytes] = field(init=False, repr=False)
 
     @property
     def base_url(self) -> str:

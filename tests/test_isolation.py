@@ -46,7 +46,7 @@ class Holder(NamedTuple):
 def holders(service: Service, django_db_blocker: DjangoDbBlocker) -> list[Holder]:
     """Two organizations in either mode, whose payments lie between each other's."""
     with django_db_blocker.unblock(), connected_to(service.database_url):
-        organizations = [Organization.objects.create(id=number, name="Books") for number in (9001, 9002)]
+        organizations = [Organization.objects.create(id=number, name="Books") for number in (8001, 8002)]
         return [holder(organization, mode) for organization in organizations for mode in Mode.values]
 
 
