@@ -34,6 +34,8 @@ CARD = dict(sorted(RECORD["details"].items()))  # as the API writes it
 COUNT = UNCHANGED + CHANGED + NEW
 DISK_BYTES = 2**20
 
+PIECE_BYTES = 2**19
+ENDING_SECONDS = 0.5  # by then, an import that has read all has ended
 LOOK_EVERY_SECONDS = 0.05
 WAITING_SECONDS = 0.5  # after this, what could be read has been
 
@@ -76,14 +78,12 @@ class Files:
         return b"".join(self.held[name] + b"\n" for name in sorted(self.held, reverse=True)).decode()
 
 
-@dataclass
+@dataclass(frozen=True)
 class Imports:
-    """A service whose imports are cut off, and for how long one goes on if it is not."""
+    """A service whose imports are cut off."""
 
     service: Service
     files: Files
-    begin_seconds: float = 0.0
-    end_seconds: float = 0.0
 
     @property
     def is_sound(self) -> bool:
@@ -94,18 +94,15 @@ class Imports:
         self.service.manage("migrate", "--verbosity", "0")
         self.service.manage("create_organization", "1", "--name", "Books")
         self.run(self.files.next())
-        empty = self.files.directory / "empty"
-        empty.touch()
-        self.begin_seconds = seconds(lambda: self.run(empty))
-        self.end_seconds = seconds(lambda: self.run(self.files.next()))
 
     def run(self, file: Path) -> str:
         done = self.service.run("import_payments", str(file))
         assert done.returncode == 0, done.stderr
         return done.stderr
 
-    def begin(self, file: Path) -> Importing:
-        return self.service.popen("import_payments", str(file))
+    def begin(self) -> Importing:
+        """Begin an import that reads what it is given."""
+        return self.service.popen("import_payments", "-", stdin=subprocess.PIPE)
 
     def begin_batch_by_batch(self, file: Path) -> Importing:
         """Begin an import that has forgotten what "all or nothing" means."""
@@ -178,31 +175,32 @@ class CutOff:
 
 
 def cut_off(
-    importing: Importing,
     imports: Imports,
+    file: Path,
     *,
     chance: random.Random,
     fault: Callable[[Importing], None],
     repair: Callable[[], None] = lambda: None,
 ) -> CutOff:
-    """Let a fault befall an import at a moment between its first record and its last."""
-    moment = time.monotonic() + chance.uniform(imports.begin_seconds, imports.end_seconds)
+    """Let a fault befall an import that has read some part of a file, or is about to end."""
+    content = file.read_bytes()
+    position = chance.choice([chance.randrange(len(content)), len(content)])
     before = imports.read(EVERYTHING)
     seen = {imports.read(SUMMARY)}
-    while time.monotonic() < moment:
+    importing = imports.begin()
+    assert importing.stdin is not None
+    for start in range(0, position, PIECE_BYTES):
+        importing.stdin.write(content[start : min(start + PIECE_BYTES, position)])  # waits until most of it is read
         seen.add(imports.read(SUMMARY))
-        time.sleep(LOOK_EVERY_SECONDS)
+    if position == len(content):
+        importing.stdin.close()
+        importing.stdin = None
+        time.sleep(chance.uniform(0, ENDING_SECONDS))
     fault(importing)
-    _, words = importing.communicate()
+    _, words = importing.communicate(content[position:])
     repair()
     seen.add(imports.read(SUMMARY))
     return CutOff(before, seen, imports.read(EVERYTHING), importing.returncode, words.decode())
-
-
-def seconds(act: Callable[[], object]) -> float:
-    begin = time.monotonic()
-    act()
-    return time.monotonic() - begin
 
 
 def summary(rows: Rows) -> Rows:
@@ -251,7 +249,7 @@ def test_a_killed_import_leaves_all_or_nothing_and_running_it_again_the_right_ro
     for _ in range(times(5, long=50)):
         file = imports.files.next()
 
-        found = cut_off(imports.begin(file), imports, chance=chance, fault=Importing.kill)
+        found = cut_off(imports, file, chance=chance, fault=Importing.kill)
 
         assert imports.is_sound
         after = imports.make_whole(file)
@@ -281,16 +279,15 @@ def test_an_import_interrupted_at_any_moment_says_truly_what_it_has_done(
     for _ in range(times(1, long=50)):
         file = imports.files.next()
 
-        found = cut_off(imports.begin(file), imports, chance=chance, fault=interrupt)
+        found = cut_off(imports, file, chance=chance, fault=interrupt)
 
         after = imports.make_whole(file)
         assert is_all_or_nothing(found, after)
-        assert (found.returncode, found.words, found.left) in {
-            (130, "", found.before),  # it had not begun
-            (130, INTERRUPTED, found.before),
-            (130, CUT_OFF, found.before),
-            (130, CUT_OFF, after),
-            (0, f"{COUNT} records read: {CHANGED + NEW} payments written, 0 refused.\n", after),
+        ended = f"{COUNT} records read: {CHANGED + NEW} payments written, 0 refused.\n"
+        assert found.returncode in {0, 130, -signal.SIGINT}
+        assert (found.words, found.left) in {
+            *((words, found.before) for words in ("", INTERRUPTED, CUT_OFF)),  # it had not begun; was at it; at its end
+            *((words, after) for words in ("", CUT_OFF, ended)),
         }
         outcomes[found.words.strip()] += 1
     report(f"{outcomes.total()} imports interrupted; what they said: {dict(outcomes)}")
@@ -302,7 +299,7 @@ def interrupt(importing: Importing) -> None:
 
 def test_an_import_that_is_interrupted_while_it_reads_says_so_in_one_line(imports: Imports) -> None:
     before = imports.read(EVERYTHING)
-    importing = imports.service.popen("import_payments", "-", stdin=subprocess.PIPE)
+    importing = imports.begin()
     assert importing.stdin is not None
     importing.stdin.write(imports.files.next().read_bytes())  # more than a pipe holds: it has begun to read
     time.sleep(WAITING_SECONDS)
@@ -324,8 +321,8 @@ def test_an_import_whose_server_crashes_leaves_all_or_nothing_and_says_so_in_one
         file = on_server.files.next()
 
         found = cut_off(
-            on_server.begin(file),
             on_server,
+            file,
             chance=chance,
             fault=lambda _: chance.choice([server.kill, server.stop_immediately])(),
             repair=server.start,
@@ -348,7 +345,7 @@ def test_an_import_that_is_cut_off_while_the_server_commits_does_not_say_that_no
     before = on_server.read(EVERYTHING)
     file = on_server.files.next()
     server.configure("synchronous_standby_names", "nobody")  # what is committed waits for one who never comes
-    importing = on_server.begin(file)
+    importing = on_server.service.popen("import_payments", str(file))
     while not on_server.read("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
         assert importing.poll() is None
         time.sleep(LOOK_EVERY_SECONDS)
