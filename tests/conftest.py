@@ -66,9 +66,9 @@ def api(client: Client, key: ApiKey) -> Api:
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service as it is deployed: its own database, filled by its own commands, served by scripts/start."""
-    settings = {"BAD_KEY_LIMIT": ""}  # many tests show bad keys
     directory = tmp_path_factory.mktemp("service")
-    with fresh_database(directory) as url, Service(url, settings=settings).running() as running:
+    settings = {"ACCESS_LOG": "true", "BAD_KEY_LIMIT": ""}  # many tests show bad keys
+    with fresh_database(directory) as url, Service(url, settings=settings, log=directory / "log").running() as running:
         yield running
 
 

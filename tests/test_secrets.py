@@ -11,7 +11,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from tests.service import Service, fresh_database
+from tests.service import Service
 
 EMAIL = "canary.baker@canary.example"
 CARDS = ("5555555555554444", "5555 5555 5555 4444", "5555-5555-5555-4444")
@@ -26,14 +26,10 @@ class Aviary(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def aviary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aviary]:
-    directory = tmp_path_factory.mktemp("aviary")
-    service_settings = {"ACCESS_LOG": "true", "BAD_KEY_LIMIT": "", "RATE_LIMIT": "100000/hour"}
-    with fresh_database(directory) as url:
-        service = Service(url, settings=service_settings, log=directory / "log")
-        with service.running():
-            service.manage("create_organization", "1", "--name", "Books")
-            yield Aviary(service, directory / "log", service.create_api_key(organization=1, mode="live"))
+def aviary(service: Service) -> Aviary:
+    service.manage("create_organization", "7001", "--name", "Canaries")
+    assert service.log is not None
+    return Aviary(service, service.log, service.create_api_key(organization=7001, mode="live"))
 
 
 def ask(service: Service, method: str, target: str, headers: dict[str, str]) -> str:
@@ -75,12 +71,13 @@ def test_nothing_that_a_request_brings_is_found_again(aviary: Aviary) -> None:
     good = {"Authorization": f"Bearer {key}"}
     bad_key = key[:-1] + ("a" if key[-1] != "a" else "b")
     canaries = (key, bad_key, EMAIL, *CARDS)
+    written_before = len(log.read_text())
 
     answers = [ask(service, *request) for canary in canaries for request in requests(canary, good)]
 
-    lines = log.read_text()
+    lines = log.read_text()[written_before:]
     found = "".join(answers) + lines + stored(service)
-    assert len(lines.splitlines()) > len(answers), "every request is a line"
+    assert len(lines.splitlines()) >= len(answers), "every request is a line"
     assert [canary for canary in canaries if canary in found] == []
 
 

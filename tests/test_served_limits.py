@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import psutil
 import pytest
@@ -24,10 +23,11 @@ BYTES_PER_MB = 2**20
 GROWTH_MB_MAX = 5
 
 
-@pytest.fixture
-def limited(tmp_path: Path) -> Iterator[Service]:
-    settings = {"RATE_LIMIT": f"{ALLOWED}/day", "BAD_KEY_LIMIT": f"{BAD_KEYS_ALLOWED}/hour", "TMPDIR": str(tmp_path)}
-    with fresh_database(tmp_path) as url, Service(url, settings=settings, log=tmp_path / "log").running() as service:
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    directory = tmp_path_factory.mktemp("limited")
+    settings = {"RATE_LIMIT": f"{ALLOWED}/day", "BAD_KEY_LIMIT": f"{BAD_KEYS_ALLOWED}/hour", "TMPDIR": str(directory)}
+    with fresh_database(directory) as url, Service(url, settings=settings, log=directory / "log").running() as service:
         service.manage("create_organization", "1", "--name", "Books")
         yield service
 
