@@ -1,6 +1,7 @@
 """What many tests share."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,9 @@ from payments_site.handlers import ApiHandler
 from tests.api import REQUEST_ID, Api
 from tests.factories import ApiKeyFactory, OrganizationFactory
 from tests.service import Service, fresh_database
+
+# Whoever runs the tests in the background may have them ignore Ctrl-C, and so every process that they begin.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples every time; HYPOTHESIS_PROFILE=explore looks for new ones, and prints how to repeat a failure.
 hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None)
