@@ -22,8 +22,10 @@ from typing import Any, LiteralString
 
 import psycopg
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 
+from tests.factories import OrganizationFactory
 from tests.lines import RECORD, line
 from tests.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.scale import report, times
@@ -295,6 +297,24 @@ def test_an_import_interrupted_at_any_moment_says_truly_what_it_has_done(
 
 def interrupt(importing: Importing) -> None:
     importing.send_signal(signal.SIGINT)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a server has no functions of Python's")
+@pytest.mark.django_db(transaction=True)
+def test_an_import_interrupted_within_a_function_of_sqlites_says_so_too(tmp_path: Path) -> None:
+    def interrupt_it(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    OrganizationFactory.create(id=1)
+    (tmp_path / "file").write_bytes(line())
+    connection.connection.create_function("REGEXP", 2, interrupt_it)
+    try:
+        with pytest.raises(CommandError, match="Interrupted; nothing was changed") as error:
+            call_command("import_payments", str(tmp_path / "file"))
+    finally:
+        connection.close()
+
+    assert error.value.returncode == 130
 
 
 def test_an_import_that_is_interrupted_while_it_reads_says_so_in_one_line(imports: Imports) -> None:

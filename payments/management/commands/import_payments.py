@@ -21,6 +21,9 @@ from payments.ingest.reading import Place
 # As a shell has it for whatever Ctrl-C has ended.
 INTERRUPTED = 130
 
+# What is left of Ctrl-C where SQLite was just asking Django about a regular expression.
+INTERRUPTED_WITHIN_SQLITE = "user-defined function raised exception"
+
 
 class Command(BaseCommand):
     """`import_payments FILE... [--keep-going] [--create-organizations]`."""
@@ -59,8 +62,10 @@ class Command(BaseCommand):
                 create_organizations=options["create_organizations"],
             )
         except KeyboardInterrupt:
-            raise CommandError("Interrupted; nothing was changed.", returncode=INTERRUPTED) from None
+            raise interrupted() from None
         except (OperationalError, InterfaceError) as error:
+            if str(error) == INTERRUPTED_WITHIN_SQLITE:
+                raise interrupted() from None
             reason, _, _ = str(error).partition("\n")  # further lines may repeat a row
             raise CommandError(f"The database failed, and nothing was changed: {reason}") from error
         except OutcomeUnknown as error:
@@ -71,6 +76,10 @@ class Command(BaseCommand):
 
     def report(self, place: Place, error: InvalidRecord) -> None:
         tqdm.write(f"{place}: {error}", file=sys.stderr)
+
+
+def interrupted() -> CommandError:
+    return CommandError("Interrupted; nothing was changed.", returncode=INTERRUPTED)
 
 
 @contextmanager
