@@ -104,7 +104,7 @@ def matched(path: str) -> ResolverMatch:
 
 
 def log_access(request: HttpRequest, response: HttpResponseBase, *, seconds: float) -> None:
-    access_logger.info("%s %s %s %.1f ms", request.method, request.path, response.status_code, seconds * 1000)
+    access_logger.info("%s %.500s %s %.1f ms", request.method, request.path, response.status_code, seconds * 1000)
 
 
 class Handler(ApiHandler, WSGIHandler):
