@@ -7,13 +7,13 @@ requests are expected whole. The API reads no bodies.
 
 import os
 import socket
+import stat
 import struct
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from http import HTTPStatus
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -28,7 +28,8 @@ SLOW_BODIES = Limit(1, seconds=60)
 MEDIA_TYPE_CHARACTERS_MAX = 256
 LENGTH_DIGITS_MAX = 10
 
-DESCRIPTORS = Path("/proc/self/fd")
+DESCRIPTORS = "/proc/self/fd"
+INTERNET = {socket.AF_INET, socket.AF_INET6}
 
 # Where Linux tells how many milliseconds ago the last byte came (struct tcp_info: tcpi_last_data_recv).
 LAST_RECEIVED = struct.Struct("52xI")
@@ -72,13 +73,22 @@ class Sender:
 
 def lines_to(address: str) -> Iterator[socket.socket]:
     """Yield this process's connections with an address, each under a number of its own."""
-    for descriptor in list(DESCRIPTORS.iterdir()):
-        with suppress(OSError):
-            line = socket.socket(fileno=os.dup(int(descriptor.name)))
-            if line.getpeername()[:1] == (address,):
+    for name in os.listdir(DESCRIPTORS):  # noqa: PTH208  numbers are what is wanted
+        with suppress(OSError):  # it has been closed meanwhile
+            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                continue
+            line = socket.socket(fileno=os.dup(int(name)))
+            if leads_to(address, line):
                 yield line
             else:
                 line.close()
+
+
+def leads_to(address: str, line: socket.socket) -> bool:
+    try:
+        return line.family in INTERNET and bool(line.getpeername()[0] == address)
+    except OSError:
+        return False  # nobody is at its other end
 
 
 def milliseconds_silent(line: socket.socket) -> int:
@@ -120,8 +130,12 @@ def read(environ: dict[str, Any], length: int) -> bytes:
     line = Sender(environ["REMOTE_ADDR"])
     waits.body.keep(None if settings.TRUST_PROXY else line)
     with waits.body:
-        body: bytes = environ["wsgi.input"].read(length)
-        line.has_ended.set()
+        try:
+            body: bytes = environ["wsgi.input"].read(length)
+        except OSError:  # some servers say so of a client that has gone
+            body = b""
+        finally:
+            line.has_ended.set()
     if len(body) < length:
         limits.count(sender, SLOW_BODIES)
         raise NotReceived(HTTPStatus.REQUEST_TIMEOUT)

@@ -62,7 +62,7 @@ class ApiHandler(BaseHandler):
         return response
 
     def short_response(self, request: HttpRequest) -> HttpResponse:
-        response = self.bounded_response(request)
+        response = self.bounded_response(request) if is_api(request.path_info) else self.api(request)
         response.headers.setdefault("Content-Length", str(len(response.content)))
         response.headers["X-Content-Type-Options"] = "nosniff"
         if settings.SECURE_HSTS_SECONDS and request.is_secure():
@@ -121,10 +121,11 @@ class Handler(ApiHandler, WSGIHandler):
                 response: Any = self.get_response(self.request_class(environ))
             start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
             return [response.content]  # as a list, which a server sends at once; whatever else it gets, it streams
+        request_id = request_ids.identify(environ)
         try:
             receive(environ)
         except NotReceived as refusal:
-            headers = [("Content-Type", "text/plain"), ("Connection", "close")]
+            headers = [("Content-Type", "text/plain"), (request_ids.HEADER, request_id)]
             start_response(f"{refusal.status.value} {refusal.status.phrase}", headers)
             return [refusal.status.phrase.encode()]
         with (

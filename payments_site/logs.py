@@ -35,7 +35,11 @@ class Redaction(logging.Filter):
     formatter = logging.Formatter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = redacted(record.getMessage()), None
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError):  # whoever logged it has miscounted; that is no reason to fail
+            message = f"{record.msg} {record.args}"
+        record.msg, record.args = redacted(message), None
         if record.exc_info:
             record.exc_text = redacted(record.exc_text or self.formatter.formatException(record.exc_info))
         return True

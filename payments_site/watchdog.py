@@ -4,6 +4,7 @@ A database that hangs keeps no time limits of its own, a network that drops ever
 sends when it likes. So this process looks at the clock itself, and cuts the line on which it has waited too long.
 """
 
+import logging
 import threading
 import time
 from typing import Protocol
@@ -14,6 +15,8 @@ DATABASE_SECONDS_MAX = 2.5
 BODY_SECONDS_MAX = 1.0
 
 LOOKS_EVERY_SECONDS = 0.1
+
+logger = logging.getLogger(__name__)
 
 
 class Line(Protocol):
@@ -57,7 +60,8 @@ class Watch:
 
     def cut_if_late(self, now: float) -> None:
         with self.lock:
-            if self.ends_at is not None and now >= self.ends_at and self.line is not None:
+            ends_at = self.ends_at
+            if ends_at is not None and now >= ends_at and self.line is not None:
                 self.line.cut()
 
 
@@ -76,7 +80,7 @@ class Watchdog:
         return watch
 
     def start(self) -> None:
-        if self.thread is None:
+        if self.thread is None or not self.thread.is_alive():
             self.thread = threading.Thread(target=self.look_after, name="watchdog", daemon=True)
             self.thread.start()
 
@@ -87,7 +91,10 @@ class Watchdog:
                 watches = list(self.watches)
             now = time.monotonic()
             for watch in watches:
-                watch.cut_if_late(now)
+                try:
+                    watch.cut_if_late(now)
+                except Exception:  # the others, and the next ones, are to be looked after all the same
+                    logger.exception("What waits too long could not be cut.")
 
 
 class Waits(threading.local):

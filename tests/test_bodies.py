@@ -1,13 +1,15 @@
 """What a page is sent is read whole, or refused for what is wrong with it."""
 
+import socket
 from http import HTTPStatus
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
-from payments_site.bodies import NotReceived, receive
+from payments_site.bodies import NotReceived, lines_to, receive
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -66,3 +68,16 @@ def test_whoever_was_too_slow_is_not_waited_for_again_soon() -> None:
     receive(environ(b"whole") | {"REMOTE_ADDR": "192.0.2.2"})
 
     assert statuses == [HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS]
+
+
+def test_looking_for_a_senders_connections_leaves_nothing_open() -> None:
+    def opened() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+        before = opened()
+        for _ in range(3):
+            for line in lines_to("127.0.0.1"):
+                line.close()
+
+        assert opened() == before

@@ -103,6 +103,12 @@ def test_a_line_is_one_json_object_whatever_is_logged(log: Lines) -> None:
     assert (event["level"], event["logger"]) == ("WARNING", "payments")
 
 
+def test_a_message_that_was_miscounted_is_logged_all_the_same(log: Lines) -> None:
+    logging.getLogger("payments").warning("%d", KEY)
+
+    assert log.events[0]["message"] == "%d ('live_[redacted]',)"
+
+
 def test_a_bug_is_logged_once_with_its_traceback_and_the_requests_id(
     api: Api, organization: Organization, log: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,3 +70,24 @@ def test_nothing_is_kept_of_threads_that_have_ended() -> None:
     gc.collect()
 
     assert len(watchdog.watches) == before
+
+
+def test_a_line_that_cannot_be_cut_keeps_no_other_from_it() -> None:
+    class Stubborn(Line):
+        def cut(self) -> None:
+            super().cut()
+            raise ValueError("not this one")
+
+    watchdog = Watchdog()
+    watchdog.start()
+    stubborn, other = watchdog.new_watch(seconds_max=0), watchdog.new_watch(seconds_max=0)
+    lines = stubborn_line, other_line = Stubborn(), Line()
+    stubborn.keep(stubborn_line)
+    other.keep(other_line)
+
+    with stubborn:
+        assert stubborn_line.was_cut.wait(timeout=10)
+    with other:
+        assert other_line.was_cut.wait(timeout=10)
+
+    assert all(line.was_cut.is_set() for line in lines)
