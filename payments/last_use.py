@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from django.db import DatabaseError, connection, transaction
+from django.db import Error, connection, transaction
 from django.db.models import Q
 
 from payments.models import ApiKey, ShownKey
@@ -15,6 +15,9 @@ WRITTEN_EVERY_SECONDS = 60
 # Where it could not be written, it would fail again and again.
 PAUSE = timedelta(seconds=10)
 paused_until: dict[int, datetime] = {}
+
+# Neither another writer is waited for, nor a slow disk, nor that it outlives a power cut.
+UNHURRIED = "SET LOCAL lock_timeout = '1ms'; SET LOCAL statement_timeout = '100ms'; SET LOCAL synchronous_commit = off"
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +33,7 @@ def note_use(key: ShownKey, *, now: datetime) -> None:
     try:
         with without_waiting():
             ApiKey.objects.filter(pk__in=free.values("pk")).update(last_used_at=now)
-    except DatabaseError as error:
+    except Error as error:
         paused_until[key.id] = now + PAUSE
         logger.warning("The last use of API key %s was not written: %s", key.id, error)
 
@@ -40,7 +43,7 @@ def without_waiting() -> Iterator[None]:
     """Make a transaction that waits for nobody: not for another writer, nor until it outlives a power cut."""
     if connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SET LOCAL lock_timeout = '1ms'; SET LOCAL synchronous_commit = off")
+            cursor.execute(UNHURRIED)
             yield
         return
     with connection.cursor() as cursor:

@@ -51,7 +51,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super()._close()  # type: ignore[misc]  # the stubs leave it out
 
     def is_usable(self) -> bool:
-        """Ask the server only where there is reason to: Django asks in every request."""
+        """Ask the server only where there is reason to: Django asks in every request.
+
+        A request does not ask a server that has just failed: it might wait for that as long as for everything else.
+        """
+        if self.errors_occurred and waits.database.is_on:
+            return False
         if self.connection is None or self.connection.closed or self.errors_occurred or self.has_unread_words():
             return super().is_usable()
         return True
