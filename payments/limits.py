@@ -20,6 +20,7 @@ from django.utils.crypto import salted_hmac
 
 SWEPT_EVERY_SECONDS = 60
 BUSY_SECONDS_MAX = 0.5
+TRIED_EVERY_SECONDS = 0.005
 
 # A window begins with the first event after the one before has ended. A clock that was set back makes none longer.
 CREATE = """
@@ -60,7 +61,7 @@ class Counter:
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, timeout=BUSY_SECONDS_MAX, isolation_level=None, check_same_thread=False)
         # What is lost with the machine's power would have been forgotten soon.
-        self.connection.executescript(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; {CREATE}")
+        prepare(self.connection)
         self.lock = threading.Lock()
         self.swept_at = 0.0
 
@@ -82,6 +83,20 @@ class Counter:
         rows = self.connection.execute(sql, values).fetchall()
         events, ends = rows[0] if rows else (0, now)
         return Usage(limit.events_max - events, ends - now)
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make the table, if it is not there; of several who begin at once, SQLite lets but one choose the journal."""
+    end = time.monotonic() + BUSY_SECONDS_MAX
+    while True:
+        try:
+            connection.executescript(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; {CREATE}")
+        except sqlite3.OperationalError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(TRIED_EVERY_SECONDS)
+        else:
+            return
 
 
 def stored(name: str) -> str:

@@ -58,6 +58,11 @@ class Watch:
     def is_on(self) -> bool:
         return self.ends_at is not None
 
+    @property
+    def seconds_left(self) -> float:
+        ends_at = self.ends_at
+        return self.seconds_max if ends_at is None else ends_at - time.monotonic()
+
     def cut_if_late(self, now: float) -> None:
         with self.lock:
             ends_at = self.ends_at

@@ -85,7 +85,6 @@ def test_of_those_who_count_at_the_same_time_exactly_as_many_are_let_through(
     tmp_path: Path, kind: type[Counter], is_exact: bool
 ) -> None:
     limit = Limit(100, seconds=3600)
-    Counter(tmp_path / "limits.sqlite3").connection.close()
 
     def count(_worker: int) -> int:
         counter = kind(tmp_path / "limits.sqlite3")

@@ -6,6 +6,7 @@ import socket
 from contextlib import suppress
 from typing import Any
 
+from django.db import OperationalError
 from django.db.backends.postgresql import base
 
 from payments_site.watchdog import waits
@@ -15,6 +16,7 @@ SETTINGS = {"plan_cache_mode": "force_generic_plan"}
 
 # For how long a request may wait; the watchdog ends what takes longer in all, and what does not answer.
 CONNECT_SECONDS_MAX = 2
+CONNECT_SECONDS_MIN = 0.5
 REQUEST_SETTINGS = {**SETTINGS, "statement_timeout": "2s", "lock_timeout": "1s"}
 
 
@@ -36,6 +38,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return {"connect_timeout": CONNECT_SECONDS_MAX, **super().get_connection_params()}
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        if waits.database.seconds_left < CONNECT_SECONDS_MIN:
+            raise OperationalError("There is no time left to connect anew.")
         connection = super().get_new_connection(conn_params)
         waits.database.keep(Line(fileno=os.dup(connection.fileno())))
         return connection
