@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from django.utils.crypto import salted_hmac
 
+FILE_NAME = "limits.sqlite3"
 SWEPT_EVERY_SECONDS = 60
 BUSY_SECONDS_MAX = 0.5
 TRIED_EVERY_SECONDS = 0.005
@@ -119,12 +120,21 @@ def asked(ask: Callable[..., Usage], name: str, limit: Limit) -> Usage:
         return ask(counter(), name, limit, now=time.time())
     except (sqlite3.Error, OSError) as error:
         logger.warning("Limits are not kept: %s", error)
+        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+            begin_anew()
         return Usage(limit.events_max, 0)
 
 
 @cache
 def counter() -> Counter:
-    return Counter(private_directory() / "limits.sqlite3")
+    return Counter(private_directory() / FILE_NAME)
+
+
+def begin_anew() -> None:
+    """Put a new file in the place of one that is damaged: what it counted would have been forgotten soon."""
+    counter.cache_clear()
+    for file in private_directory().glob(f"{FILE_NAME}*"):
+        file.unlink(missing_ok=True)
 
 
 def private_directory() -> Path:

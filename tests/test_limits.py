@@ -108,6 +108,18 @@ def test_where_counting_fails_nobody_is_kept_out(caplog: pytest.LogCaptureFixtur
     assert "Limits are not kept: no such table" in caplog.text
 
 
+def test_a_file_that_is_damaged_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    limits.counter.cache_clear()
+    (private_directory() / limits.FILE_NAME).write_bytes(b"nonsense" * 1000)
+
+    found = [limits.count("a", LIMIT).remaining for _ in range(3)]
+    limits.counter().connection.close()
+    limits.counter.cache_clear()
+
+    assert found == [3, 2, 1]
+
+
 def test_the_file_is_in_a_directory_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
