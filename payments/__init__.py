@@ -2,6 +2,7 @@
 
 A request, in order:
 
+    request_ids     X-Request-ID, taken in or made
     urls            path -> view
     negotiation     Accept header -> renderer, or 406
     authentication  Authorization header -> ShownKey on request.auth      (keys: the text; last_use: when it was seen)

@@ -14,7 +14,7 @@ from payments.last_use import note_use
 from payments.models import ApiKey, ShownKey
 from payments.rows import SecondsText
 from payments.statements import Slot, Statement
-from payments.throttling import seconds_to_wait
+from payments.throttling import count_bad_key
 
 CHALLENGE = 'Bearer realm="payments"'
 NOBODY = AnonymousUser()
@@ -47,7 +47,7 @@ class BearerAuthentication(BaseAuthentication):
         text = credentials.strip()
         key = find_key(text, now=now) if keys.is_key(text) else None
         if key is None:
-            if wait := seconds_to_wait(request):
+            if wait := count_bad_key(request):
                 raise Throttled(wait)
             raise AuthenticationFailed("This API key is not valid.")
         note_use(key, now=now)

@@ -18,6 +18,9 @@ from payments.renderers import ProblemRenderer
 
 RETRY_SECONDS = 1
 
+# What PostgreSQL says before a migration, or to a user who may not see what it made.
+NOT_MIGRATED = (InsufficientPrivilege, UndefinedColumn, UndefinedTable)
+
 logger = logging.getLogger(__name__)
 
 
@@ -79,10 +82,6 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> Response 
         status=exception.status_code,
         headers=headers(exception),
     )
-
-
-# What PostgreSQL says before a migration, or to a user who may not see what it made.
-NOT_MIGRATED = (InsufficientPrivilege, UndefinedColumn, UndefinedTable)
 
 
 def is_outage(exception: BaseException | None) -> bool:

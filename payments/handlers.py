@@ -13,19 +13,19 @@ from payments.renderers import ProblemRenderer
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    if is_api(request):
+    if is_api(request.path_info):
         return problem_page(request, HTTPStatus.BAD_REQUEST, "This request cannot be read.")
     return defaults.bad_request(request, exception)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    if is_api(request):
+    if is_api(request.path_info):
         return problem_page(request, HTTPStatus.FORBIDDEN, "This is not allowed.")
     return defaults.permission_denied(request, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    if is_api(request):
+    if is_api(request.path_info):
         return nothing_here(request)
     return defaults.page_not_found(request, exception)
 
@@ -33,7 +33,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 def server_error(request: HttpRequest) -> HttpResponseBase:
     if is_outage(sys.exception()):
         return unavailable(request)
-    if is_api(request):
+    if is_api(request.path_info):
         detail = "The service failed. Its log tells its operators why."
         return problem_page(request, HTTPStatus.INTERNAL_SERVER_ERROR, detail)
     return defaults.server_error(request)
@@ -41,7 +41,7 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
 
 def unavailable(request: HttpRequest) -> HttpResponse:
     """Answer while the database does not; it is worth asking again."""
-    if is_api(request):
+    if is_api(request.path_info):
         response = problem_page(request, HTTPStatus.SERVICE_UNAVAILABLE, str(Unavailable.default_detail))
     else:
         response = HttpResponse(Unavailable.default_detail, status=HTTPStatus.SERVICE_UNAVAILABLE)
@@ -55,8 +55,8 @@ def nothing_here(request: HttpRequest) -> HttpResponse:
     return problem_page(request, HTTPStatus.NOT_FOUND, "There is nothing here.")
 
 
-def is_api(request: HttpRequest) -> bool:
-    return f"{request.path_info}/".startswith("/v2/")
+def is_api(path: str) -> bool:
+    return f"{path}/".startswith("/v2/")
 
 
 def problem_page(request: HttpRequest, status: HTTPStatus, detail: str) -> HttpResponse:

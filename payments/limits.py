@@ -55,6 +55,11 @@ class Usage(NamedTuple):
     remaining: int  # negative where there were too many events
     reset_seconds: float
 
+    @property
+    def wait_seconds(self) -> float:
+        """Return for how long nothing is allowed: 0 where something is."""
+        return self.reset_seconds if self.remaining < 0 else 0.0
+
 
 class Counter:
     """Counts events by name, in a file."""

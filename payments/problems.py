@@ -6,11 +6,9 @@ from django.http import HttpRequest
 from msgspec import UNSET, Struct, UnsetType
 from rest_framework.request import Request
 
+from payments import request_ids
 from payments.addresses import Addresses
 from payments.hal import HTML, Link
-
-# Where the site puts the id of every request: the client's own, or a new one.
-REQUEST_ID = "HTTP_X_REQUEST_ID"
 
 
 class ProblemLinks(Struct, frozen=True):
@@ -44,6 +42,6 @@ def problem(request: HttpRequest | Request, status: int, detail: str, *, field: 
         status=status,
         detail=detail,
         field=field or UNSET,
-        request_id=request.META.get(REQUEST_ID, UNSET),
+        request_id=request.META.get(request_ids.KEY, UNSET),
         links=ProblemLinks(documentation=Link(href=Addresses.of_refusal(request).documentation, type=HTML)),
     )

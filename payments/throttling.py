@@ -38,9 +38,8 @@ class KeyThrottle(BaseThrottle):
         return self.usage.reset_seconds
 
 
-def seconds_to_wait(request: Any) -> float | None:
-    """Count a bad key that was shown; return for how long its sender is to be refused, where that were too many."""
+def count_bad_key(request: Any) -> float:
+    """Count a bad key that was shown; return for how many seconds its sender is to be refused, 0 where it is not."""
     if settings.BAD_KEY_LIMIT is None:
-        return None
-    usage = limits.count(f"bad keys {client_address(request.META)}", settings.BAD_KEY_LIMIT)
-    return usage.reset_seconds if usage.remaining < 0 else None
+        return 0.0
+    return limits.count(f"bad keys {client_address(request.META)}", settings.BAD_KEY_LIMIT).wait_seconds

@@ -24,8 +24,8 @@ from django.http.response import HttpResponseBase
 from django.urls import ResolverMatch, resolve, set_script_prefix
 from django.utils.log import log_response
 
-from payments.handlers import unavailable
-from payments_site import request_ids
+from payments import request_ids
+from payments.handlers import is_api, unavailable
 from payments_site.bodies import NotReceived, receive
 from payments_site.watchdog import waits
 
@@ -54,8 +54,8 @@ class ApiHandler(BaseHandler):
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
         begun_at = time.monotonic()
         request_id = request_ids.identify(request.META)
-        has_short_way = is_short(request.path_info)
-        response = self.short_response(request) if has_short_way else super().get_response(request)
+        answer = self.short_response if is_short(request.path_info) else super().get_response
+        response = answer(request)
         response.headers[request_ids.HEADER] = request_id
         if settings.ACCESS_LOG:
             log_access(request, response, seconds=time.monotonic() - begun_at)
@@ -84,10 +84,6 @@ class ApiHandler(BaseHandler):
         return response
 
 
-def is_api(path: str) -> bool:
-    return f"{path}/".startswith("/v2/")
-
-
 def is_short(path: str) -> bool:
     return is_api(path) or path in PROBES
 
@@ -112,9 +108,8 @@ class Handler(ApiHandler, WSGIHandler):
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         if is_short(environ["PATH_INFO"]):
-            environ.pop(
-                "CONTENT_TYPE", None
-            )  # of a body that nobody reads: Django fails on some, and is slow on others
+            # Of a body that nobody reads: Django fails on some, and is slow on others.
+            environ.pop("CONTENT_TYPE", None)
             with waits.database:
                 set_script_prefix(get_script_name(environ))
                 close_old_connections()
@@ -128,8 +123,5 @@ class Handler(ApiHandler, WSGIHandler):
             headers = [("Content-Type", "text/plain"), (request_ids.HEADER, request_id)]
             start_response(f"{refusal.status.value} {refusal.status.phrase}", headers)
             return [refusal.status.phrase.encode()]
-        with (
-            waits.database,
-            closing(super().__call__(environ, start_response)) as page,
-        ):
+        with waits.database, closing(super().__call__(environ, start_response)) as page:
             return [b"".join(page)]

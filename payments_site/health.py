@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import Error, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
@@ -20,7 +20,7 @@ def ready(request: HttpRequest) -> JsonResponse:
     """Say whether the database answers and has all tables as this code knows them."""
     try:
         applied = set(MigrationRecorder(connection).applied_migrations())
-    except (DatabaseError, InterfaceError):
+    except Error:
         return health("The database does not answer.", status=503)
     missing = sorted(".".join(migration) for migration in latest_migrations() - applied)
     return health(f"Not migrated: {', '.join(missing)}.", status=503) if missing else health("ok")

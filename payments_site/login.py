@@ -27,7 +27,7 @@ class LoginForm(AdminAuthenticationForm):
     """Counts a try before it looks at the password, so that one too many learns nothing."""
 
     def clean(self) -> dict[str, Any]:
-        if wait := seconds_to_wait(self.request, account=self.cleaned_data.get("username", "")):
+        if wait := count_try(self.request, account=self.cleaned_data.get("username", "")):
             message = "Too many tries to log in. Try again in %(minutes)s min."
             raise ValidationError(message, code=TOO_MANY_TRIES, params={"minutes": ceil(wait / 60)})
         return super().clean()
@@ -46,14 +46,13 @@ class Site(AdminSite):
         return response
 
 
-def seconds_to_wait(request: HttpRequest | None, *, account: str) -> float:
-    """Count a try; return for how long there is no other, 0 where there is."""
+def count_try(request: HttpRequest | None, *, account: str) -> float:
+    """Count a try to log in; return for how many seconds it is to be refused, 0 where it is not."""
     address = client_address(request.META) if request else ""
-    usages = [
-        limits.count(f"login {address}", ADDRESS_TRIES),
-        limits.count(f"login {address} {account.casefold()}", ACCOUNT_TRIES),
-    ]
-    wait = max((usage.reset_seconds for usage in usages if usage.remaining < 0), default=0.0)
+    wait = max(
+        limits.count(f"login {address}", ADDRESS_TRIES).wait_seconds,
+        limits.count(f"login {address} {account.casefold()}", ACCOUNT_TRIES).wait_seconds,
+    )
     if wait:
         logger.warning("Too many tries to log in from %s.", address)
     return wait

@@ -5,7 +5,7 @@ import logging
 import re
 from datetime import UTC, datetime
 
-from payments_site import request_ids
+from payments import request_ids
 
 # What stays of each. In a log nobody needs a number as long as a card's. Every repetition that could begin anywhere is
 # bounded: what is searched may be a path of 64 kB, which a client chose.

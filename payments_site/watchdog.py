@@ -24,7 +24,9 @@ class Line(Protocol):
 
     def cut(self) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let go of what was opened to cut it. Most have opened nothing."""
+        return
 
 
 class Watch:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from payments_site.bodies import NotReceived, lines_to, receive
+from payments_site.bodies import NotReceived, receive
+from payments_site.senders import lines_to
 
 FORM = "application/x-www-form-urlencoded"
 

@@ -20,8 +20,8 @@ CONNECT_SECONDS_MIN = 0.5
 REQUEST_SETTINGS = {**SETTINGS, "statement_timeout": "2s", "lock_timeout": "1s"}
 
 
-class Line(socket.socket):
-    """The socket of a connection, under a number of its own, which stays this connection's."""
+class Socket(socket.socket):
+    """That of a connection, under a number of its own, which stays this connection's."""
 
     def cut(self) -> None:
         with suppress(OSError):  # the other end was quicker
@@ -41,7 +41,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if waits.database.seconds_left < CONNECT_SECONDS_MIN:
             raise OperationalError("There is no time left to connect anew.")
         connection = super().get_new_connection(conn_params)
-        waits.database.keep(Line(fileno=os.dup(connection.fileno())))
+        waits.database.keep(Socket(fileno=os.dup(connection.fileno())))
         return connection
 
     def init_connection_state(self) -> None:

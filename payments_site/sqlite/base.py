@@ -8,23 +8,20 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
-from payments_site.watchdog import waits
+from payments_site.watchdog import Line, waits
 
 # For how long a request waits for whoever has locked the file.
 REQUEST_BUSY_SECONDS_MAX = 1
 
 
 @dataclass(frozen=True)
-class Line:
-    """A connection, whose statements end when they are told to."""
+class Statements(Line):
+    """Those of a connection, which end when they are told to."""
 
     connection: sqlite3.Connection
 
     def cut(self) -> None:
         self.connection.interrupt()
-
-    def close(self) -> None:
-        """Have nothing to close."""
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -43,7 +40,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
-        waits.database.keep(Line(connection))
+        waits.database.keep(Statements(connection))
         self.file = self.find_file()
         return connection
 
