@@ -31,7 +31,7 @@ OBSERVED_SECONDS = 1.5
 
 
 class Gate:
-    """A way to a server, on which every byte can be lost: no answer, no refusal."""
+    """A way to a server, on which every byte can be lost from now on, or from some words on: no answer, no refusal."""
 
     def __init__(self, port: int) -> None:
         self.server_port = port
@@ -39,6 +39,7 @@ class Gate:
         self.port = self.listener.getsockname()[1]
         self.is_open = threading.Event()
         self.is_open.set()
+        self.last_words: bytes | None = None
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self) -> None:
@@ -57,6 +58,8 @@ class Gate:
     def forward(self, one: socket.socket, other: socket.socket) -> None:
         with suppress(OSError):
             while data := one.recv(65536):
+                if self.last_words is not None and self.last_words in data:
+                    self.is_open.clear()
                 self.is_open.wait()
                 other.sendall(data)
         for end in (one, other):
@@ -90,7 +93,9 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
             connection.execute(f"CREATE ROLE {USER} LOGIN")
             connection.execute(f"CREATE DATABASE {NAME} OWNER {USER}")
         gate = Gate(server.port)
-        service = Service(f"postgresql://{USER}@127.0.0.1:{gate.port}/{NAME}", log=log)
+        # A server of two addresses: whoever tries one in vain tries the other.
+        addresses = ",".join([f"127.0.0.1:{gate.port}"] * 2)
+        service = Service(f"postgresql://{USER}@{addresses}/{NAME}", log=log)
         with service.running():
             service.manage("create_demo_payments", "--count", "500", "--verbosity", "0")
             yield Faulty(service, server, gate, service.create_api_key(organization=1001, mode="live"), log)
@@ -160,6 +165,43 @@ def test_while_every_packet_is_lost_every_request_is_answered_in_time(faulty: Fa
     assert_kept(load.answers, seconds_max=SILENT_SECONDS_MAX)
     assert 503 in {answer.status for answer in load.answers}
     load.tell("black-holed")
+
+
+def test_a_packet_lost_where_the_last_use_is_written_is_waited_for_no_longer(faulty: Faulty) -> None:
+    load = faulty.load()
+    assert load.ask_once().status == 200
+    with faulty.administer() as other:
+        other.execute("UPDATE payments_apikey SET last_used_at = NULL")
+    faulty.gate.last_words = b'UPDATE "payments_apikey"'
+    try:
+        answers = [load.ask_once() for _ in range(2)]
+        assert not faulty.gate.is_open.is_set(), "the words were never said"
+    finally:
+        faulty.gate.last_words = None
+        faulty.gate.is_open.set()
+
+    assert_kept(answers, seconds_max=SILENT_SECONDS_MAX)
+    assert answers[0].status == 503
+    time.sleep(BACK_SECONDS_MAX)
+    assert load.ask_once().status == 200
+
+
+def test_a_last_use_that_is_written_slowly_is_not_written(faulty: Faulty) -> None:
+    load = faulty.load()
+    with faulty.administer() as other:
+        other.execute("UPDATE payments_apikey SET last_used_at = NULL")
+        other.execute(
+            "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM pg_sleep(10); RETURN NEW; END $$"
+        )
+        other.execute("CREATE TRIGGER dawdle BEFORE UPDATE ON payments_apikey FOR EACH ROW EXECUTE FUNCTION dawdle()")
+        try:
+            answers = [load.ask_once() for _ in range(CLIENTS)]
+        finally:
+            other.execute("DROP FUNCTION dawdle CASCADE")
+
+    assert {answer.status for answer in answers} == {200}
+    assert max(answer.seconds for answer in answers) < REFUSED_SECONDS_MAX
 
 
 @contextmanager

@@ -9,15 +9,18 @@ from typing import Any
 from django.db import OperationalError
 from django.db.backends.postgresql import base
 
+from payments_site.postgresql.connecting import connected_within
 from payments_site.watchdog import waits
 
 # What holds for a session. Whatever the values, the list is read along its index: its statements are planned once.
 SETTINGS = {"plan_cache_mode": "force_generic_plan"}
 
 # For how long a request may wait; the watchdog ends what takes longer in all, and what does not answer.
+REQUEST_SETTINGS = {**SETTINGS, "statement_timeout": "2s", "lock_timeout": "1s"}
+
+# For one address of a server's. There may be several, one tried after the other.
 CONNECT_SECONDS_MAX = 2
 CONNECT_SECONDS_MIN = 0.5
-REQUEST_SETTINGS = {**SETTINGS, "statement_timeout": "2s", "lock_timeout": "1s"}
 
 
 class Socket(socket.socket):
@@ -38,9 +41,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return {"connect_timeout": CONNECT_SECONDS_MAX, **super().get_connection_params()}
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        if waits.database.seconds_left < CONNECT_SECONDS_MIN:
+        connect = super().get_new_connection
+        if not waits.database.is_on:
+            return connect(conn_params)
+        seconds_left = waits.database.seconds_left
+        if seconds_left < CONNECT_SECONDS_MIN:
             raise OperationalError("There is no time left to connect anew.")
-        connection = super().get_new_connection(conn_params)
+        connection = connected_within(seconds_left, lambda: connect(conn_params))
         waits.database.keep(Socket(fileno=os.dup(connection.fileno())))
         return connection
 
