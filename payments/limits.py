@@ -12,16 +12,19 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from django.utils.crypto import salted_hmac
 
+from payments.files import find_identity
+
 FILE_NAME = "limits.sqlite3"
 SWEPT_EVERY_SECONDS = 60
 BUSY_SECONDS_MAX = 0.5
 TRIED_EVERY_SECONDS = 0.005
+WARNED_EVERY_SECONDS = 60
 
 # A window begins with the first event after the one before has ended. A clock that was set back makes none longer.
 CREATE = """
@@ -65,11 +68,18 @@ class Counter:
     """Counts events by name, in a file."""
 
     def __init__(self, path: Path) -> None:
+        path.touch(mode=0o600)
+        self.path, self.file = path, find_identity(path)
         self.connection = sqlite3.connect(path, timeout=BUSY_SECONDS_MAX, isolation_level=None, check_same_thread=False)
         # What is lost with the machine's power would have been forgotten soon.
         prepare(self.connection)
         self.lock = threading.Lock()
         self.swept_at = 0.0
+
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether the others find the file under its name: somebody may have cleared it away."""
+        return self.file == find_identity(self.path)
 
     def count(self, name: str, limit: Limit, *, now: float) -> Usage:
         """Count one more event; `now` is in seconds since 1970, the same for all processes."""
@@ -83,6 +93,10 @@ class Counter:
         """Return how it stands, without an event."""
         with self.lock:
             return self.ask(FIND, name, limit, now)
+
+    def close(self) -> None:
+        with self.lock:
+            self.connection.close()
 
     def ask(self, sql: str, name: str, limit: Limit, now: float) -> Usage:
         values = {"name": stored(name), "now": now, "seconds": limit.seconds}
@@ -110,36 +124,62 @@ def stored(name: str) -> str:
     return hashlib.blake2b(name.encode(errors="replace"), digest_size=16).hexdigest()
 
 
+class Counting:
+    """What this process counts with: a file that is gone or damaged is replaced, and one that fails keeps nobody out.
+
+    What a file has counted would have been forgotten soon.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.counter: Counter | None = None
+        self.warned_at: float | None = None
+
+    def ask(self, ask: Callable[..., Usage], name: str, limit: Limit, *, now: float) -> Usage:
+        try:
+            return ask(self.shared_counter(), name, limit, now=now)
+        except (sqlite3.Error, OSError) as error:
+            self.warn(error, now=now)
+            if type(error) is sqlite3.DatabaseError:  # those derived from it are no damage
+                with suppress(OSError):
+                    self.remove_file()
+            return Usage(limit.events_max, 0)
+
+    def shared_counter(self) -> Counter:
+        with self.lock:
+            if self.counter is not None and not self.counter.is_shared:
+                self.close()
+            if self.counter is None:
+                self.counter = Counter(private_directory() / FILE_NAME)
+            return self.counter
+
+    def close(self) -> None:
+        if self.counter is not None:
+            self.counter.close()
+            self.counter = None
+
+    def remove_file(self) -> None:
+        for file in private_directory().glob(f"{FILE_NAME}*"):
+            file.unlink(missing_ok=True)
+
+    def warn(self, error: Exception, *, now: float) -> None:
+        """Say it now and then: every request meets the same."""
+        if self.warned_at is None or not 0 <= now - self.warned_at < WARNED_EVERY_SECONDS:
+            self.warned_at = now
+            logger.warning("Limits are not kept: %s", error)
+
+
+counting = Counting()
+
+
 def count(name: str, limit: Limit) -> Usage:
     """Count one more event, now. Where that cannot be done nobody is kept out: all of the limit is left."""
-    return asked(Counter.count, name, limit)
+    return counting.ask(Counter.count, name, limit, now=time.time())
 
 
 def find(name: str, limit: Limit) -> Usage:
     """Return how it stands now, without an event; where that cannot be told, all of the limit is left."""
-    return asked(Counter.find, name, limit)
-
-
-def asked(ask: Callable[..., Usage], name: str, limit: Limit) -> Usage:
-    try:
-        return ask(counter(), name, limit, now=time.time())
-    except (sqlite3.Error, OSError) as error:
-        logger.warning("Limits are not kept: %s", error)
-        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-            begin_anew()
-        return Usage(limit.events_max, 0)
-
-
-@cache
-def counter() -> Counter:
-    return Counter(private_directory() / FILE_NAME)
-
-
-def begin_anew() -> None:
-    """Put a new file in the place of one that is damaged: what it counted would have been forgotten soon."""
-    counter.cache_clear()
-    for file in private_directory().glob(f"{FILE_NAME}*"):
-        file.unlink(missing_ok=True)
+    return counting.ask(Counter.find, name, limit, now=time.time())
 
 
 def private_directory() -> Path:

@@ -40,7 +40,8 @@ def temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True)
 def nothing_counted() -> None:
     """Forget what an earlier test has used of a limit."""
-    limits.counter().connection.execute("DELETE FROM windows")
+    limits.counting.shared_counter().connection.execute("DELETE FROM windows")
+    limits.counting.warned_at = None
     last_use.paused_until.clear()
 
 

@@ -1,5 +1,6 @@
 """Limits are counted exactly, whoever counts at the same time, and forgotten in time."""
 
+import shutil
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from payments import limits
-from payments.limits import Counter, Limit, Usage, private_directory
+from payments.limits import Counter, Counting, Limit, Usage, private_directory
 
 LIMIT = Limit(3, seconds=60)
 NOW = 1_800_000_000.0
@@ -18,7 +19,7 @@ NOW = 1_800_000_000.0
 @pytest.fixture
 def counter(tmp_path: Path) -> Iterator[Counter]:
     counter = Counter(tmp_path / "limits.sqlite3")
-    with closing(counter.connection):
+    with closing(counter):
         yield counter
 
 
@@ -88,7 +89,7 @@ def test_of_those_who_count_at_the_same_time_exactly_as_many_are_let_through(
 
     def count(_worker: int) -> int:
         counter = kind(tmp_path / "limits.sqlite3")
-        with closing(counter.connection):
+        with closing(counter):
             return sum(counter.count("a", limit, now=NOW).remaining >= 0 for _ in range(100))
 
     with ThreadPoolExecutor(4) as workers:
@@ -98,26 +99,65 @@ def test_of_those_who_count_at_the_same_time_exactly_as_many_are_let_through(
 
 
 def test_where_counting_fails_nobody_is_kept_out(caplog: pytest.LogCaptureFixture) -> None:
-    connection = limits.counter().connection
+    connection = limits.counting.shared_counter().connection
     connection.execute("ALTER TABLE windows RENAME TO elsewhere")
     try:
         assert [limits.count("a", Limit(1, seconds=60)) for _ in range(3)] == [Usage(1, 0)] * 3
     finally:
         connection.execute("ALTER TABLE elsewhere RENAME TO windows")
 
-    assert "Limits are not kept: no such table" in caplog.text
+    (record,) = caplog.records
+    assert record.getMessage() == "Limits are not kept: no such table: windows"
 
 
-def test_a_file_that_is_damaged_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def countings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Counting, Counting]]:
+    """Give what two processes count with."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    limits.counter.cache_clear()
+    both = Counting(), Counting()
+    yield both
+    for each in both:
+        each.close()
+
+
+def count(counting: Counting, *, now: float = NOW) -> int:
+    return counting.ask(Counter.count, "a", LIMIT, now=now).remaining
+
+
+def test_a_file_that_is_damaged_is_replaced(countings: tuple[Counting, Counting]) -> None:
     (private_directory() / limits.FILE_NAME).write_bytes(b"nonsense" * 1000)
 
-    found = [limits.count("a", LIMIT).remaining for _ in range(3)]
-    limits.counter().connection.close()
-    limits.counter.cache_clear()
+    assert [count(countings[n]) for n in (0, 1, 0, 1)] == [3, 2, 1, 0]
 
-    assert found == [3, 2, 1]
+
+def test_a_file_that_is_damaged_while_it_is_read_is_replaced(countings: tuple[Counting, Counting]) -> None:
+    counted = [count(each) for each in countings]
+    for file in private_directory().iterdir():
+        file.write_bytes(b"nonsense" * 10_000)
+
+    left = [count(each) for each in countings * 3]
+
+    assert counted == [2, 1]
+    assert left == [3, 2, 1, 0, -1, -2]
+
+
+def test_a_file_that_was_cleared_away_is_missed_by_all(countings: tuple[Counting, Counting]) -> None:
+    counted = [count(each) for each in countings]
+    shutil.rmtree(private_directory())
+
+    assert counted == [2, 1]
+    assert [count(each) for each in countings * 2] == [2, 1, 0, -1]
+
+
+def test_a_counter_that_fails_is_told_of_now_and_then(
+    countings: tuple[Counting, Counting], caplog: pytest.LogCaptureFixture
+) -> None:
+    private_directory().chmod(0o755)
+
+    left = [count(countings[0], now=NOW + seconds) for seconds in (0, 1, 59, 60, 61)]
+
+    assert left == [LIMIT.events_max] * 5
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
 
 
 def test_the_file_is_in_a_directory_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

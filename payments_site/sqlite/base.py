@@ -1,6 +1,5 @@
 """The database backend, where Django looks for it."""
 
-import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
+from payments.files import find_identity
 from payments_site.watchdog import Line, waits
 
 # For how long a request waits for whoever has locked the file.
@@ -39,9 +39,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        self.file = find_identity(self.path)
         connection = super().get_new_connection(conn_params)
         waits.database.keep(Statements(connection))
-        self.file = self.find_file()
         return connection
 
     def _close(self) -> None:
@@ -50,11 +50,4 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def is_usable(self) -> bool:
         """Tell whether the file that was opened still has its name: another may have been put into its place."""
-        return self.file == self.find_file()
-
-    def find_file(self) -> tuple[int, int] | None:
-        try:
-            found = os.stat(self.path)  # noqa: PTH116  in every request: Path's own takes longer
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+        return self.file == find_identity(self.path)
