@@ -7,9 +7,11 @@ requests are expected whole. The API reads no bodies.
 
 from http import HTTPStatus
 from io import BytesIO
+from math import ceil
 from typing import Any
 
 from django.conf import settings
+from django.http import HttpResponse
 from django.utils.http import parse_header_parameters
 
 from payments import limits
@@ -24,11 +26,16 @@ LENGTH_DIGITS_MAX = 10
 
 
 class NotReceived(Exception):
-    """A body that did not come, and the status that says why."""
+    """A body that did not come: the status says why, and after how many seconds another may."""
 
-    def __init__(self, status: HTTPStatus) -> None:
+    def __init__(self, status: HTTPStatus, *, wait_seconds: float = 0) -> None:
         super().__init__(status.phrase)
         self.status = status
+        self.wait_seconds = wait_seconds
+
+    def response(self) -> HttpResponse:
+        headers = {"Retry-After": str(ceil(self.wait_seconds))} if self.wait_seconds else {}
+        return HttpResponse(self.status.phrase, status=self.status, content_type="text/plain", headers=headers)
 
 
 def receive(environ: dict[str, Any]) -> None:
@@ -59,8 +66,9 @@ def is_media_type(text: str) -> bool:
 
 def read(environ: dict[str, Any], length: int) -> bytes:
     sender = f"slow body {client_address(environ)}"
-    if limits.find(sender, SLOW_BODIES).remaining <= 0:
-        raise NotReceived(HTTPStatus.TOO_MANY_REQUESTS)
+    usage = limits.find(sender, SLOW_BODIES)
+    if usage.remaining <= 0:
+        raise NotReceived(HTTPStatus.TOO_MANY_REQUESTS, wait_seconds=usage.reset_seconds)
     line = Sender(environ["REMOTE_ADDR"])
     waits.body.keep(None if settings.TRUST_PROXY else line)
     with waits.body:

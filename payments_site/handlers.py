@@ -52,24 +52,10 @@ class ApiHandler(BaseHandler):
         self.api = cast("Callable[[HttpRequest], HttpResponse]", convert_exception_to_response(view_response))
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
-        begun_at = time.monotonic()
-        request_id = request_ids.identify(request.META)
-        answer = self.short_response if is_short(request.path_info) else super().get_response
-        response = answer(request)
-        response.headers[request_ids.HEADER] = request_id
-        if settings.ACCESS_LOG:
-            log_access(request, response, seconds=time.monotonic() - begun_at)
-        return response
+        return answered(request, by=self.short_response if is_short(request.path_info) else super().get_response)
 
     def short_response(self, request: HttpRequest) -> HttpResponse:
-        response = self.bounded_response(request) if is_api(request.path_info) else self.api(request)
-        response.headers.setdefault("Content-Length", str(len(response.content)))
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        if settings.SECURE_HSTS_SECONDS and request.is_secure():
-            response.headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
-        if response.status_code >= HTTPStatus.BAD_REQUEST and response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
-            log_response("%s: %s", response.reason_phrase, request.path, response=response, request=request)
-        return response
+        return completed(request, self.bounded_response(request) if is_api(request.path_info) else self.api(request))
 
     def bounded_response(self, request: HttpRequest) -> HttpResponse:
         """Return the answer, which says at once that there is none where others have just waited for it in vain."""
@@ -82,6 +68,28 @@ class ApiHandler(BaseHandler):
             if ended_at - begun_at >= LONG_SECONDS:
                 self.told_at_once_until = ended_at + TOLD_AT_ONCE_SECONDS
         return response
+
+
+def answered(request: HttpRequest, *, by: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
+    """Return the answer with its request's id, and log it where each request is to be."""
+    begun_at = time.monotonic()
+    request_id = request_ids.identify(request.META)
+    response = by(request)
+    response.headers[request_ids.HEADER] = request_id
+    if settings.ACCESS_LOG:
+        log_access(request, response, seconds=time.monotonic() - begun_at)
+    return response
+
+
+def completed(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Return an answer with what middleware adds to those of pages, as far as it means programs too."""
+    response.headers.setdefault("Content-Length", str(len(response.content)))
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    if settings.SECURE_HSTS_SECONDS and request.is_secure():
+        response.headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
+    if response.status_code >= HTTPStatus.BAD_REQUEST and response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+        log_response("%s: %s", response.reason_phrase, request.path, response=response, request=request)
+    return response
 
 
 def is_short(path: str) -> bool:
@@ -108,20 +116,27 @@ class Handler(ApiHandler, WSGIHandler):
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         if is_short(environ["PATH_INFO"]):
-            # Of a body that nobody reads: Django fails on some, and is slow on others.
-            environ.pop("CONTENT_TYPE", None)
             with waits.database:
                 set_script_prefix(get_script_name(environ))
                 close_old_connections()
-                response: Any = self.get_response(self.request_class(environ))
-            start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
-            return [response.content]  # as a list, which a server sends at once; whatever else it gets, it streams
-        request_id = request_ids.identify(environ)
+                return self.answer(environ, start_response, by=self.short_response)
         try:
             receive(environ)
         except NotReceived as refusal:
-            headers = [("Content-Type", "text/plain"), (request_ids.HEADER, request_id)]
-            start_response(f"{refusal.status.value} {refusal.status.phrase}", headers)
-            return [refusal.status.phrase.encode()]
+            refused = refusal.response()
+            return self.answer(environ, start_response, by=lambda request: completed(request, refused))
         with waits.database, closing(super().__call__(environ, start_response)) as page:
             return [b"".join(page)]
+
+    def answer(
+        self,
+        environ: dict[str, Any],
+        start_response: Callable[..., Any],
+        *,
+        by: Callable[[HttpRequest], HttpResponse],
+    ) -> list[bytes]:
+        """Answer in one piece, as a list, which a server sends at once; whatever else it gets, it streams."""
+        environ.pop("CONTENT_TYPE", None)  # of a body that nobody reads: Django fails on some, and is slow on others
+        response: Any = answered(self.request_class(environ), by=by)
+        start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
+        return [response.content]

@@ -1,12 +1,13 @@
 """The way into the admin, which nobody may try again and again."""
 
 import logging
+from http import HTTPStatus
 from math import ceil
 from typing import Any
 
 from django.contrib.admin import AdminSite
 from django.contrib.admin.forms import AdminAuthenticationForm
-from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 
 from payments import limits
@@ -18,18 +19,19 @@ from payments.limits import Limit
 ACCOUNT_TRIES = Limit(10, seconds=600)
 ADDRESS_TRIES = Limit(50, seconds=600)
 
-TOO_MANY_TRIES = "too_many_tries"
-
 logger = logging.getLogger(__name__)
 
 
 class LoginForm(AdminAuthenticationForm):
     """Counts a try before it looks at the password, so that one too many learns nothing."""
 
+    wait_seconds = 0.0
+
     def clean(self) -> dict[str, Any]:
-        if wait := count_try(self.request, account=self.cleaned_data.get("username", "")):
+        self.wait_seconds = count_try(self.request, account=self.cleaned_data.get("username", ""))
+        if self.wait_seconds:
             message = "Too many tries to log in. Try again in %(minutes)s min."
-            raise ValidationError(message, code=TOO_MANY_TRIES, params={"minutes": ceil(wait / 60)})
+            raise ValidationError(message, code="too_many_tries", params={"minutes": ceil(self.wait_seconds / 60)})
         return super().clean()
 
 
@@ -41,8 +43,9 @@ class Site(AdminSite):
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().login(request, extra_context)
         form = getattr(response, "context_data", {}).get("form")
-        if form is not None and form.has_error(NON_FIELD_ERRORS, TOO_MANY_TRIES):
-            response.status_code = 429
+        if form is not None and form.wait_seconds:
+            response.status_code = HTTPStatus.TOO_MANY_REQUESTS
+            response.headers["Retry-After"] = str(ceil(form.wait_seconds))
         return response
 
 

@@ -7,18 +7,31 @@ from datetime import UTC, datetime
 
 from payments import request_ids
 
-# What stays of each. In a log nobody needs a number as long as a card's. Every repetition that could begin anywhere is
-# bounded: what is searched may be a path of 64 kB, which a client chose.
+# A character of an e-mail address.
+WORD = r"[^\s@%<>\"'=:,;()\[\]{}\\]"
+
+# What stays of each, as a text and in a URL. In a log nobody needs a number as long as a card's, but for the id of a
+# request or a trace. What is searched may be a path of 64 kB that a client chose, so no repetition is looked at twice.
 SECRETS = (
-    (re.compile(r"\b(live|test)_[A-Za-z0-9]{16,}"), r"\1_[redacted]"),
-    (re.compile(r"\b(bearer|basic) +[^\s\"',]+", re.IGNORECASE), r"\1 [redacted]"),
-    (re.compile(r"(://[^\s:/@]*:)[^\s/@]+@"), r"\1[redacted]@"),
-    (re.compile(r"[^\s@<>\"'=:,;()\[\]{}\\]{1,64}@[^\s@<>\"'=:,;()\[\]{}\\]{1,253}\.[A-Za-z]{2,}"), "[redacted]"),
+    (re.compile(r"(live|test)_[A-Za-z0-9]{16,}"), r"\1_[redacted]"),
+    (re.compile(r"\b(bearer|basic)(?:[ +]|%20)+[^\s\"',]+", re.IGNORECASE), r"\1 [redacted]"),
+    (re.compile(r"(://[^\s:/@]{0,64}:)[^\s/]{1,256}@"), r"\1[redacted]@"),
+    (re.compile(rf"(?<!{WORD}){WORD}+(?:@|%40){WORD}{{1,253}}\.[A-Za-z]{{2,}}"), "[redacted]"),
     (
-        re.compile(r"\b(password|secret_key|sessionid|csrftoken)\b([\"']?\s*[=:]\s*)[^\s&;,]+", re.IGNORECASE),
+        re.compile(
+            r"\b(password|secret_key|sessionid|csrftoken)\b([\"']?\s{0,8}[=:]\s{0,8})"
+            r"(?:\"[^\"]*\"|'[^']*'|[^\s&;,]+)",
+            re.IGNORECASE,
+        ),
         r"\1\2[redacted]",
     ),
-    (re.compile(r"(?<![0-9A-Za-z])[0-9](?:[ ./_-]?[0-9]){12,18}(?![0-9A-Za-z])"), "[redacted]"),
+    (
+        re.compile(
+            r"(\b[0-9a-f]{32}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"
+            r"|(?<![0-9])[0-9](?:(?:[ ./_+-]|%20)?[0-9]){12,18}(?![0-9])"
+        ),
+        lambda found: found[1] or "[redacted]",
+    ),
 )
 
 

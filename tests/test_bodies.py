@@ -1,5 +1,6 @@
 """What a page is sent is read whole, or refused for what is wrong with it."""
 
+import logging
 import socket
 from http import HTTPStatus
 from io import BytesIO
@@ -7,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import RequestFactory
 from pytest_django import Settings
 
 from payments_site.bodies import NotReceived, receive
+from payments_site.handlers import Handler
 from payments_site.senders import lines_to
+from tests.api import REQUEST_ID
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -69,6 +73,22 @@ def test_whoever_was_too_slow_is_not_waited_for_again_soon() -> None:
     receive(environ(b"whole") | {"REMOTE_ADDR": "192.0.2.2"})
 
     assert statuses == [HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS]
+
+
+def test_a_refusal_says_why_and_is_a_line_in_the_log(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("payments_site.access").setLevel(logging.INFO)
+    settings.ACCESS_LOG = True
+    told: dict[str, Any] = {}
+    for _ in range(2):
+        request = RequestFactory().get("/admin/login/", headers={"X-Request-ID": REQUEST_ID}).environ
+        (body,) = Handler()(request | environ(b"half", length="8"), lambda status, headers: told.update(headers))
+
+    assert body == b"Too Many Requests"
+    assert (told["Content-Type"], told["X-Content-Type-Options"]) == ("text/plain", "nosniff")
+    assert (told["Content-Length"], told["X-Request-ID"]) == (str(len(body)), REQUEST_ID)
+    assert 50 < int(told["Retry-After"]) <= 60
+    lines = [record.getMessage() for record in caplog.records if record.name == "payments_site.access"]
+    assert [line.rsplit(" ", 2)[0] for line in lines] == ["GET /admin/login/ 408", "GET /admin/login/ 429"]
 
 
 def test_looking_for_a_senders_connections_leaves_nothing_open() -> None:

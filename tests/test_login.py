@@ -38,6 +38,7 @@ def test_after_too_many_tries_the_right_password_helps_no_more(admin: User) -> N
 
     assert set(tries) == {200}
     assert refused.status_code == 429
+    assert 590 < int(refused["Retry-After"]) <= 600
     assert "Too many tries to log in. Try again in 10 min." in refused.content.decode()
 
 

@@ -61,6 +61,12 @@ def log() -> Any:
         ("Cookie: sessionid=abc; csrftoken=def", "Cookie: sessionid=[redacted]; csrftoken=[redacted]"),
         ("card 4242424242424242.", "card [redacted]."),
         ("card 4242 4242 4242 4242, 4242-4242-4242-4242", "card [redacted], [redacted]"),
+        ("?card=4242%204242%204242%204242&x=4242+4242+4242+4242", "?card=[redacted]&x=[redacted]"),
+        ("card4242424242424242x", "card[redacted]x"),
+        (f"?key%20{KEY}&x=Bearer%20nonsense", "?key%20live_[redacted]&x=Bearer [redacted]"),
+        ("?email=a.baker%40shop.example", "?email=[redacted]"),
+        ("password='a b', password=\"a b\"", "password=[redacted], password=[redacted]"),
+        ("postgresql://payments:hunter@2@db.example/payments", "postgresql://payments:[redacted]@db.example/payments"),
     ],
 )
 def test_what_is_secret_is_taken_out(text: str, rest: str) -> None:
@@ -74,6 +80,7 @@ def test_what_is_secret_is_taken_out(text: str, rest: str) -> None:
         "2026-11-21T20:07:32.188+00:00 127.0.0.1:8000 [f00dbabe]",
         "The database payments failed: server closed the connection unexpectedly",
         "API key 17, live_ and test_",
+        "4bf92f35771234567890123456d0e473, 01234567-1234-1234-1234-123456789012",
     ],
 )
 def test_what_is_not_stays(text: str) -> None:

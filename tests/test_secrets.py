@@ -13,7 +13,9 @@ import pytest
 
 from tests.service import Service
 
+CANARY = "canary-finch"
 EMAIL = "canary.baker@canary.example"
+HEADERS = ("Accept", "Host", "Cookie", "If-None-Match", "User-Agent", "Referer", "Authorization", "X-Request-ID")
 CARDS = ("5555555555554444", "5555 5555 5555 4444", "5555-5555-5555-4444")
 
 
@@ -60,7 +62,7 @@ def requests(canary: str, good: dict[str, str]) -> Iterator[tuple[str, str, dict
         yield "GET", f"/v2/payments{target}", good
     for path in (f"/v2/{text}", f"/nothing/{text}"):
         yield "GET", path, good
-    for name in ("Accept", "Host", "Cookie", "If-None-Match", "User-Agent", "Referer", "Authorization", "X-Request-ID"):
+    for name in HEADERS:
         yield "GET", "/v2/payments", good | {name: f"x {canary}"}
     yield "POST", "/v2/payments", {"Authorization": f"Bearer {canary}"}
     yield "GET", "/v2/payments", {"Authorization": f"Basic {canary}"}
@@ -79,6 +81,23 @@ def test_nothing_that_a_request_brings_is_found_again(aviary: Aviary) -> None:
     found = "".join(answers) + lines + stored(service)
     assert len(lines.splitlines()) >= len(answers), "every request is a line"
     assert [canary for canary in canaries if canary in found] == []
+
+
+@pytest.mark.parametrize(
+    "path", ["/v2/payments", "/v2/x", "/nothing", "/admin/", "/admin/login/", "/docs/", "/healthz"]
+)
+def test_a_header_that_has_no_form_by_which_it_could_be_taken_out_is_found_nowhere_either(
+    aviary: Aviary, path: str
+) -> None:
+    service, log, _ = aviary
+    written_before = len(log.read_text())
+
+    answers = [ask(service, "GET", path, {name: f"{CANARY} {CANARY}"}) for name in HEADERS]
+    answers += [ask(service, "GET", path, {"Host": CANARY})]
+
+    lines = log.read_text()[written_before:]
+    assert len(lines.splitlines()) >= len(answers), "every request is a line"
+    assert CANARY not in "".join(answers) + lines
 
 
 def test_an_outage_under_load_tells_no_key(aviary: Aviary) -> None:
