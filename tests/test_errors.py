@@ -11,32 +11,13 @@ from pytest_django import Settings
 
 from payments.models import Organization
 from payments.serializers import PaymentListSerializer
-from tests.api import REQUEST_ID, Api
+from tests.api import Api
 from tests.factories import OrganizationFactory, PaymentFactory
+from tests.problem import assert_problem, body
 
 LIMIT = "limit must be a whole number from 1 to 250."
 START = "from must be the id of one of your payments."
 UNKNOWN = "There is no parameter of this name."
-
-
-def body(status: int, title: str, detail: str, *, field: str | None = None) -> dict[str, Any]:
-    """Return the contract's body, its keys in order."""
-    return {
-        "type": "about:blank",
-        "title": title,
-        "status": status,
-        "detail": detail,
-        **({"field": field} if field else {}),
-        "requestId": REQUEST_ID,
-        "_links": {"documentation": {"href": "http://testserver/docs/", "type": "text/html"}},
-    }
-
-
-def assert_problem(response: Any, expected: dict[str, Any]) -> None:
-    assert response.status_code == expected["status"]
-    assert response["Content-Type"] == "application/problem+json"
-    assert response.json() == expected
-    assert list(response.json()) == list(expected)
 
 
 @pytest.mark.parametrize(
