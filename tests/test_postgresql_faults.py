@@ -139,12 +139,23 @@ def test_a_server_that_was_restarted_while_nobody_asked_is_not_missed_at_all(fau
     assert {answer.status for answer in answers} == {200}
 
 
+def assert_alive(faulty: Faulty, *, seconds: float) -> None:
+    """Ask for so long whether the process lives: it does, and says so when those before have been answered."""
+    probes = Load(faulty.service.port, faulty.key, path="/healthz")
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        answer = probes.ask_once()
+        assert answer.status == 200
+        assert answer.seconds < SILENT_SECONDS_MAX
+        time.sleep(0.1)
+
+
 def test_while_a_server_is_frozen_every_request_is_answered_in_time(faulty: Faulty) -> None:
     with faulty.load().of(CLIENTS) as load:
         for _ in range(times(1, long=5)):
             load.wait_for(200, begun_after=time.monotonic())
             faulty.server.freeze()
-            time.sleep(times(4, long=20))
+            assert_alive(faulty, seconds=times(4, long=20))
             faulty.server.thaw()
             assert_well_again(load, back_at=time.monotonic())
 

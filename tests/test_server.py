@@ -1,6 +1,7 @@
 """The server with clients of all kinds: slow ones keep nobody waiting, and no answer is lost when a worker ends."""
 
 import http.client
+import resource
 import signal
 import socket
 import time
@@ -19,6 +20,9 @@ CLIENTS = 4
 SLOW = times(50, long=500)
 REQUESTS = times(2_000, long=200_000)
 RESTARTS = 20
+IN_FLIGHT = 40
+PLACES = 8192  # for connections, in each worker
+HELD_SECONDS = 30
 WORKERS = 2
 WORKER_BACK_SECONDS_MAX = 5
 BYTES_PER_MB = 2**20
@@ -73,6 +77,14 @@ def request(method: bytes, path: bytes, *headers: bytes) -> bytes:
     return b"\r\n".join([method + b" " + path + b" HTTP/1.1", b"Host: 127.0.0.1", *headers]) + b"\r\n"
 
 
+def nothing(_service: Service, _key: str) -> bytes:
+    return b""
+
+
+def another_protocol(_service: Service, _key: str) -> bytes:
+    return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+
 def half_sent(_service: Service, key: str) -> bytes:
     return request(b"GET", b"/v2/payments", b"Authorization: Bearer " + key.encode())
 
@@ -97,7 +109,9 @@ def unread_scripts(_service: Service, _key: str) -> bytes:
     return request(b"GET", SCRIPT, b"") * 3
 
 
-@pytest.mark.parametrize("sent", [half_sent, half_a_body, half_a_form, unread_pages, unread_scripts])
+@pytest.mark.parametrize(
+    "sent", [nothing, another_protocol, half_sent, half_a_body, half_a_form, unread_pages, unread_scripts]
+)
 def test_slow_clients_keep_nobody_waiting(served: Service, key: str, sent: Callable[[Service, str], bytes]) -> None:
     content = sent(served, key)
     with ExitStack() as stack, Load(served.port, key, source="127.0.0.2").of(CLIENTS) as load:
@@ -112,6 +126,24 @@ def test_slow_clients_keep_nobody_waiting(served: Service, key: str, sent: Calla
 
     assert [answer for answer in load.answers if answer.status != 200] == []
     load.tell(f"{SLOW} sockets, {sent.__name__}")
+
+
+@pytest.mark.skipif(not IS_LONG, reason="takes long")
+def test_more_connections_than_there_are_places_for_are_waited_out(served: Service, key: str) -> None:
+    """Whoever stays silent has a place for ten seconds; for as long others wait, and none in vain."""
+    connections = WORKERS * PLACES * 11 // 10
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    with ExitStack() as stack:
+        for number in range(connections):
+            silent = stack.enter_context(socket.socket())
+            silent.setblocking(False)
+            silent.bind((f"127.0.1.{number % 8 + 1}", 0))
+            silent.connect_ex(("127.0.0.1", served.port))
+        with Load(served.port, key, source="127.0.0.2").of(CLIENTS) as load:
+            time.sleep(HELD_SECONDS)
+
+    assert {answer.status for answer in load.answers} == {200}
+    load.tell(f"{connections} silent sockets")
 
 
 def test_a_worker_that_was_killed_comes_back(served: Service, key: str) -> None:
@@ -155,13 +187,20 @@ def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(tmp_path: Path)
                 while begun(service) < WORKERS:
                     time.sleep(0.05)
                 load.wait_for(200, begun_after=time.monotonic())
-                in_flight = [connected(service, load.key) for _ in range(20)]
-                time.sleep(0.02)  # until the last was accepted
+                in_flight = [connected(service, load.key) for _ in range(IN_FLIGHT)]
+                while not {each.sock.getsockname() for each in in_flight} <= accepted(service):
+                    time.sleep(0.001)
                 service.server.terminate()
                 answers = [finished(each) for each in in_flight]
                 load.is_over.set()
 
-    assert answers == [200] * 20
+    assert answers == [200] * IN_FLIGHT
+
+
+def accepted(service: Service) -> set[tuple[str, int]]:
+    """Return the other ends of the connections that workers have taken."""
+    lines = [line for worker in workers(service) for line in worker.net_connections("tcp")]
+    return {tuple(line.raddr) for line in lines if line.raddr}
 
 
 def connected(service: Service, key: str) -> http.client.HTTPConnection:
