@@ -44,8 +44,8 @@ def anonymize_payments(
 ) -> int:
     """Blank what is personal in payments that were created before a moment, or are of a customer, or both.
 
-    Return how many that changed or, in a dry run, would change. Each batch is a transaction of its own, and an import that
-    has the same payments goes on while this one fails: at once on PostgreSQL, after five seconds on SQLite.
+    Return how many that changed or, in a dry run, would change. Each batch is a transaction of its own. Where an import
+    has the same payments it goes on, and this fails: at once on PostgreSQL, after five seconds on SQLite.
 
     Cost: the list's index is read once, from `before` on; for a customer too, whose payments no index finds.
 
