@@ -86,6 +86,10 @@ class Service:
     log: Path | None = None  # where the server's log goes, if not to the tests' own stderr
     server: subprocess.Popen[bytes] = field(init=False, repr=False)
 
+    def unguarded(self) -> "Service":
+        """Return another over the same database, which waits as long as that has it wait."""
+        return Service(self.database_url, settings={"DJANGO_SETTINGS_MODULE": "tests.unguarded"}, log=self.log)
+
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
@@ -141,10 +145,13 @@ class Service:
             yield self
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
+    def serving(self, *command: str) -> Iterator[None]:
+        """Serve it until the block ends; `command` starts another server than ours."""
         with ExitStack() as stack:
             log = stack.enter_context(self.log.open("ab")) if self.log else None
-            server = self.server = subprocess.Popen([ROOT / "scripts/start"], env=self.environment, stderr=log)
+            server = self.server = subprocess.Popen(
+                command or [ROOT / "scripts/start"], cwd=ROOT, env=self.environment, stderr=log
+            )
             try:
                 wait_until_listening(server, self.port)
                 yield

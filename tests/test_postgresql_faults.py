@@ -164,6 +164,21 @@ def test_while_a_server_is_frozen_every_request_is_answered_in_time(faulty: Faul
     load.tell("frozen")
 
 
+def test_a_service_that_looks_at_no_clock_is_found_out(faulty: Faulty) -> None:
+    unguarded = faulty.service.unguarded()
+    with unguarded.serving():
+        load = Load(unguarded.port, faulty.key)
+        assert load.ask_once().status == 200
+        faulty.server.freeze()
+        thawing = threading.Timer(SILENT_SECONDS_MAX + 0.5, faulty.server.thaw)
+        thawing.start()
+        answer = load.ask_once()
+        thawing.join()
+
+    with pytest.raises(AssertionError):
+        assert_kept([answer], seconds_max=SILENT_SECONDS_MAX)
+
+
 def test_while_every_packet_is_lost_every_request_is_answered_in_time(faulty: Faulty) -> None:
     with faulty.load().of(CLIENTS) as load:
         for _ in range(times(1, long=5)):

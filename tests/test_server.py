@@ -14,7 +14,7 @@ import pytest
 
 from tests.load import Load
 from tests.scale import IS_LONG, report, times
-from tests.service import Service, fresh_database
+from tests.service import ROOT, Service, fresh_database
 
 CLIENTS = 4
 SLOW = times(50, long=500)
@@ -126,6 +126,22 @@ def test_slow_clients_keep_nobody_waiting(served: Service, key: str, sent: Calla
 
     assert [answer for answer in load.answers if answer.status != 200] == []
     load.tell(f"{SLOW} sockets, {sent.__name__}")
+
+
+def test_a_server_that_waits_for_bodies_is_found_out(served: Service, key: str) -> None:
+    service = Service(served.database_url, log=served.log)
+    server = [str(ROOT / ".venv/bin/python"), "-m", "granian", "--interface", "wsgi", "--blocking-threads", "1"]
+    application = ["--port", str(service.port), "--factory", "django.core.wsgi:get_wsgi_application"]
+    with (
+        service.serving(*server, *application),
+        Load(service.port, key).of(1) as load,
+    ):
+        with socket.create_connection(("127.0.0.1", service.port)) as slow:
+            slow.sendall(half_a_form(service, key))
+            time.sleep(0.5)  # until it is waited for
+            with pytest.raises(AssertionError, match="no answer 200"):
+                load.wait_for(200, begun_after=time.monotonic(), seconds_max=2)
+        load.wait_for(200, begun_after=time.monotonic())
 
 
 @pytest.mark.skipif(not IS_LONG, reason="takes long")

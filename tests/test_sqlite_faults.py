@@ -73,6 +73,14 @@ def never_made(file: Path) -> Iterator[None]:
 
 
 @contextmanager
+def replaced(file: Path) -> Iterator[None]:
+    """Put another database into its place, as when a backup is put back."""
+    with missing(file):
+        Service(f"sqlite:///{file}").manage("migrate", "--verbosity", "0")
+        yield
+
+
+@contextmanager
 def damaged(file: Path) -> Iterator[None]:
     """Put something else into its place, as a copy that went wrong is."""
     with missing(file):
@@ -122,16 +130,24 @@ def test_a_file_that_somebody_has_locked_is_waited_for_in_bounded_time(faulty: F
     assert f"The database {file} failed: database is locked" in (tmp_path / "log").read_text()
 
 
-def test_a_file_that_was_replaced_is_read_from_the_next_request_on(faulty: Faulty, tmp_path: Path) -> None:
-    """As when a backup is put back: an open file would be read for ever, though it has no name any more."""
+def test_a_file_that_was_replaced_is_read_from_the_next_request_on(faulty: Faulty) -> None:
+    """An open file would be read for ever, though it has no name any more."""
     assert faulty.load().ask_once().status == 200
 
-    with missing(faulty.file):
-        Service(f"sqlite:///{faulty.file}").manage("migrate", "--verbosity", "0")
+    with replaced(faulty.file):
         answers = [faulty.load().ask_once() for _ in range(CLIENTS)]
 
     assert {answer.status for answer in answers} == {401}, "the key is in the other file"
     assert {faulty.load().ask_once().status for _ in range(CLIENTS)} == {200}
+
+
+def test_a_service_that_does_not_look_at_the_file_is_found_out(faulty: Faulty) -> None:
+    unguarded = faulty.service.unguarded()
+    with unguarded.serving():
+        load = Load(unguarded.port, faulty.key)
+        assert {load.ask_once().status for _ in range(CLIENTS)} == {200}
+        with replaced(faulty.file):
+            assert {load.ask_once().status for _ in range(CLIENTS)} != {401}
 
 
 @pytest.mark.django_db
