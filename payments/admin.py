@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.http import HttpRequest
 
+from payments.keyset import NEWEST_FIRST
 from payments.models import ApiKey, Organization, Payment
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class PaymentAdmin(ReadOnlyAdmin):
 
     list_display = ("id", "created_at", "organization", "mode", "status", "method", "amount")
     list_select_related = ("organization",)
-    ordering = ("-created_at", "-id")
+    ordering = NEWEST_FIRST
     show_full_result_count = False
 
 

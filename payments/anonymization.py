@@ -8,8 +8,8 @@ from django.db import transaction
 from django.db.models import QuerySet, Value
 
 from payments.fields import MillisecondField
+from payments.keyset import NEWEST_FIRST, compared, place
 from payments.models import Access, Payment, PaymentQuerySet
-from payments.pagination import NEWEST_FIRST, compared, row_value
 
 BATCH_PAYMENTS = 1000
 
@@ -71,8 +71,8 @@ def batches(payments: PaymentQuerySet, *, before: datetime | None) -> Iterator[l
 def older(payments: PaymentQuerySet, position: Position | None) -> QuerySet[Payment, Position]:
     if position is not None:
         moment, payment_id = position
-        place = row_value(Value(moment, output_field=MillisecondField()), Value(payment_id))
-        payments = payments.filter(compared("<", place))
+        reached = place(Value(moment, output_field=MillisecondField()), Value(payment_id))
+        payments = payments.filter(compared("<", reached))
     return payments.order_by(*NEWEST_FIRST).values_list("created_at", "id")[:BATCH_PAYMENTS]
 
 

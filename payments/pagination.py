@@ -7,8 +7,7 @@ payment that arrives meanwhile moves no other from one page to another.
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, cast
 
-from django.db.models import BooleanField, Expression, F, Func, QuerySet, Subquery
-from django.db.models.expressions import BaseExpression
+from django.db.models import Expression, QuerySet, Subquery
 from django.db.models.functions import Coalesce, NullIf
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
@@ -17,15 +16,13 @@ from rest_framework.views import APIView
 from payments import hal
 from payments.addresses import Addresses
 from payments.hal import HAL, HTML, Link
+from payments.keyset import NEWEST_FIRST, PLACE, compared, place
 from payments.listing import Listing, declared
 from payments.models import Payment, PaymentQuerySet
 from payments.parameters import LIMIT_MAX, list_parameters, parameter_schemas, unknown_start
 from payments.responses import answered
 from payments.rows import NONE, Row
 from payments.statements import Slot, Statement
-
-POSITION = ("created_at", "id")
-NEWEST_FIRST = ("-created_at", "-id")
 
 # Page sizes, with and without a start: all that clients can ask for.
 SHAPES_MAX = 2 * LIMIT_MAX
@@ -70,34 +67,20 @@ def page_rows(listing: PaymentQuerySet, *, start: Expression | None, limit: int)
     page = listing.order_by(*NEWEST_FIRST)
     previous_from: Expression = NONE
     if start is not None:
-        position = row_value(Subquery(listing.filter(id=start).values("created_at")), start)
-        page = page.filter(compared("<=", position))
-        previous_from = previous_start(listing, position, start, limit)
+        first = place(Subquery(listing.filter(id=start).values("created_at")), start)
+        page = page.filter(compared("<=", first))
+        previous_from = previous_start(listing, first, start, limit)
     return page.as_rows(previous_from)[: limit + 1]
 
 
-def previous_start(listing: PaymentQuerySet, position: Expression, start: Expression, limit: int) -> Expression:
-    """Return the id `limit` places before `position`; where fewer precede it, the first of all; where none, null."""
-    preceding = listing.filter(compared(">", position)).order_by(*POSITION).values("id")
+def previous_start(listing: PaymentQuerySet, first: Expression, start: Expression, limit: int) -> Expression:
+    """Return the id `limit` places before `first`; where fewer precede it, the first of all; where none, null."""
+    preceding = listing.filter(compared(">", first)).order_by(*PLACE).values("id")
     newest = listing.order_by(*NEWEST_FIRST).values("id")
     return Coalesce(
         Subquery(preceding[limit - 1 : limit]),
         NullIf(Subquery(newest[:1]), start),
     )
-
-
-def compared(operator: str, position: Expression) -> Expression:
-    """Return `(created_at, id) <operator> position`, which both databases look up in the list's index.
-
-    Django's own tuple lookups write it for SQLite as `a < x OR (a = x AND b <= y)`, which scans. So does SQLite where
-    one subquery gives both values: hence the row of a subquery for the time, and the id that is known.
-    """
-    row = row_value(*map(F, POSITION))
-    return Func(row, position, template="%(expressions)s", arg_joiner=f" {operator} ", output_field=BooleanField())
-
-
-def row_value(*values: BaseExpression | F) -> Expression:
-    return Func(*values, template="(%(expressions)s)", arg_joiner=", ")
 
 
 class HasAddresses(Protocol):

@@ -31,9 +31,10 @@ from hypothesis.stateful import (
 from moneyed import Money
 
 from payments.ingest import import_payments
+from payments.keyset import NEWEST_FIRST
 from payments.listing import Listing
 from payments.models import ApiKey, Mode, Organization, Payment, PaymentQuerySet, SequenceType, Status
-from payments.pagination import NEWEST_FIRST, Page
+from payments.pagination import Page
 from payments.rows import COLUMNS, Row, TimeText, record_time
 from tests.api import Api, ids
 from tests.factories import DETAILS, NOON, OrganizationFactory
