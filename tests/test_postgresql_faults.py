@@ -242,6 +242,7 @@ def slow(faulty: Faulty) -> Iterator[None]:
     with faulty.administer() as other:
         other.execute("ALTER TABLE payments_payment RENAME TO payments")
         other.execute("CREATE VIEW payments_payment AS SELECT * FROM payments WHERE pg_sleep(10) IS NOT NULL")
+        other.execute(f"GRANT SELECT ON payments_payment TO {USER}")
         yield
         other.execute("DROP VIEW payments_payment")
         other.execute("ALTER TABLE payments RENAME TO payments_payment")
@@ -269,10 +270,19 @@ def end_sessions(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     time.sleep(0.1)  # until the gate has told the service
 
 
-@pytest.mark.parametrize("fault", [locked, slow, without_tables, out_of_connections])
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (locked, "canceling statement due to lock timeout"),
+        (slow, "canceling statement due to statement timeout"),
+        (without_tables, "does not exist"),
+        (out_of_connections, "too many connections for role"),
+    ],
+)
 def test_a_server_that_cannot_answer_is_said_to_be_unavailable(
-    faulty: Faulty, fault: Callable[[Faulty], AbstractContextManager[None]]
+    faulty: Faulty, fault: Callable[[Faulty], AbstractContextManager[None]], words: str
 ) -> None:
+    said_before = len(faulty.log.read_text())
     with faulty.load().of(CLIENTS) as load:
         load.wait_for(200, begun_after=time.monotonic())
         with fault(faulty):
@@ -281,6 +291,7 @@ def test_a_server_that_cannot_answer_is_said_to_be_unavailable(
         assert_well_again(load, back_at=time.monotonic())
 
     assert_kept(load.answers, seconds_max=SILENT_SECONDS_MAX)
+    assert words in faulty.log.read_text()[said_before:]
     load.tell(fault.__name__)
 
 

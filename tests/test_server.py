@@ -53,7 +53,7 @@ def workers(service: Service) -> list[psutil.Process]:
 def is_worker(process: psutil.Process) -> bool:
     try:
         return "resource_tracker" not in " ".join(process.cmdline())
-    except psutil.ZombieProcess:
+    except psutil.NoSuchProcess:  # it has just ended
         return False
 
 
