@@ -3,7 +3,9 @@
 import os
 import select
 import socket
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from django.db import OperationalError
@@ -41,15 +43,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return {"connect_timeout": CONNECT_SECONDS_MAX, **super().get_connection_params()}
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        connect = super().get_new_connection
-        if not waits.database.is_on:
-            return connect(conn_params)
+        connect = partial(super().get_new_connection, conn_params)
+        connection = self.connected_in_time(connect) if waits.database.is_on else connect()
+        waits.database.keep(Socket(fileno=os.dup(connection.fileno())))
+        return connection
+
+    def connected_in_time(self, connect: Callable[[], Any]) -> Any:
         seconds_left = waits.database.seconds_left
         if seconds_left < CONNECT_SECONDS_MIN:
             raise OperationalError("There is no time left to connect anew.")
-        connection = connected_within(seconds_left, lambda: connect(conn_params))
-        waits.database.keep(Socket(fileno=os.dup(connection.fileno())))
-        return connection
+        return connected_within(seconds_left, connect)
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
