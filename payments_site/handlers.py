@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache
-from http import HTTPStatus
+from http.client import BAD_REQUEST, SERVICE_UNAVAILABLE
 from typing import Any, cast
 
 from django.conf import settings
@@ -49,21 +49,27 @@ class ApiHandler(BaseHandler):
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: FBT001, FBT002  Django's own signature
         super().load_middleware(is_async)
-        self.api = cast("Callable[[HttpRequest], HttpResponse]", convert_exception_to_response(view_response))
+        self.view = cast("Callable[[HttpRequest], HttpResponse]", convert_exception_to_response(view_response))
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
-        return answered(request, by=self.short_response if is_short(request.path_info) else super().get_response)
+        return answered(request, by=self.short_way(request.path_info) or super().get_response)
 
-    def short_response(self, request: HttpRequest) -> HttpResponse:
-        return completed(request, self.bounded_response(request) if is_api(request.path_info) else self.api(request))
+    def short_way(self, path: str) -> Callable[[HttpRequest], HttpResponse] | None:
+        """Return what answers requests of that path without middleware; None where Django does it all."""
+        if is_api(path):
+            return self.api_response
+        return self.probe_response if path in PROBES else None
 
-    def bounded_response(self, request: HttpRequest) -> HttpResponse:
+    def probe_response(self, request: HttpRequest) -> HttpResponse:
+        return completed(request, self.view(request))
+
+    def api_response(self, request: HttpRequest) -> HttpResponse:
         """Return the answer, which says at once that there is none where others have just waited for it in vain."""
         begun_at = time.monotonic()
         if begun_at < self.told_at_once_until:
-            return unavailable(request)
-        response = self.api(request)
-        if response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
+            return completed(request, unavailable(request))
+        response = completed(request, self.view(request))
+        if response.status_code == SERVICE_UNAVAILABLE:
             ended_at = time.monotonic()
             if ended_at - begun_at >= LONG_SECONDS:
                 self.told_at_once_until = ended_at + TOLD_AT_ONCE_SECONDS
@@ -87,13 +93,9 @@ def completed(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     response.headers["X-Content-Type-Options"] = "nosniff"
     if settings.SECURE_HSTS_SECONDS and request.is_secure():
         response.headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
-    if response.status_code >= HTTPStatus.BAD_REQUEST and response.status_code != HTTPStatus.SERVICE_UNAVAILABLE:
+    if response.status_code >= BAD_REQUEST and response.status_code != SERVICE_UNAVAILABLE:
         log_response("%s: %s", response.reason_phrase, request.path, response=response, request=request)
     return response
-
-
-def is_short(path: str) -> bool:
-    return is_api(path) or path in PROBES
 
 
 def view_response(request: HttpRequest) -> HttpResponseBase:
@@ -115,11 +117,11 @@ class Handler(ApiHandler, WSGIHandler):
     """The same as a WSGI application, whose answers are whole: a server would wait for who reads them slowly."""
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
-        if is_short(environ["PATH_INFO"]):
+        if short_way := self.short_way(environ["PATH_INFO"]):
             with waits.database:
                 set_script_prefix(get_script_name(environ))
                 close_old_connections()
-                return self.answer(environ, start_response, by=self.short_response)
+                return self.answer(environ, start_response, by=short_way)
         try:
             receive(environ)
         except NotReceived as refusal:

@@ -5,6 +5,7 @@ sends when it likes. So this process looks at the clock itself, and cuts the lin
 """
 
 import logging
+import os
 import threading
 import time
 from typing import Protocol
@@ -47,7 +48,8 @@ class Watch:
 
     def __enter__(self) -> None:
         """Have the line cut, again and again, once the time is over."""
-        watchdog.start()
+        if watchdog.thread is None:
+            watchdog.start()
         self.ends_at = time.monotonic() + self.seconds_max
 
     def __exit__(self, *_error: object) -> None:
@@ -87,9 +89,12 @@ class Watchdog:
         return watch
 
     def start(self) -> None:
-        if self.thread is None or not self.thread.is_alive():
-            self.thread = threading.Thread(target=self.look_after, name="watchdog", daemon=True)
-            self.thread.start()
+        self.thread = threading.Thread(target=self.look_after, name="watchdog", daemon=True)
+        self.thread.start()
+
+    def forget_thread(self) -> None:
+        """Take note that this process was forked, which no thread outlives but the one that did it."""
+        self.thread = None
 
     def look_after(self) -> None:
         while True:
@@ -113,4 +118,5 @@ class Waits(threading.local):
 
 
 watchdog = Watchdog()
+os.register_at_fork(after_in_child=watchdog.forget_thread)
 waits = Waits()

@@ -1,10 +1,13 @@
 """A wait that takes too long is cut, another is not, and nothing is kept of threads that have ended."""
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 
 from payments_site.watchdog import Waits, Watchdog, watchdog
+from tests.service import ROOT
 
 
 class Line:
@@ -56,6 +59,30 @@ def test_a_line_is_let_go_when_another_takes_its_place() -> None:
     watch.keep(second)
 
     assert (first.is_closed, second.is_closed) == (True, False)
+
+
+FORKED = """
+import os
+from payments_site.watchdog import waits, watchdog
+
+def is_looked_after():
+    with waits.database:
+        return watchdog.thread.is_alive()
+
+assert is_looked_after()
+child = os.fork()
+if child == 0:
+    os._exit(0 if is_looked_after() else 1)
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 0
+"""
+
+
+def test_a_process_that_was_forked_has_a_watchdog_of_its_own() -> None:
+    """As workers have whose server loads the application before it begins them."""
+    done = subprocess.run([sys.executable, "-c", FORKED], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
 
 
 def test_nothing_is_kept_of_threads_that_have_ended() -> None:
