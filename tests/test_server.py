@@ -21,6 +21,7 @@ SLOW = times(50, long=500)
 REQUESTS = times(2_000, long=200_000)
 RESTARTS = 20
 IN_FLIGHT = 40
+ACCEPTED_SECONDS_MAX = 10
 PLACES = 8192  # for connections, in each worker
 HELD_SECONDS = 30
 WORKERS = 2
@@ -204,8 +205,7 @@ def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(tmp_path: Path)
                     time.sleep(0.05)
                 load.wait_for(200, begun_after=time.monotonic())
                 in_flight = [connected(service, load.key) for _ in range(IN_FLIGHT)]
-                while not {each.sock.getsockname() for each in in_flight} <= accepted(service):
-                    time.sleep(0.001)
+                wait_until_accepted(service, {each.sock.getsockname() for each in in_flight})
                 service.server.terminate()
                 answers = [finished(each) for each in in_flight]
                 load.is_over.set()
@@ -213,10 +213,14 @@ def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(tmp_path: Path)
     assert answers == [200] * IN_FLIGHT
 
 
-def accepted(service: Service) -> set[tuple[str, int]]:
-    """Return the other ends of the connections that workers have taken."""
-    lines = [line for worker in workers(service) for line in worker.net_connections("tcp")]
-    return {tuple(line.raddr) for line in lines if line.raddr}
+def wait_until_accepted(service: Service, clients: set[tuple[str, int]]) -> None:
+    """Wait until workers have taken all these clients' connections."""
+    end = time.monotonic() + ACCEPTED_SECONDS_MAX
+    accepted: set[tuple[str, int]] = set()
+    while not clients <= accepted:
+        assert time.monotonic() < end, clients - accepted
+        lines = [line for worker in workers(service) for line in worker.net_connections("tcp")]
+        accepted = {tuple(line.raddr) for line in lines if line.raddr}
 
 
 def connected(service: Service, key: str) -> http.client.HTTPConnection:
