@@ -14,7 +14,7 @@ import pytest
 
 from tests.load import Load
 from tests.scale import IS_LONG, report, times
-from tests.service import ROOT, Service, fresh_database
+from tests.service import ROOT, STOP_SECONDS_MAX, Service, fresh_database
 
 CLIENTS = 4
 SLOW = times(50, long=500)
@@ -209,8 +209,10 @@ def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(tmp_path: Path)
                 service.server.terminate()
                 answers = [finished(each) for each in in_flight]
                 load.is_over.set()
+            status = service.server.wait(timeout=STOP_SECONDS_MAX)
 
     assert answers == [200] * IN_FLIGHT
+    assert status == 0
 
 
 def wait_until_accepted(service: Service, clients: set[tuple[str, int]]) -> None:
