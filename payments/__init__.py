@@ -7,10 +7,10 @@ A request, in order:
     negotiation     Accept header -> renderer, or 406
     authentication  Authorization header -> ShownKey on request.auth      (keys: the text; last_use: when it was seen)
     permissions     nobody without a key
-    throttling      nobody too often                                      (limits: the counting; clients: who asks)
+    throttling      nobody too often                                      (limits, files: the counting; clients: who)
     views           whose payments, which classes
     parameters      query string -> typed, bounded ListParameters, or InvalidParameter
-    pagination      fetch_page: which rows; KeysetPagination: which links
+    pagination      fetch_page: which rows; KeysetPagination: which links (keyset: the list's order, and places in it)
     listing         what a key sees, by statements that are compiled once (statements, prepared: how; rows: as texts)
     models          Organization, ApiKey, Payment; constraints; indexes   (fields, identifiers, currencies: columns)
     serializers     row -> record; no queries                             (records: the record's form, declared once)

@@ -52,7 +52,7 @@ class ApiHandler(BaseHandler):
         self.view = cast("Callable[[HttpRequest], HttpResponse]", convert_exception_to_response(view_response))
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
-        return answered(request, by=self.short_way(request.path_info) or super().get_response)
+        return traced(request, by=self.short_way(request.path_info) or super().get_response)
 
     def short_way(self, path: str) -> Callable[[HttpRequest], HttpResponse] | None:
         """Return what answers requests of that path without middleware; None where Django does it all."""
@@ -76,7 +76,7 @@ class ApiHandler(BaseHandler):
         return response
 
 
-def answered(request: HttpRequest, *, by: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
+def traced(request: HttpRequest, *, by: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
     """Return the answer with its request's id, and log it where each request is to be."""
     begun_at = time.monotonic()
     request_id = request_ids.identify(request.META)
@@ -121,24 +121,24 @@ class Handler(ApiHandler, WSGIHandler):
             with waits.database:
                 set_script_prefix(get_script_name(environ))
                 close_old_connections()
-                return self.answer(environ, start_response, by=short_way)
+                return self.whole_answer(environ, start_response, by=short_way)
         try:
             receive(environ)
         except NotReceived as refusal:
             refused = refusal.response()
-            return self.answer(environ, start_response, by=lambda request: completed(request, refused))
+            return self.whole_answer(environ, start_response, by=lambda request: completed(request, refused))
         with waits.database, closing(super().__call__(environ, start_response)) as page:
             return [b"".join(page)]
 
-    def answer(
+    def whole_answer(
         self,
         environ: dict[str, Any],
         start_response: Callable[..., Any],
         *,
         by: Callable[[HttpRequest], HttpResponse],
     ) -> list[bytes]:
-        """Answer in one piece, as a list, which a server sends at once; whatever else it gets, it streams."""
+        """Answer in one piece: as a list, which a server sends at once; whatever else it gets, it streams."""
         environ.pop("CONTENT_TYPE", None)  # of a body that nobody reads: Django fails on some, and is slow on others
-        response: Any = answered(self.request_class(environ), by=by)
+        response: Any = traced(self.request_class(environ), by=by)
         start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
         return [response.content]

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from payments import request_ids
 
-# A character of an e-mail address.
-WORD = r"[^\s@%<>\"'=:,;()\[\]{}\\]"
+# What an e-mail address is made of.
+EMAIL_CHARACTER = r"[^\s@%<>\"'=:,;()\[\]{}\\]"
 
 # What stays of each, as a text and in a URL. In a log nobody needs a number as long as a card's, but for the id of a
 # request or a trace. What is searched may be a path of 64 kB that a client chose, so no repetition is looked at twice.
@@ -16,7 +16,10 @@ SECRETS = (
     (re.compile(r"(live|test)_[A-Za-z0-9]{16,}"), r"\1_[redacted]"),
     (re.compile(r"\b(bearer|basic)(?:[ +]|%20)+[^\s\"',]+", re.IGNORECASE), r"\1 [redacted]"),
     (re.compile(r"(://[^\s:/@]{0,64}:)[^\s/]{1,256}@"), r"\1[redacted]@"),
-    (re.compile(rf"(?<!{WORD}){WORD}+(?:@|%40){WORD}{{1,253}}\.[A-Za-z]{{2,}}"), "[redacted]"),
+    (
+        re.compile(rf"(?<!{EMAIL_CHARACTER}){EMAIL_CHARACTER}+(?:@|%40){EMAIL_CHARACTER}{{1,253}}\.[A-Za-z]{{2,}}"),
+        "[redacted]",
+    ),
     (
         re.compile(
             r"\b(password|secret_key|sessionid|csrftoken)\b([\"']?\s{0,8}[=:]\s{0,8})"

@@ -84,6 +84,11 @@ class Faulty(NamedTuple):
         """Connect as somebody else."""
         return psycopg.connect(self.server.url, dbname=NAME, autocommit=True)
 
+    def forget_last_uses(self) -> None:
+        """Have the next request write when its key was used."""
+        with self.administer() as other:
+            other.execute("UPDATE payments_apikey SET last_used_at = NULL")
+
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
@@ -150,18 +155,34 @@ def assert_alive(faulty: Faulty, *, seconds: float) -> None:
         time.sleep(0.1)
 
 
-def test_while_a_server_is_frozen_every_request_is_answered_in_time(faulty: Faulty) -> None:
+@contextmanager
+def frozen(faulty: Faulty) -> Iterator[None]:
+    faulty.server.freeze()
+    yield
+    faulty.server.thaw()
+
+
+@contextmanager
+def black_holed(faulty: Faulty) -> Iterator[None]:
+    faulty.gate.is_open.clear()
+    yield
+    faulty.gate.is_open.set()
+
+
+@pytest.mark.parametrize("fault", [frozen, black_holed])
+def test_while_a_server_says_nothing_every_request_is_answered_in_time(
+    faulty: Faulty, fault: Callable[[Faulty], AbstractContextManager[None]]
+) -> None:
     with faulty.load().of(CLIENTS) as load:
         for _ in range(times(1, long=5)):
             load.wait_for(200, begun_after=time.monotonic())
-            faulty.server.freeze()
-            assert_alive(faulty, seconds=times(4, long=20))
-            faulty.server.thaw()
+            with fault(faulty):
+                assert_alive(faulty, seconds=times(4, long=20))
             assert_well_again(load, back_at=time.monotonic())
 
     assert_kept(load.answers, seconds_max=SILENT_SECONDS_MAX)
     assert 503 in {answer.status for answer in load.answers}
-    load.tell("frozen")
+    load.tell(fault.__name__)
 
 
 def test_a_service_that_looks_at_no_clock_is_found_out(faulty: Faulty) -> None:
@@ -179,25 +200,10 @@ def test_a_service_that_looks_at_no_clock_is_found_out(faulty: Faulty) -> None:
         assert_kept([answer], seconds_max=SILENT_SECONDS_MAX)
 
 
-def test_while_every_packet_is_lost_every_request_is_answered_in_time(faulty: Faulty) -> None:
-    with faulty.load().of(CLIENTS) as load:
-        for _ in range(times(1, long=5)):
-            load.wait_for(200, begun_after=time.monotonic())
-            faulty.gate.is_open.clear()
-            time.sleep(times(4, long=20))
-            faulty.gate.is_open.set()
-            assert_well_again(load, back_at=time.monotonic())
-
-    assert_kept(load.answers, seconds_max=SILENT_SECONDS_MAX)
-    assert 503 in {answer.status for answer in load.answers}
-    load.tell("black-holed")
-
-
 def test_a_packet_lost_where_the_last_use_is_written_is_waited_for_no_longer(faulty: Faulty) -> None:
     load = faulty.load()
     assert load.ask_once().status == 200
-    with faulty.administer() as other:
-        other.execute("UPDATE payments_apikey SET last_used_at = NULL")
+    faulty.forget_last_uses()
     faulty.gate.last_words = b'UPDATE "payments_apikey"'
     try:
         answers = [load.ask_once() for _ in range(2)]
@@ -214,8 +220,8 @@ def test_a_packet_lost_where_the_last_use_is_written_is_waited_for_no_longer(fau
 
 def test_a_last_use_that_is_written_slowly_is_not_written(faulty: Faulty) -> None:
     load = faulty.load()
+    faulty.forget_last_uses()
     with faulty.administer() as other:
-        other.execute("UPDATE payments_apikey SET last_used_at = NULL")
         other.execute(
             "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN PERFORM pg_sleep(10); RETURN NEW; END $$"
@@ -297,8 +303,8 @@ def test_a_server_that_cannot_answer_is_said_to_be_unavailable(
 
 def test_a_server_that_may_only_be_read_is_read(faulty: Faulty) -> None:
     """As a replica is. When the key was used last cannot be written; no request fails for that."""
+    faulty.forget_last_uses()
     with faulty.administer() as other:
-        other.execute("UPDATE payments_apikey SET last_used_at = NULL")
         other.execute(f"ALTER ROLE {USER} SET default_transaction_read_only = on")
         end_sessions(other)
         try:

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-from payments_site.watchdog import Waits, Watchdog, watchdog
+from payments_site.watchdog import Waits, Watch, Watchdog, watchdog
 from tests.service import ROOT
 
 
@@ -24,13 +24,18 @@ class Line:
         self.is_closed = True
 
 
+def watch_over(line: Line, watchdog: Watchdog, *, seconds_max: float) -> Watch:
+    watch = watchdog.new_watch(seconds_max=seconds_max)
+    watch.keep(line)
+    return watch
+
+
 def test_a_wait_is_cut_when_its_time_is_over_and_not_before() -> None:
     watchdog = Watchdog()
     watchdog.start()
-    late, early = watchdog.new_watch(seconds_max=0), watchdog.new_watch(seconds_max=60)
     lines = late_line, early_line = Line(), Line()
-    late.keep(late_line)
-    early.keep(early_line)
+    late = watch_over(late_line, watchdog, seconds_max=0)
+    early = watch_over(early_line, watchdog, seconds_max=60)
 
     with late, early:
         assert late_line.was_cut.wait(timeout=10)
@@ -39,9 +44,8 @@ def test_a_wait_is_cut_when_its_time_is_over_and_not_before() -> None:
 
 
 def test_what_has_ended_in_time_is_left_alone() -> None:
-    watchdog = Watchdog()
-    watch, line = watchdog.new_watch(seconds_max=0), Line()
-    watch.keep(line)
+    line = Line()
+    watch = watch_over(line, Watchdog(), seconds_max=0)
 
     with watch:
         pass
@@ -52,10 +56,9 @@ def test_what_has_ended_in_time_is_left_alone() -> None:
 
 
 def test_a_line_is_let_go_when_another_takes_its_place() -> None:
-    watch = Watchdog().new_watch(seconds_max=1)
     first, second = Line(), Line()
 
-    watch.keep(first)
+    watch = watch_over(first, Watchdog(), seconds_max=1)
     watch.keep(second)
 
     assert (first.is_closed, second.is_closed) == (True, False)
@@ -86,7 +89,6 @@ def test_a_process_that_was_forked_has_a_watchdog_of_its_own() -> None:
 
 
 def test_nothing_is_kept_of_threads_that_have_ended() -> None:
-
     waits = Waits()
     before = len(watchdog.watches)
 
@@ -107,10 +109,8 @@ def test_a_line_that_cannot_be_cut_keeps_no_other_from_it() -> None:
 
     watchdog = Watchdog()
     watchdog.start()
-    stubborn, other = watchdog.new_watch(seconds_max=0), watchdog.new_watch(seconds_max=0)
     lines = stubborn_line, other_line = Stubborn(), Line()
-    stubborn.keep(stubborn_line)
-    other.keep(other_line)
+    stubborn, other = (watch_over(line, watchdog, seconds_max=0) for line in lines)
 
     with stubborn:
         assert stubborn_line.was_cut.wait(timeout=10)
