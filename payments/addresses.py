@@ -41,14 +41,21 @@ class Addresses:
         except DisallowedHost:
             return addresses(settings.PUBLIC_BASE_URL, request.META.get("SCRIPT_NAME", ""))
 
-    def page(self, *, limit: int, start: str | None) -> str:
-        return f"{self.list}?limit={limit}" if start is None else f"{self.list}?limit={limit}&from={start}"
+    def page(self, *, limit: int, start: str | None, selected: str = "") -> str:
+        """Return a page's address; `selected` is what is asked for beside, as a query string goes on."""
+        begun = "" if start is None else f"&from={start}"
+        return f"{self.list}?limit={limit}{begun}{selected}"
 
     def payment(self, payment_id: str) -> str:
         return f"{self.list}/{payment_id}"
 
     def dashboard(self, payment_id: str) -> str:
         return f"{self.changelist}{admin_quoted(payment_id)}/change/"
+
+    @cached_property
+    def named(self) -> tuple[str, ...]:
+        """Return all that the links of an answer are made of, beside what it shows."""
+        return self.list, self.changelist, self.documentation
 
     @cached_property
     def list(self) -> str:

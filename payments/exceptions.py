@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection
-from psycopg.errors import InsufficientPrivilege, UndefinedColumn, UndefinedTable
+from psycopg.errors import InsufficientPrivilege, QueryCanceled, UndefinedColumn, UndefinedTable
 from rest_framework import exceptions
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.request import Request
@@ -49,6 +49,13 @@ class Unavailable(exceptions.APIException):
     wait = RETRY_SECONDS
 
 
+class TooWide(Unavailable):
+    """What was asked for could not be found in time: too much lies between the payments that match."""
+
+    default_detail = "What matches could not be found in time. Narrow createdAt: give it two ends, or closer ones."
+    field = "createdAt"
+
+
 # What the framework says of its own exceptions repeats what the client sent.
 DETAILS: dict[type[Exception], str] = {
     exceptions.NotAuthenticated: "An API key is needed: Authorization: Bearer <API_KEY>.",
@@ -72,7 +79,7 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> Response 
     if not isinstance(getattr(request, "accepted_renderer", None), BrowsableAPIRenderer):
         request.accepted_renderer = ProblemRenderer()
         request.accepted_media_type = ProblemRenderer.media_type
-    return Response(
+    response = Response(
         problem(
             request,
             exception.status_code,
@@ -82,6 +89,8 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> Response 
         status=exception.status_code,
         headers=headers(exception),
     )
+    vars(response)["is_of_everybody"] = type(exception) is Unavailable
+    return response
 
 
 def is_outage(exception: BaseException | None) -> bool:
@@ -95,6 +104,11 @@ def is_outage(exception: BaseException | None) -> bool:
         or type(exception) is DatabaseError
         or isinstance(exception.__cause__ if exception else None, NOT_MIGRATED)
     )
+
+
+def ran_out_of_time(exception: OperationalError) -> bool:
+    """Tell whether the database went on with a statement for longer than a request may, and was made to end it."""
+    return isinstance(exception.__cause__, QueryCanceled) or str(exception) == "interrupted"
 
 
 def headers(exception: exceptions.APIException) -> dict[str, str]:

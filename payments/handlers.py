@@ -46,6 +46,7 @@ def unavailable(request: HttpRequest) -> HttpResponse:
     else:
         response = HttpResponse(Unavailable.default_detail, status=HTTPStatus.SERVICE_UNAVAILABLE)
     response.headers["Retry-After"] = str(RETRY_SECONDS)
+    vars(response)["is_of_everybody"] = True
     return response
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Collection
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
@@ -17,7 +18,7 @@ from django.utils import timezone
 from djmoney.models.fields import MoneyField
 
 from payments import currencies, keys  # noqa: F401  a stored currency must be known before it is read
-from payments.fields import DocumentField, IdentifierField, MillisecondField
+from payments.fields import DocumentField, IdentifierField, Literal, MillisecondField
 from payments.identifiers import RANDOM_BYTES, payment_id
 from payments.rows import COLUMNS, NONE, Row
 
@@ -53,6 +54,10 @@ class Status(models.TextChoices):
     FAILED = "failed"
     CANCELED = "canceled"
     EXPIRED = "expired"
+
+
+# What is still to be decided: few payments at any time, for which others ask again and again.
+IN_FLIGHT = frozenset({Status.OPEN, Status.PENDING, Status.AUTHORIZED})
 
 
 class SequenceType(models.TextChoices):
@@ -167,6 +172,45 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         """Return the payments of the key's own organization and mode. Every list starts here."""
         return self.filter(organization_id=key.organization_id, mode=key.mode)
 
+    def of_status(self, statuses: Collection[str]) -> PaymentQuerySet:
+        """Return those of any of these statuses; where there is an index for them, in a way that SQLite sees it."""
+        found = self.filter(status__in=list(map(Literal, statuses)))
+        if Status.SUCCEEDED not in statuses:
+            found = found.exclude(status=Literal(Status.SUCCEEDED))
+        if IN_FLIGHT.issuperset(statuses):
+            found = found.filter(status__in=list(map(Literal, sorted(IN_FLIGHT))))
+        return found
+
+    def of_method(self, methods: Collection[Any]) -> PaymentQuerySet:
+        return self.filter(method__in=methods)
+
+    def of_customer(self, customer_ids: Collection[Any]) -> PaymentQuerySet:
+        return self.filter(customer_id__in=customer_ids).exclude(customer_id=Literal(""))
+
+    def of_sequence_type(self, sequence_types: Collection[Any]) -> PaymentQuerySet:
+        return self.filter(sequence_type__in=sequence_types)
+
+    def in_currency(self, codes: Collection[Any]) -> PaymentQuerySet:
+        return self.filter(amount_currency__in=codes)
+
+    def created(self, moments: Collection[Any], *, bound: str) -> PaymentQuerySet:
+        """Return those that were created before or after a moment; `bound` is a lookup: gte, gt, lte or lt."""
+        [moment] = moments
+        return self.filter(**{f"created_at__{bound}": moment})
+
+    def paid(self, moments: Collection[Any], *, bound: str) -> PaymentQuerySet:
+        [moment] = moments
+        return self.filter(**{f"paid_at__{bound}": moment})
+
+    def of_amount(self, values: Collection[Any], *, bound: str) -> PaymentQuerySet:
+        [value] = values
+        return self.filter(**{f"amount__{bound}": value})
+
+    def with_metadata(self, documents: Collection[Any]) -> PaymentQuerySet:
+        """Return those whose metadata holds all that a JSON object of texts does."""
+        [document] = documents
+        return self.filter(metadata__holds=document)
+
     def as_rows(self, previous_from: Combinable = NONE) -> models.QuerySet[Payment, Row]:
         """Return them as the serializer takes them: texts, in the order of `rows.COLUMNS`, and one that a page adds."""
         return self.values_list(*COLUMNS, previous_from)
@@ -215,7 +259,35 @@ class Payment(models.Model):
                 models.F("created_at").desc(),
                 models.F("id").desc(),
                 name="payment_list",
-            )
+            ),
+            # The same of each status, but for the one that most have, which the list itself is full of.
+            models.Index(
+                "organization",
+                "mode",
+                "status",
+                models.F("created_at").desc(),
+                models.F("id").desc(),
+                name="payment_status",
+                condition=~Q(status=Status.SUCCEEDED),
+            ),
+            # And of any that are in flight, whichever of their statuses are asked for together.
+            models.Index(
+                "organization",
+                "mode",
+                models.F("created_at").desc(),
+                models.F("id").desc(),
+                name="payment_in_flight",
+                condition=Q(status__in=sorted(IN_FLIGHT)),
+            ),
+            models.Index(
+                "organization",
+                "mode",
+                "customer_id",
+                models.F("created_at").desc(),
+                models.F("id").desc(),
+                name="payment_customer",
+                condition=~Q(customer_id=""),
+            ),
         ]
         constraints = [
             models.CheckConstraint(name="payment_id_form", condition=has_form("id", PAYMENT_ID, IDENTIFIER_MAX)),

@@ -7,29 +7,31 @@ payment that arrives meanwhile moves no other from one page to another.
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, cast
 
+from django.db import OperationalError
 from django.db.models import Expression, QuerySet, Subquery
-from django.db.models.functions import Coalesce, NullIf
+from django.db.models.functions import Coalesce
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from payments import hal
 from payments.addresses import Addresses
+from payments.exceptions import TooWide, ran_out_of_time
 from payments.hal import HAL, HTML, Link
-from payments.keyset import NEWEST_FIRST, PLACE, compared, place
-from payments.listing import Listing, declared
+from payments.keyset import NEWEST_FIRST, Order, is_ahead_of, is_at_or_behind, opposite, place
+from payments.listing import Listing, Shape, declared, find_payment, narrowed
 from payments.models import Payment, PaymentQuerySet
 from payments.parameters import LIMIT_MAX, list_parameters, parameter_schemas, unknown_start
 from payments.responses import answered
-from payments.rows import NONE, Row
+from payments.rows import Row
 from payments.statements import Slot, Statement
 
-# Page sizes, with and without a start: all that clients can ask for.
-SHAPES_MAX = 2 * LIMIT_MAX
+# Two for each size of a page, with and without a start; what is asked for beside is of many shapes.
+SHAPES_MAX = 4 * LIMIT_MAX
 
 
 class UnknownStart(LookupError):
-    """The payment from which a page should start is not in the listing."""
+    """The payment from which a page should start is none that the key sees."""
 
 
 class Page(NamedTuple):
@@ -41,45 +43,59 @@ class Page(NamedTuple):
 
 
 def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
-    """Return up to `limit` payments of `listing`, newest first, `start` included.
+    """Return up to `limit` payments of `listing` in its order, from the place of `start` on, which it need not hold.
 
-    Cost: one statement, which reads at most `2 * limit + 3` index entries.
+    Cost: one statement, which reads at most `2 * limit + 3` index entries, and those that a filter passes over.
 
-    :raises UnknownStart: where `listing` does not hold `start`
+    :raises UnknownStart: where the key does not see `start`
     """
-    rows = listing.rows(page_statement(limit=limit, from_start=start is not None), start=start)
+    selection = listing.selection
+    statement = page_statement(limit=limit, from_start=start is not None, order=selection.order, shape=listing.shape)
+    rows = listing.rows(statement, start=start)
     if start is not None and not rows:
         raise UnknownStart(start)
+    previous_from = rows[-1][-1] if rows else None
+    if start is not None and selection.filters:
+        rows.pop()  # the start's own
     return Page(
         rows=rows[:limit],
-        previous_from=rows[0][-1] if rows else None,
+        previous_from=previous_from,
         next_from=rows[limit][0] if len(rows) > limit else None,
     )
 
 
 @lru_cache(SHAPES_MAX)
-def page_statement(*, limit: int, from_start: bool) -> Statement[Row]:
-    return Statement(page_rows(declared(), start=Slot("start") if from_start else None, limit=limit))
+def page_statement(*, limit: int, from_start: bool, order: Order = NEWEST_FIRST, shape: Shape = ()) -> Statement[Row]:
+    start = Slot("start") if from_start else None
+    querysets = page_querysets(declared(), start=start, limit=limit, order=order, shape=shape)
+    return Statement(*querysets, is_planned_anew=bool(shape))
 
 
-def page_rows(listing: PaymentQuerySet, *, start: Expression | None, limit: int) -> QuerySet[Payment, Row]:
-    """Declare the page and the first row of the next; each has in its last column where the previous page starts."""
-    page = listing.order_by(*NEWEST_FIRST)
-    previous_from: Expression = NONE
-    if start is not None:
-        first = place(Subquery(listing.filter(id=start).values("created_at")), start)
-        page = page.filter(compared("<=", first))
-        previous_from = previous_start(listing, first, start, limit)
-    return page.as_rows(previous_from)[: limit + 1]
+def page_querysets(
+    payments: PaymentQuerySet, *, start: Expression | None, limit: int, order: Order = NEWEST_FIRST, shape: Shape = ()
+) -> list[QuerySet[Payment, Row]]:
+    """Declare the page and the first row of the next, the last of all with where the previous page starts.
+
+    With filters the start's own row comes behind them: it need not match, and there may be none that do.
+    """
+    if start is None:
+        return [narrowed(payments, shape).order_by(*order).as_rows()[: limit + 1]]
+    first = place(Subquery(payments.filter(id=start).values("created_at")), start)
+    # The place comes before all filters: of two bounds in one direction, an index is entered at the first.
+    page = narrowed(payments.filter(is_at_or_behind(first, order)), shape).order_by(*order)
+    preceding = narrowed(payments.filter(is_ahead_of(first, order)), shape)
+    previous_from = previous_start(preceding, limit=limit, order=order)
+    if not shape:
+        return [page.as_rows(previous_from)[: limit + 1]]
+    return [page.as_rows()[: limit + 1], payments.filter(id=start).as_rows(previous_from)]
 
 
-def previous_start(listing: PaymentQuerySet, first: Expression, start: Expression, limit: int) -> Expression:
-    """Return the id `limit` places before `first`; where fewer precede it, the first of all; where none, null."""
-    preceding = listing.filter(compared(">", first)).order_by(*PLACE).values("id")
-    newest = listing.order_by(*NEWEST_FIRST).values("id")
+def previous_start(preceding: PaymentQuerySet, *, limit: int, order: Order) -> Expression:
+    """Return the id `limit` places back; where there are fewer, the first of all; where none, null."""
+    nearest_first = preceding.order_by(*opposite(order)).values("id")
     return Coalesce(
-        Subquery(preceding[limit - 1 : limit]),
-        NullIf(Subquery(newest[:1]), start),
+        Subquery(nearest_first[limit - 1 : limit]),
+        Subquery(preceding.order_by(*order).values("id")[:1]),
     )
 
 
@@ -95,12 +111,25 @@ class KeysetPagination(BasePagination):
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
         self.request = request
         self.addresses = cast("HasAddresses", view).addresses
-        self.parameters = list_parameters(request.META["QUERY_STRING"])
+        self.parameters = list_parameters(
+            request.META["QUERY_STRING"], is_known=lambda start: find_payment(queryset, start) is not None
+        )
+        limit, start, selection = self.parameters
         try:
-            self.page = fetch_page(queryset, start=self.parameters.start, limit=self.parameters.limit)
+            self.page = fetch_page(queryset._replace(selection=selection), start=start, limit=limit)
         except UnknownStart:
             raise unknown_start() from None
+        except OperationalError as error:
+            if selection.filters and ran_out_of_time(error):
+                raise TooWide from error
+            raise
         return self.page.rows
+
+    @property
+    def made_of(self) -> tuple[Any, ...]:
+        """Return all that the answer depends on, beside the addresses."""
+        limit, _, selection = self.parameters
+        return *self.page, limit, selection.query
 
     def get_paginated_response(self, data: Any) -> Any:
         return answered(self.request, hal.page("payments", data, links=self.get_links()))
@@ -109,14 +138,15 @@ class KeysetPagination(BasePagination):
         """Return the page's links. `self` names its first payment, and so stays this page when newer ones arrive."""
         page = self.page
         return {
-            "self": self.get_link(page.rows[0][0] if page.rows else None),
+            "self": self.get_link(page.rows[0][0] if page.rows else self.parameters.start),
             "previous": self.get_link(page.previous_from) if page.previous_from else None,
             "next": self.get_link(page.next_from) if page.next_from else None,
             "documentation": Link(href=self.addresses.documentation, type=HTML),
         }
 
     def get_link(self, start: str | None) -> Link:
-        return Link(href=self.addresses.page(limit=self.parameters.limit, start=start), type=HAL)
+        limit, _, selection = self.parameters
+        return Link(href=self.addresses.page(limit=limit, start=start, selected=selection.query), type=HAL)
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         return parameter_schemas()

@@ -11,6 +11,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
+from psycopg import ClientCursor
 
 from payments.prepared import PreparedStatements
 
@@ -30,16 +31,20 @@ class Slot(Expression):
 
 
 class Statement(Generic[Row]):
-    """What a QuerySet of tuples asks for. Its columns are given as they come: no converter of the ORM's is applied.
+    """What QuerySets of tuples ask for, the rows of one behind those of the other.
 
-    :raises ValueError: where the QuerySet holds a value that is not in a slot, or a column that needs a converter
+    Columns are given as they come: no converter of the ORM's is applied.
+
+    `is_planned_anew` has PostgreSQL see the values before it plans, each time: which index is best depends on them.
+
+    :raises ValueError: where a QuerySet holds a value that is not in a slot, or a column that needs a converter
     """
 
-    def __init__(self, queryset: QuerySet[Any, Row]) -> None:
-        compiler = queryset.query.get_compiler(connection=connections[DEFAULT_DB_ALIAS])
-        self.sql, parameters = compiler.as_sql()
-        if parameters or compiler.get_converters([column for column, _, _ in compiler.select]):
-            raise ValueError(f"Not a statement of slots and plain columns: {self.sql}")
+    def __init__(self, *querysets: QuerySet[Any, Row], is_planned_anew: bool = False) -> None:
+        parts = list(map(compiled, querysets))
+        joined = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)
+        self.sql = joined if len(parts) > 1 else parts[0]
+        self.is_planned_anew = is_planned_anew
 
     def rows(self, **values: Any) -> list[Row]:
         """Ask the database, once."""
@@ -51,10 +56,20 @@ class Statement(Generic[Row]):
                 return fetched(connection.cursor(), self.sql, values)  # whoever watches the queries sees this one
             if connection.vendor != "postgresql":
                 return fetched(kept(connection, open_cursor), self.sql, values)
+            if self.is_planned_anew:
+                return fetched(ClientCursor(connection.connection), self.sql, values)
             statements = kept(connection, prepared_statements)
             if statements.are_ready():
                 return cast("list[Row]", statements.rows(self.sql, values))
             return fetched(connection.cursor(), self.sql, values)
+
+
+def compiled(queryset: QuerySet[Any, Any]) -> str:
+    compiler = queryset.query.get_compiler(connection=connections[DEFAULT_DB_ALIAS])
+    sql, parameters = cast("tuple[str, tuple[Any, ...]]", compiler.as_sql())
+    if parameters or compiler.get_converters([column for column, _, _ in compiler.select]):
+        raise ValueError(f"Not a statement of slots and plain columns: {sql}")
+    return sql
 
 
 def fetched(cursor: Any, sql: str, values: Mapping[str, Any]) -> list[Any]:

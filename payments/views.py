@@ -9,7 +9,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.status import HTTP_200_OK
+from rest_framework.status import HTTP_304_NOT_MODIFIED
 
 from payments.addresses import Addresses
 from payments.conditional import answer_conditionally
@@ -18,6 +18,7 @@ from payments.models import PAYMENT_ID, Access, Payment
 from payments.negotiation import HALNegotiation
 from payments.pagination import KeysetPagination
 from payments.parameters import single_values
+from payments.responses import answered
 from payments.serializers import PaymentSerializer
 
 
@@ -55,8 +56,9 @@ class PaymentView(GenericAPIView[Payment]):
             vars(response)["renderer_context"].clear()
         self.request.parser_context.clear()
         vars(self).clear()
-        is_kept = response.status_code == HTTP_200_OK and request.method in {"GET", "HEAD"}
-        return answer_conditionally(request, response) if is_kept else cast("HttpResponseBase", response)
+        if response.status_code == HTTP_304_NOT_MODIFIED:
+            del response.headers["Allow"]
+        return cast("HttpResponseBase", response)
 
 
 class PaymentList(PaymentView, ListAPIView[Payment]):
@@ -67,6 +69,14 @@ class PaymentList(PaymentView, ListAPIView[Payment]):
     summary = "List payments"
     pagination_class = KeysetPagination
 
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Any:
+        rows = self.paginate_queryset(self.get_queryset())
+        return answer_conditionally(
+            request,
+            (self.addresses.named, *cast("KeysetPagination", self.paginator).made_of),
+            lambda: self.get_paginated_response(self.get_serializer(rows, many=True).data),
+        )
+
 
 class PaymentDetail(PaymentView, RetrieveAPIView[Payment]):
     """One payment."""
@@ -75,8 +85,14 @@ class PaymentDetail(PaymentView, RetrieveAPIView[Payment]):
     operation_id = "getPayment"
     summary = "Get one payment"
 
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Any:
+        row = self.get_object()
+        return answer_conditionally(
+            request, (self.addresses.named, row), lambda: answered(request, self.get_serializer(row).data)
+        )
+
     def get_object(self) -> Any:
-        single_values(self.request.META["QUERY_STRING"], known=())
+        single_values(self.request.META["QUERY_STRING"], is_parameter=lambda _: False)
         payment_id = self.kwargs["payment_id"]
         row = find_payment(self.get_queryset(), payment_id) if re.fullmatch(PAYMENT_ID, payment_id) else None
         if row is None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache
-from http.client import BAD_REQUEST, SERVICE_UNAVAILABLE
+from http.client import BAD_REQUEST, NOT_MODIFIED, SERVICE_UNAVAILABLE
 from typing import Any, cast
 
 from django.conf import settings
@@ -69,7 +69,7 @@ class ApiHandler(BaseHandler):
         if begun_at < self.told_at_once_until:
             return completed(request, unavailable(request))
         response = completed(request, self.view(request))
-        if response.status_code == SERVICE_UNAVAILABLE:
+        if getattr(response, "is_of_everybody", False):
             ended_at = time.monotonic()
             if ended_at - begun_at >= LONG_SECONDS:
                 self.told_at_once_until = ended_at + TOLD_AT_ONCE_SECONDS
@@ -89,7 +89,8 @@ def traced(request: HttpRequest, *, by: Callable[[HttpRequest], HttpResponseBase
 
 def completed(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Return an answer with what middleware adds to those of pages, as far as it means programs too."""
-    response.headers.setdefault("Content-Length", str(len(response.content)))
+    if response.status_code != NOT_MODIFIED:  # its length would be that of the answer it stands for
+        response.headers.setdefault("Content-Length", str(len(response.content)))
     response.headers["X-Content-Type-Options"] = "nosniff"
     if settings.SECURE_HSTS_SECONDS and request.is_secure():
         response.headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"

@@ -12,13 +12,38 @@ HAL = "application/hal+json"
 PROBLEM = "application/problem+json"
 METHODS = "GET, HEAD, OPTIONS"
 
-# As these are all that is ever said, nothing that was sent is repeated.
+# What each parameter must be.
+A_MOMENT = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
+AN_AMOUNT = "a decimal with at most 13 digits before the point and 2 after it"
+BOUNDS = [f"[{bound}]" for bound in ("gte", "gt", "lte", "lt")]
+RULES = {
+    "limit": "a whole number from 1 to 250",
+    "from": "the id of one of your payments",
+    "sort": "desc or asc",
+    "status": "open, pending, authorized, succeeded, failed, canceled, expired, or some of them, separated by commas",
+    "method": "a word of 1 to 32 lower-case letters, digits or underscores, or up to 20 of them, separated by commas",
+    "customerId": "a customer's id, ct_ and 1 to 61 letters or digits, or up to 20 of them, separated by commas",
+    "sequenceType": "oneoff, first, recurring, or some of them, separated by commas",
+    "currency": "an ISO 4217 currency code, or up to 20 of them, separated by commas",
+    **{f"{name}{bound}": A_MOMENT for name in ("createdAt", "paidAt") for bound in BOUNDS},
+    **{f"amount{bound}": AN_AMOUNT for bound in BOUNDS},
+    "metadata": "at most 5 pairs, key and value of 1 to 500 characters each",
+}
+RANGES = [
+    f"{name}[{upper}] must be greater than {name}[{lower}]."
+    for name in ("createdAt", "paidAt", "amount")
+    for lower in ("gte", "gt")
+    for upper in ("lte", "lt")
+]
+
+# As these are all that is ever said, nothing that was sent is repeated, but for a plain key of metadata.
+KEY = re.compile(r"metadata\[[A-Za-z0-9_.$\[\]-]+\] must be ")
 DETAILS = {
     400: {
-        "limit must be a whole number from 1 to 250.",
-        "limit must be given once.",
-        "from must be the id of one of your payments.",
-        "from must be given once.",
+        *(f"{name} must be {rule}." for name, rule in RULES.items()),
+        *(f"{name} must be given once." for name in RULES),
+        *(f"amount{bound} must be given together with currency." for bound in BOUNDS),
+        *RANGES,
         "There is no parameter of this name.",
         "This request cannot be read.",
     },
@@ -54,6 +79,10 @@ DEMANDED = {
     405: {"content-type", "allow"},
     406: {"content-type"},
 }
+
+# A page's size and place, then what else was asked for, percent-encoded.
+ENCODED = "[A-Za-z0-9._~%-]+"
+PAGE_QUERY = rf"limit=[1-9][0-9]*(&from=pt_[A-Za-z0-9]+)?(&{ENCODED}={ENCODED})*"
 
 PROBLEM_KEYS = ["type", "title", "status", "detail", "field", "requestId", "_links"]
 PAGE_KEYS = ["count", "_embedded", "_links"]
@@ -98,7 +127,7 @@ def assert_problem(document: Any, status: int, base: str) -> None:
     assert document["type"] == "about:blank"
     assert document["title"] == HTTPStatus(status).phrase
     assert document["status"] == status
-    assert document["detail"] in DETAILS[status]
+    assert KEY.sub("metadata must be ", document["detail"]) in DETAILS[status]
     assert PLAIN_NAME.fullmatch(document.get("field", "x"))
     assert REQUEST_ID.fullmatch(document.get("requestId", "x"))
     assert document["_links"] == {"documentation": link(f"{base}/docs/", "text/html")}
@@ -111,7 +140,7 @@ def assert_page(page: Any, base: str) -> None:
     for relation in {"self", "previous", "next"} & page["_links"].keys():
         href = page["_links"][relation]["href"]
         assert page["_links"][relation] == link(href, HAL)
-        assert re.fullmatch(rf"{re.escape(base)}/v2/payments\?limit=[1-9][0-9]*(&from=pt_[A-Za-z0-9]+)?", href), href
+        assert re.fullmatch(rf"{re.escape(base)}/v2/payments\?{PAGE_QUERY}", href), href
     assert page["_links"]["documentation"] == link(f"{base}/docs/", "text/html")
     for record in page["_embedded"]["payments"]:
         assert_record(record, base)

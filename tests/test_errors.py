@@ -44,7 +44,7 @@ UNKNOWN = "There is no parameter of this name."
         ("limit[]=5", UNKNOWN, "limit[]"),
         ("_=1700000000000", UNKNOWN, "_"),
         ("$filter=amount", UNKNOWN, "$filter"),
-        ("status=open&limit=abc", UNKNOWN, "status"),
+        ("status=open&limit=abc", LIMIT, "limit"),
         ("limit=abc&from=pt_unknown", LIMIT, "limit"),
         ("from=pt_unknown&limit=abc", LIMIT, "limit"),
         # What is too long or too odd a name is not repeated.

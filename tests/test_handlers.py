@@ -20,7 +20,10 @@ FOR_PAGES = {"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Referrer-
 
 
 def answer(response: Any) -> tuple[int, bytes, dict[str, str]]:
-    headers = {name: value for name, value in response.items() if name not in FOR_PAGES | {"X-Request-ID"}}
+    added = FOR_PAGES | {"X-Request-ID"}
+    if response.status_code == HTTPStatus.NOT_MODIFIED:
+        added.add("Content-Length")  # by Django, though it is that of another answer (RFC 9110, 8.6)
+    headers = {name: value for name, value in response.items() if name not in added}
     return response.status_code, response.content, headers
 
 

@@ -15,7 +15,7 @@ from moneyed import Money
 
 from payments.listing import Listing, find_payment, payment_statement
 from payments.models import ApiKey, Payment, Status
-from payments.pagination import page_rows, page_statement
+from payments.pagination import page_querysets, page_statement
 from payments.records import encode
 from payments.serializers import record
 from payments.statements import Slot, Statement
@@ -113,7 +113,9 @@ def test_a_compiled_page_equals_the_same_query_asked_by_the_orm(
         key = ApiKeyFactory.create(organization=OrganizationFactory.create(id=7), mode="live")
         for payment_id, created_at in described.items():
             PaymentFactory.create(organization=key.organization, id=payment_id, created_at=created_at)
-        by_orm = page_rows(Payment.objects.visible_to(key), start=None if start is None else Value(start), limit=limit)
+        [by_orm] = page_querysets(
+            Payment.objects.visible_to(key), start=None if start is None else Value(start), limit=limit
+        )
 
         compiled = Listing(key).rows(page_statement(limit=limit, from_start=start is not None), start=start)
 

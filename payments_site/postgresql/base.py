@@ -17,8 +17,14 @@ from payments_site.watchdog import waits
 # What holds for a session. Whatever the values, the list is read along its index: its statements are planned once.
 SETTINGS = {"plan_cache_mode": "force_generic_plan"}
 
-# For how long a request may wait; the watchdog ends what takes longer in all, and what does not answer.
-REQUEST_SETTINGS = {**SETTINGS, "statement_timeout": "2s", "lock_timeout": "1s"}
+# For how long a request may wait; the watchdog ends what takes longer in all, and what does not answer. No request has
+# more than one of the server's processors, and so the rows of a statement's parts come part by part.
+REQUEST_SETTINGS = {
+    **SETTINGS,
+    "statement_timeout": "2s",
+    "lock_timeout": "1s",
+    "max_parallel_workers_per_gather": "0",
+}
 
 # For one address of a server's. There may be several, one tried after the other.
 CONNECT_SECONDS_MAX = 2
