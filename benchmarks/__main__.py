@@ -7,8 +7,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,9 @@ def main() -> None:
     with postgresql() as (database_url, database):
         os.environ.update(DATABASE_URL=database_url, DJANGO_SETTINGS_MODULE="payments_site.settings")
         django.setup()
+        if options.filters:
+            print_filters(options, database_url)
+            return
         results = measure(options, database_url, database)
     print(json.dumps(results, indent=2))
     if options.json:
@@ -48,6 +51,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--settings", action="store_true", help="beside other settings of its own, in place of the peers"
     )
+    parser.add_argument(
+        "--filters",
+        choices=("postgresql", "sqlite"),
+        help="what pages of some of the payments cost, in place of all else",
+    )
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="for how long each time (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the ratios are written, too")
@@ -57,7 +65,7 @@ def arguments() -> argparse.Namespace:
 def measure(options: argparse.Namespace, database_url: str, database: Any) -> dict[str, Any]:
     from benchmarks import dataset, memory, pages, transfer  # noqa: PLC0415  once Django is set up
 
-    key = fill(database_url, options.rows)
+    key = fill(database_url, dataset.records(options.rows), count=options.rows)
     vacuum()
     places = pages.find_places(database_url, dataset.LARGE.id)
     with ExitStack() as stack:
@@ -103,25 +111,45 @@ def rotated(servers: list[Running], count: int) -> list[Running]:
 
 def measure_sqlite(options: argparse.Namespace, places: Any, *, load: Load) -> list[dict[str, float]]:
     """Measure how a page's time depends on its depth on SQLite: the same payments, so the same places."""
-    from benchmarks import pages  # noqa: PLC0415
+    from benchmarks import dataset, pages  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory(prefix="payments-sqlite-") as directory:
-        url = f"sqlite:///{directory}/payments.sqlite3"
-        key = fill(url, options.rows)
+    with sqlite() as url:
+        key = fill(url, dataset.records(options.rows), count=options.rows)
         with running(SERVICE, url) as service:
             return [pages.measure_depth(service, places, load=replace(load, key=key)) for _ in range(options.rounds)]
 
 
-def fill(database_url: str, rows: int) -> str:
-    """Load the payments into an empty database, and return a key to most of them."""
+def print_filters(options: argparse.Namespace, postgresql_url: str) -> None:
+    """Print what is found as a table for docs/performance.md, line by line."""
+    from benchmarks import filters  # noqa: PLC0415
+    from tests.service import connected_to  # noqa: PLC0415
+
+    with sqlite() as sqlite_url:
+        url = {"postgresql": postgresql_url, "sqlite": sqlite_url}[options.filters]
+        fill(url, filters.records(options.rows), count=options.rows)
+        with connected_to(url):
+            vacuum()
+            for line in filters.measure_filters():
+                print(line, flush=True)
+
+
+@contextmanager
+def sqlite() -> Iterator[str]:
+    """Give the address of a file that is to be made; forget it afterwards."""
+    with tempfile.TemporaryDirectory(prefix="payments-sqlite-") as directory:
+        yield f"sqlite:///{directory}/payments.sqlite3"
+
+
+def fill(database_url: str, records: Iterable[Any], *, count: int) -> str:
+    """Load payments into an empty database, and return a key to most of them."""
     from benchmarks import dataset, pages  # noqa: PLC0415
     from payments.records import encode  # noqa: PLC0415
 
     say(f"Loading {database_url.partition(':')[0]}")
     service = Service(database_url)
     service.manage("migrate", "--verbosity", "0")
-    lines = (encode(record) + b"\n" for record in dataset.records(rows))
-    import_lines(service, tqdm(lines, total=rows, unit=" payments", disable=None))
+    lines = (encode(record) + b"\n" for record in records)
+    import_lines(service, tqdm(lines, total=count, unit=" payments", disable=None))
     keys = [service.create_api_key(organization=shop.id, mode=pages.MODE) for shop in (dataset.SMALL, dataset.LARGE)]
     return keys[-1]
 

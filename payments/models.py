@@ -18,7 +18,8 @@ from django.utils import timezone
 from djmoney.models.fields import MoneyField
 
 from payments import currencies, keys  # noqa: F401  a stored currency must be known before it is read
-from payments.fields import DocumentField, IdentifierField, Literal, MillisecondField
+from payments.conditions import HasWord, Literal, Repeated
+from payments.fields import DocumentField, IdentifierField, MillisecondField
 from payments.identifiers import RANDOM_BYTES, payment_id
 from payments.rows import COLUMNS, NONE, Row
 
@@ -173,25 +174,23 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         return self.filter(organization_id=key.organization_id, mode=key.mode)
 
     def of_status(self, statuses: Collection[str]) -> PaymentQuerySet:
-        """Return those of any of these statuses; where there is an index for them, in a way that SQLite sees it."""
+        """Return those of any of these statuses."""
         found = self.filter(status__in=list(map(Literal, statuses)))
-        if Status.SUCCEEDED not in statuses:
-            found = found.exclude(status=Literal(Status.SUCCEEDED))
-        if IN_FLIGHT.issuperset(statuses):
-            found = found.filter(status__in=list(map(Literal, sorted(IN_FLIGHT))))
-        return found
+        if len(statuses) > 1 and IN_FLIGHT.issuperset(statuses):
+            return found.filter(Repeated(Q(status__in=list(map(Literal, sorted(IN_FLIGHT))))))
+        return found if Status.SUCCEEDED in statuses else found.filter(Repeated(~Q(status=Literal(Status.SUCCEEDED))))
 
     def of_method(self, methods: Collection[Any]) -> PaymentQuerySet:
-        return self.filter(method__in=methods)
+        return self.filter(HasWord(methods), method__in=methods)
 
     def of_customer(self, customer_ids: Collection[Any]) -> PaymentQuerySet:
-        return self.filter(customer_id__in=customer_ids).exclude(customer_id=Literal(""))
+        return self.filter(Repeated(~Q(customer_id=Literal(""))), customer_id__in=customer_ids)
 
     def of_sequence_type(self, sequence_types: Collection[Any]) -> PaymentQuerySet:
-        return self.filter(sequence_type__in=sequence_types)
+        return self.filter(HasWord(sequence_types), sequence_type__in=sequence_types)
 
     def in_currency(self, codes: Collection[Any]) -> PaymentQuerySet:
-        return self.filter(amount_currency__in=codes)
+        return self.filter(HasWord(codes), amount_currency__in=codes)
 
     def created(self, moments: Collection[Any], *, bound: str) -> PaymentQuerySet:
         """Return those that were created before or after a moment; `bound` is a lookup: gte, gt, lte or lt."""

@@ -21,7 +21,8 @@ from payments.hal import HAL, HTML, Link
 from payments.keyset import NEWEST_FIRST, Order, is_ahead_of, is_at_or_behind, opposite, place
 from payments.listing import Listing, Shape, declared, find_payment, narrowed
 from payments.models import Payment, PaymentQuerySet
-from payments.parameters import LIMIT_MAX, list_parameters, parameter_schemas, unknown_start
+from payments.parameter_schemas import parameter_schemas
+from payments.parameters import LIMIT_MAX, list_parameters, unknown_start
 from payments.responses import answered
 from payments.rows import Row
 from payments.statements import Slot, Statement
@@ -133,6 +134,9 @@ class KeysetPagination(BasePagination):
 
     def get_paginated_response(self, data: Any) -> Any:
         return answered(self.request, hal.page("payments", data, links=self.get_links()))
+
+    def get_results(self, data: Any) -> Any:
+        return data["_embedded"]["payments"]
 
     def get_links(self) -> dict[str, Link | None]:
         """Return the page's links. `self` names its first payment, and so stays this page when newer ones arrive."""

@@ -65,7 +65,12 @@ FILTERS: Mapping[str, Filter] = {
     "metadata": filters.document(
         PaymentQuerySet.with_metadata,
         must_be=f"at most {PAIRS_MAX} pairs, key and value of 1 to {PAIR_CHARACTERS_MAX} characters each",
-        schema={"type": "object", "additionalProperties": {"type": "string"}, "maxProperties": PAIRS_MAX},
+        schema={
+            "type": "object",
+            "propertyNames": {"minLength": 1, "maxLength": PAIR_CHARACTERS_MAX},
+            "additionalProperties": {"type": "string", "minLength": 1, "maxLength": PAIR_CHARACTERS_MAX},
+            "maxProperties": PAIRS_MAX,
+        },
         example={"order": "84820"},
     ),
 }
@@ -217,21 +222,3 @@ def refuse_contradictions(values: Mapping[str, Any]) -> None:
 
 def encoded(text: str) -> str:
     return quote(text, safe="")
-
-
-def parameter_schemas() -> list[dict[str, Any]]:
-    """Return the list's parameters as OpenAPI describes them."""
-    return [
-        {
-            "name": "limit",
-            "in": "query",
-            "description": "How many payments a page holds.",
-            "schema": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
-        },
-        {
-            "name": "from",
-            "in": "query",
-            "description": "The payment with which the page begins, or its place; without it, the first page.",
-            "schema": {"type": "string", "pattern": PAYMENT_ID},
-        },
-    ]

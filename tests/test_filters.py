@@ -1,6 +1,7 @@
 """Filters and both orders, held to a plain Python list."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,16 +11,20 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from django.db import transaction
-from hypothesis import given, settings
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from moneyed import Money
+from pytest_django import DjangoDbBlocker
 
+from payments.keyset import NEWEST_FIRST
 from payments.listing import Listing
 from payments.models import Mode, Organization, Payment, Status
 from payments.pagination import Page, UnknownStart, fetch_page
-from payments.parameters import list_parameters
+from payments.parameters import LIMIT_MAX, list_parameters
 from payments.rows import record_time
+from tests.api import Api, ids
 from tests.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.test_keyset import Place
 
@@ -203,19 +208,30 @@ def shown(page: Page) -> tuple[list[str], str | None, str | None]:
     return [row[0] for row in page.rows], page.previous_from, page.next_from
 
 
+FetchPage = Callable[..., Page]
+
+
+def assert_page_is_right(
+    fetch: FetchPage, payments: list[Described], asking: tuple[dict[str, str], Matches], limit: int, start: str | None
+) -> None:
+    query, matches = asking
+    with kept(payments) as place:
+        page = fetch(listing(place, query), start=start, limit=limit)
+
+    is_ascending = query.get("sort") == "asc"
+    assert shown(page) == reference_page(payments, matches, is_ascending=is_ascending, start=start, limit=limit)
+
+
+def starts(payments: list[Described]) -> st.SearchStrategy[str | None]:
+    return st.sampled_from([None, *(payment.id for payment in payments)])
+
+
 @given(lists, asked(), limits, st.data())
 @settings(max_examples=300)
 def test_a_page_equals_the_reference_whatever_is_asked_for(
     payments: list[Described], asking: tuple[dict[str, str], Matches], limit: int, data: st.DataObject
 ) -> None:
-    query, matches = asking
-    start = data.draw(st.sampled_from([None, *(payment.id for payment in payments)]))
-
-    with kept(payments) as place:
-        page = fetch_page(listing(place, query), start=start, limit=limit)
-
-    is_ascending = query.get("sort") == "asc"
-    assert shown(page) == reference_page(payments, matches, is_ascending=is_ascending, start=start, limit=limit)
+    assert_page_is_right(fetch_page, payments, asking, limit, data.draw(starts(payments)))
 
 
 @given(lists, asked(), limits)
@@ -263,3 +279,230 @@ def test_the_orm_gives_the_same_for_the_values_themselves(
         expected = [payment.id for payment in by_orm.order_by(*wanted.selection.order)]
 
         assert shown(fetch_page(wanted, start=None, limit=25))[0] == expected
+
+
+# What a wrong pager would do: each in turn stands where the right one does, and the reference finds it out.
+
+
+def start_among_matches(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Look for the start where the filters are: a payment whose status changed ends the walk."""
+    matching = [row[0] for row in fetch_page(listing, start=None, limit=LIMIT_MAX).rows]
+    if start not in {None, *matching}:
+        raise UnknownStart(start)
+    return fetch_page(listing, start=start, limit=limit)
+
+
+def previous_among_all(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Count back through all payments, whether they match or not."""
+    everything = with_selection(listing, filters=())
+    previous_from = fetch_page(everything, start=start, limit=limit).previous_from
+    return fetch_page(listing, start=start, limit=limit)._replace(previous_from=previous_from)
+
+
+def filtered_afterwards(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Take a page of all payments, and leave out what does not match."""
+    matching = [row[0] for row in fetch_page(listing, start=None, limit=LIMIT_MAX).rows]
+    page = fetch_page(with_selection(listing, filters=()), start=start, limit=limit)
+    return page._replace(rows=[row for row in page.rows if row[0] in matching])
+
+
+def newest_first_always(listing: Listing, *, start: str | None, limit: int) -> Page:
+    return fetch_page(with_selection(listing, order=NEWEST_FIRST), start=start, limit=limit)
+
+
+def with_one_filter_less(listing: Listing, *, start: str | None, limit: int) -> Page:
+    return fetch_page(with_selection(listing, filters=listing.selection.filters[1:]), start=start, limit=limit)
+
+
+def with_selection(listing: Listing, **changes: Any) -> Listing:
+    return listing._replace(selection=listing.selection._replace(**changes))
+
+
+@pytest.mark.parametrize(
+    "wrong_page",
+    [start_among_matches, previous_among_all, filtered_afterwards, newest_first_always, with_one_filter_less],
+)
+def test_a_wrong_pager_is_found_out(wrong_page: FetchPage) -> None:
+    @given(lists, asked(), limits, st.data())
+    @settings(max_examples=300, phases=[Phase.generate], database=None)
+    def run(payments: list[Described], asking: tuple[dict[str, str], Matches], limit: int, data: st.DataObject) -> None:
+        assert_page_is_right(wrong_page, payments, asking, limit, data.draw(starts(payments)))
+
+    with pytest.raises((AssertionError, UnknownStart)):
+        run()
+
+
+# What a client sees.
+
+
+@pytest.fixture
+def shop(organization: Organization) -> Organization:
+    """Give ten payments, one a day from NOON on, the second of each pair open."""
+    for number in range(10):
+        PaymentFactory.create(
+            id=f"pt_{number}",
+            organization=organization,
+            created_at=NOON + timedelta(days=number),
+            status=Status.OPEN if number % 2 else Status.SUCCEEDED,
+            metadata='{"é &=":"+ %"}',
+        )
+    return organization
+
+
+ASKED = {
+    "metadata[é &=]": "+ %",
+    "createdAt[lt]": "2027-01-01T00:00:00+02:00",
+    "createdAt[gte]": "2026-01-02",
+    "status": "open,pending",
+    "sort": "asc",
+    "limit": "2",
+}
+IN_LINKS = (
+    "sort=asc&status=open%2Cpending&createdAt%5Bgte%5D=2026-01-02&createdAt%5Blt%5D=2027-01-01T00%3A00%3A00%2B02%3A00"
+    "&metadata%5B%C3%A9%20%26%3D%5D=%2B%20%25"
+)
+
+
+def test_links_carry_all_that_was_asked_for_in_one_order(api: Api, shop: Organization) -> None:
+    page = api.get(**ASKED).json()
+
+    for _ in range(2):
+        assert [link["href"].partition("?")[2] for name, link in page["_links"].items() if name != "documentation"] == [
+            f"limit=2&from={start}&{IN_LINKS}" for start in ("pt_1", "pt_5")
+        ]
+        page = api.get(**dict(reversed(ASKED.items()))).json()
+
+
+def test_whoever_follows_links_gets_all_that_matches_and_comes_back(api: Api, shop: Organization) -> None:
+    there = api.walk("next", api.get(**ASKED).json())
+    back = api.walk("previous", there[-1])
+
+    assert [ids(page) for page in there] == [["pt_1", "pt_3"], ["pt_5", "pt_7"], ["pt_9"]]
+    assert [page["_embedded"] for page in reversed(back)] == [page["_embedded"] for page in there]
+    assert api.follow(there[1]["_links"]["self"]["href"]).json() == there[1]
+
+
+def test_a_payment_that_no_longer_matches_is_still_a_place_in_the_list(api: Api, shop: Organization) -> None:
+    first = api.get(status="open", limit=2).json()
+    Payment.objects.filter(id="pt_5").update(status=Status.FAILED)
+
+    second = api.follow(first["_links"]["next"]["href"]).json()
+
+    assert first["_links"]["next"]["href"].endswith("limit=2&from=pt_5&status=open")
+    assert ids(second) == ["pt_3", "pt_1"]
+    assert second["_links"]["previous"]["href"].endswith("limit=2&from=pt_9&status=open")
+
+
+def test_a_page_behind_the_last_match_says_where_it_is_and_leads_back(api: Api, shop: Organization) -> None:
+    page = api.get(status="open", limit=2, from_="pt_0").json()
+
+    links = {name: link["href"].partition("?")[2] for name, link in page["_links"].items()}
+    assert page["count"] == 0
+    assert links["self"] == "limit=2&from=pt_0&status=open"
+    assert links["previous"] == "limit=2&from=pt_3&status=open"
+    assert "next" not in links
+
+
+@pytest.mark.parametrize("from_", [{}, {"from_": "pt_9"}, {"from_": "pt_0"}, {"from_": "pt_unknown"}])
+@pytest.mark.parametrize("asked", [{}, {"status": "open"}, {"status": "failed"}, {"metadata[a]": "b"}, ASKED])
+def test_a_page_costs_two_queries_whatever_is_asked_for(
+    api: Api, shop: Organization, asked: dict[str, str], from_: dict[str, str]
+) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        api.get(**asked, **from_)
+
+    assert len(queries) == 2
+
+
+def test_the_old_and_the_new_way_round_are_the_same_list(api: Api, shop: Organization) -> None:
+    newest_first = api.walk("next", api.get(limit=3).json())
+    oldest_first = api.walk("next", api.get(limit=3, sort="asc").json())
+
+    assert ids(*oldest_first) == list(reversed(ids(*newest_first)))
+
+
+# How a database looks for it.
+
+
+@pytest.fixture(scope="module")
+def many(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Place]:
+    """Give two thousand payments, of which few are in flight or have failed, as a database knows that has counted."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        organization = OrganizationFactory.create(id=1)
+        Payment.objects.bulk_create(numbered(number, organization) for number in range(2000))
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
+        yield Place(organization.pk, Mode.LIVE)
+        transaction.set_rollback(True)
+
+
+def numbered(number: int, organization: Organization) -> Payment:
+    rare = {17: Status.OPEN, 18: Status.PENDING, 19: Status.FAILED}
+    return PaymentFactory.build(
+        id=f"pt_{number:04}",
+        organization=organization,
+        created_at=moment(number),
+        status=rare.get(number % 100, Status.SUCCEEDED),
+        method="rare" if number == 77 else "creditcard",
+        customer_id=f"ct_{number // 10}" if number % 2 else "",
+        metadata=f'{{"number":"{number}","shop":"web"}}',
+    )
+
+
+def plan(place: Place, query: dict[str, str], *, start: str | None) -> str:
+    """Return how the database looks for a page."""
+    with CaptureQueriesContext(connection) as queries:
+        fetch_page(listing(place, query), start=start, limit=20)
+    explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN (COSTS OFF) "
+    with connection.cursor() as cursor:
+        cursor.execute(explain + queries[-1]["sql"])
+        return "\n".join(str(line[-1]) for line in cursor.fetchall())
+
+
+@pytest.mark.parametrize("start", [None, "pt_0500"])
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        ({"sort": "asc"}, "payment_list"),
+        ({"status": "succeeded"}, "payment_list"),
+        ({"status": "succeeded,failed"}, "payment_list"),
+        ({"status": "failed"}, "payment_status"),
+        ({"status": "canceled", "sort": "asc"}, "payment_status"),
+        ({"status": "open,pending"}, "payment_in_flight"),
+        ({"status": "authorized,open,pending"}, "payment_in_flight"),
+        ({"customerId": "ct_7"}, "payment_customer"),
+        ({"createdAt[gte]": "2025-12-31", "createdAt[lt]": "2026-01-02", "sort": "asc"}, "payment_list"),
+        ({"createdAt[gte]": "2025-12-31", "createdAt[lte]": "2026-01-02"}, "payment_list"),
+        ({"metadata[number]": "7"}, "payment_holds"),
+        ({"metadata[number]": "7", "metadata[shop]": "web"}, "payment_holds"),
+        ({"metadata[shop]": "web"}, "payment_list"),
+        ({"method": "rare"}, "payment_holds"),
+        ({"method": "creditcard"}, "payment_list"),
+        ({"currency": "CHF"}, "payment_holds"),
+        ({"sequenceType": "first,recurring"}, "payment_holds"),
+    ],
+)
+def test_what_is_asked_for_is_found_by_the_index_that_is_for_it(
+    many: Place, query: dict[str, str], index: str, start: str | None
+) -> None:
+    if index == "payment_holds" and connection.vendor == "sqlite":
+        index = "payment_list"  # which it reads through
+
+    found = plan(many, query, start=start)
+
+    assert index in found, found
+    assert not re.search("Seq Scan|SCAN payments_payment", found), found
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_within_a_range_the_index_is_entered_where_the_page_begins(many: Place, order: str) -> None:
+    query = {"createdAt[gte]": "2025-12-31", "createdAt[lt]": "2026-01-02", "sort": order}
+
+    found = plan(many, query, start="pt_0500")
+
+    # Of two bounds in one direction an index is entered at the first; SQLite names no other.
+    entered = {
+        "sqlite": r"payment_list .*\(created_at,id\)[<>]",
+        "postgresql": r"'live'::text\) AND \(ROW\(created_at, ",
+    }
+    assert len(re.findall(entered[connection.vendor], found)) == 3, found

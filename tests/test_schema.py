@@ -10,7 +10,7 @@ from django.test import Client
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 
-from payments.models import Organization
+from payments.models import Organization, Status
 from tests.api import Api
 from tests.factories import PaymentFactory
 
@@ -44,10 +44,52 @@ def test_every_status_of_every_operation_is_declared(schema: Any) -> None:
 def test_parameters_have_their_bounds(schema: Any) -> None:
     parameters = {item["name"]: item["schema"] for item in schema["paths"]["/v2/payments"]["get"]["parameters"]}
 
+    moment = parameters["createdAt"]["properties"]["gte"]
+    amount = parameters["amount"]["properties"]["gte"]
     assert parameters == {
         "limit": {"type": "integer", "minimum": 1, "maximum": 250, "default": 20},
         "from": {"type": "string", "pattern": "^pt_[A-Za-z0-9]{1,61}$"},
+        "sort": {"type": "string", "enum": ["desc", "asc"], "default": "desc"},
+        "status": listed(enum=Status.values),
+        "method": listed(pattern="^[a-z0-9_]{1,32}$"),
+        "customerId": listed(pattern="^ct_[A-Za-z0-9]{1,61}$"),
+        "sequenceType": listed(enum=["oneoff", "first", "recurring"]),
+        "currency": listed(enum=parameters["currency"]["items"]["enum"]),
+        "createdAt": ranged(moment),
+        "paidAt": ranged(moment),
+        "amount": ranged(amount),
+        "metadata": {
+            "type": "object",
+            "propertyNames": {"minLength": 1, "maxLength": 500},
+            "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 500},
+            "maxProperties": 5,
+        },
     }
+    assert {"EUR", "JPY", "USD"} <= set(parameters["currency"]["items"]["enum"])
+    assert [re.search(moment["pattern"], text) is not None for text in ("2026-01-01", "2026-01-01T24:00:00")] == [
+        True,
+        False,
+    ]
+    assert [re.search(amount["pattern"], text) is not None for text in ("-10.5", "10.555")] == [True, False]
+
+
+def listed(**item: Any) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string", **item}, "minItems": 1, "maxItems": 20}
+
+
+def ranged(bound: dict[str, Any]) -> dict[str, Any]:
+    bounds = dict.fromkeys(["gte", "gt", "lte", "lt"], bound)
+    return {"type": "object", "properties": bounds, "additionalProperties": False}
+
+
+def test_filters_are_described_as_they_are_written_in_a_query(schema: Any) -> None:
+    parameters = {item["name"]: item for item in schema["paths"]["/v2/payments"]["get"]["parameters"]}
+
+    ways = {name: (item.get("style"), item.get("explode"), item.get("example")) for name, item in parameters.items()}
+    assert ways["status"] == ("form", False, ["open", "pending"])
+    assert ways["createdAt"] == ("deepObject", True, {"gte": "2026-01-01"})
+    assert ways["metadata"] == ("deepObject", True, {"order": "84820"})
+    assert all(item["description"] for item in parameters.values())
 
 
 def test_every_part_is_a_json_schema(schema: Any) -> None:

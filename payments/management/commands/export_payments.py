@@ -10,17 +10,19 @@ from tqdm import tqdm
 
 from payments.export import export_payments
 from payments.management.arguments import find_organization
+from payments.management.filters import add_filters, filtered
 from payments.models import Mode, Payment
 
 
 class Command(BaseCommand):
-    """`export_payments [--organization ID] [--mode live|test]`."""
+    """`export_payments [--organization ID] [--mode live|test] [--status WORDS] [--created-at-gte TIME] ...`."""
 
     help = "Write payments to stdout as JSON Lines, which import_payments takes back: all of them, or those asked for."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--organization", type=int, metavar="ID", help="only the payments of this one")
         parser.add_argument("--mode", choices=Mode.values, help="only the payments of this mode")
+        add_filters(parser)
 
     def handle(self, *_args: Any, **options: Any) -> None:
         payments = Payment.objects.all()
@@ -28,6 +30,7 @@ class Command(BaseCommand):
             payments = payments.filter(organization=find_organization(options["organization"]))
         if options["mode"] is not None:
             payments = payments.filter(mode=options["mode"])
+        payments = filtered(payments, options)
         output = sys.stdout.buffer
         # Beside lines on the same terminal, a bar would be noise.
         lines = tqdm(export_payments(payments), unit=" payments", disable=True if output.isatty() else None)
