@@ -5,15 +5,17 @@ import io
 import re
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from moneyed import Money
 
 from payments import keys
-from payments.models import ApiKey, Organization, Payment
-from tests.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
+from payments.models import ApiKey, Mode, Organization, Payment, Status
+from tests.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.lines import line
 
 pytestmark = pytest.mark.django_db
@@ -238,6 +240,58 @@ def test_payments_are_exported_in_the_lists_order(run: Run, organization: Organi
     assert exported("--organization", "1") == ["d", "c", "b"]
     assert exported("--mode", "live") == ["d", "c", "a"]
     assert exported("--organization", "1", "--mode", "test") == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--status", "open,failed"], "cb"),
+        (["--customer-id", "ct_1"], "da"),
+        (["--created-at-gte", "2026-01-02", "--created-at-lt", "2026-01-03T12:00:00Z"], "b"),
+        (["--currency", "EUR", "--amount-gte", "10", "--amount-lt", "-5"], None),
+        (["--currency", "EUR", "--amount-lt", "-5"], "a"),
+        (["--metadata", "a=b=c", "--metadata", "d=e"], "d"),
+        (
+            ["--mode", "live", "--paid-at-gte", "2026-01-01", "--method", "creditcard", "--sequence-type", "oneoff"],
+            "da",
+        ),
+    ],
+)
+def test_payments_are_exported_by_the_filters_of_the_list(
+    run: Run, organization: Organization, arguments: list[str], names: str | None
+) -> None:
+    described: dict[str, dict[str, Any]] = {
+        "a": {"customer_id": "ct_1", "amount": Money(-6, "EUR")},
+        "b": {"status": Status.FAILED},
+        "c": {"status": Status.OPEN, "mode": Mode.TEST},
+        "d": {"customer_id": "ct_1", "metadata": '{"a":"b=c","d":"e"}', "mode": Mode.LIVE},
+    }
+    for day, (name, values) in enumerate(described.items()):
+        PaymentFactory.create(
+            id=f"pt_{name}", organization=organization, created_at=NOON + timedelta(days=day), **values
+        )
+
+    if names is None:
+        with pytest.raises(CommandError, match=r"amount\[lt\] must be greater than amount\[gte\]"):
+            run("export_payments", *arguments)
+    else:
+        output, _ = run("export_payments", *arguments)
+        assert "".join(re.findall(r'"id":"pt_(.)"', output)) == "".join(sorted(names, key="dbac".index))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--status", "x"], "status must be open, "),
+        (["--amount-gte", "1"], r"amount\[gte\] must be given together with currency"),
+        (["--metadata", "x"], "--metadata must be KEY=VALUE"),
+        (["--metadata", "=x"], "--metadata must be KEY=VALUE"),
+        (["--metadata", "a=1", "--metadata", "a=2"], "each key once"),
+    ],
+)
+def test_a_filter_that_is_wrong_exports_nothing(run: Run, db: None, arguments: list[str], words: str) -> None:
+    with pytest.raises(CommandError, match=words):
+        run("export_payments", *arguments)
 
 
 def test_nothing_is_exported_of_an_organization_that_there_is_not(run: Run) -> None:

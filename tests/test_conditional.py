@@ -1,6 +1,12 @@
 """ETag and If-None-Match (RFC 9110, 13)."""
 
+import cProfile
+import pstats
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+from pytest_django import Settings
 
 from payments.models import Organization, Payment
 from tests.api import Api
@@ -62,3 +68,58 @@ def test_an_error_has_no_etag(api: Api) -> None:
     response = api.get(limit=0)
 
     assert "ETag" not in response
+
+
+def called(ask: Callable[[], Any]) -> set[str]:
+    """Return the names of the functions that a request was answered by."""
+    profile = cProfile.Profile()
+    profile.runcall(ask)
+    return {name for _, _, name in pstats.Stats(profile).stats}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_who_has_it_already_has_nothing_written_for_him(api: Api, payment: Payment, path: str) -> None:
+    etag = api.get(path)["ETag"]
+
+    for_others = called(lambda: api.get(path))
+    for_him = called(lambda: api.send("GET", path, If_None_Match=etag))
+
+    writing = {"record", "render", "links"}
+    assert writing <= for_others
+    assert not writing & for_him
+    assert "answer_conditionally" in for_him
+
+
+def test_pages_that_differ_in_their_links_alone_have_etags_of_their_own(
+    api: Api, organization: Organization, settings: Settings
+) -> None:
+    for name in "abc":
+        PaymentFactory.create(id=f"pt_{name}", organization=organization)
+    queries: list[dict[str, str]] = [
+        {},
+        {"limit": "3"},
+        {"limit": "4"},
+        {"status": "succeeded"},
+        {"status": "succeeded,open"},
+        {"createdAt[gte]": "2026-01-01"},
+        {"sort": "desc"},
+        {"sort": "asc"},
+        {"limit": "2"},
+        {"limit": "2", "status": "succeeded"},
+    ]
+
+    etags = {api.get(**query)["ETag"] for query in queries}
+    settings.PUBLIC_BASE_URL = "https://pay.example"
+    elsewhere = {api.get(**query)["ETag"] for query in queries}
+
+    assert len(etags | elsewhere) == 2 * len(queries)
+
+
+def test_an_etag_does_not_depend_on_where_the_page_was_found(api: Api, organization: Organization) -> None:
+    for name in "abc":
+        PaymentFactory.create(id=f"pt_{name}", organization=organization)
+
+    first = api.get(limit=2)
+
+    assert api.get(limit=2, from_="pt_c")["ETag"] == first["ETag"]
+    assert api.get(limit=2, from_="pt_b")["ETag"] != first["ETag"]

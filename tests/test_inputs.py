@@ -16,6 +16,7 @@ import pytest
 from django.core.management import call_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from moneyed import CURRENCIES
 
 from payments_site.handlers import Handler
 from tests.contract import assert_kept
@@ -186,6 +187,8 @@ PATH_WORDS = "payments pt_Newest pt_Foreign / // . .. %2e %2F %5C ; %00 %0A % +"
 QUERY_WORDS = """
     limit from limit=5 from=pt_Middle = & & ; + % [] %00 %0A %20 %3D %26 0 1 5 250 251 - %35 %D9%A5
     pt_Newest pt_Oldest pt_Foreign pt_Test pt%5FMiddle
+    sort=asc sort status=open,succeeded status currency=EUR amount[gte]=1 amount[gte] createdAt[gte]=2026-01-02
+    createdAt%5Blt%5D=2026-01-03T00:00:00Z paidAt[lt] 2026-02-30 metadata[zeta]=1 metadata[ ] %C3%A9 , open asc EUR
 """
 HEADER_WORDS = r"""
     application/json application/hal+json */* text/html q= Q= 0 1 . , ; = " \ Bearer Basic live_ W/ "x" * bytes= - : @ /
@@ -231,14 +234,44 @@ def assert_path_is_answered(door: Door, path: str) -> None:
         assert_kept(answer, method="GET", base=f"http://{door.host}")
 
 
+MOMENTS = {"2026-01-02", "2026-01-03T00:00:00Z"}  # of those that QUERY_WORDS can be joined to
+WORDS = {
+    "limit": set(map(str, range(1, 251))),
+    "from": set(OURS),
+    "sort": {"asc", "desc"},
+}
+LISTED = {
+    "status": {"open", "pending", "authorized", "succeeded", "failed", "canceled", "expired"},
+    "sequenceType": {"oneoff", "first", "recurring"},
+    "currency": set(CURRENCIES),
+}
+
+
+def is_right(name: str, value: str) -> bool:
+    """Tell whether a parameter is one of the contract's (section 5), and its value such as it takes."""
+    field, _, bound = name.removesuffix("]").partition("[")
+    if field == "metadata":
+        return name.endswith("]") and all(re.fullmatch(r"[^\0\ud800-\udfff]{1,500}", text) for text in (bound, value))
+    if name in WORDS:
+        return value in WORDS[name]
+    if name in LISTED:
+        return set(value.split(",")) <= LISTED[name] and value.count(",") < 20
+    if name != f"{field}[{bound}]" or bound not in {"gte", "gt", "lte", "lt"}:
+        return False
+    if field == "amount":
+        return re.fullmatch(r"-?(0|[1-9][0-9]{0,12})(\.[0-9]{1,2})?", value, re.ASCII) is not None
+    return field in {"createdAt", "paidAt"} and value in MOMENTS
+
+
 def assert_query_is_answered(door: Door, query: str) -> None:
-    given = parse_qsl(query, keep_blank_values=True)
+    text = query.encode("latin-1").decode(errors="surrogateescape")
+    given = parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
     parameters = dict(given)
     is_good = (
         len(parameters) == len(given)
-        and parameters.keys() <= {"limit", "from"}
-        and parameters.get("limit", "20") in map(str, range(1, 251))
-        and parameters.get("from", "pt_Newest") in OURS
+        and all(is_right(name, value) for name, value in given)
+        and sum(name.startswith("metadata[") for name in parameters) <= 5
+        and ("currency" in parameters or not any(name.startswith("amount[") for name in parameters))
     )
 
     answer = door.answer(f"GET /v2/payments?{query}")
@@ -246,7 +279,7 @@ def assert_query_is_answered(door: Door, query: str) -> None:
     if not door.is_refused_unread(answer, query):
         assert answer.status == (200 if is_good else 400)
         document = assert_kept(answer, method="GET", base=f"http://{door.host}")
-        assert document.get("field") in {None, *parameters}
+        assert document.get("field") in {None, "metadata", *parameters}
 
 
 def assert_header_is_answered(door: Door, name: str, value: str) -> None:

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from django.db import connection
 
+from tests.filters import assert_told_what_to_narrow
 from tests.load import Answer, Load
 from tests.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.scale import times
@@ -299,6 +300,11 @@ def test_a_server_that_cannot_answer_is_said_to_be_unavailable(
     assert_kept(load.answers, seconds_max=SILENT_SECONDS_MAX)
     assert words in faulty.log.read_text()[said_before:]
     load.tell(fault.__name__)
+
+
+def test_filters_that_take_too_long_are_told_what_to_narrow_and_nobody_else_waits_for_them(faulty: Faulty) -> None:
+    with slow(faulty):
+        assert_told_what_to_narrow(faulty.service.base_url, faulty.key)
 
 
 def test_a_server_that_may_only_be_read_is_read(faulty: Faulty) -> None:

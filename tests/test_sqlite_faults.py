@@ -16,6 +16,7 @@ from django.db import OperationalError, connection, connections
 from payments.exceptions import is_outage
 from payments_site.environment import SQLITE
 from payments_site.sqlite.base import DatabaseWrapper
+from tests.filters import assert_told_what_to_narrow
 from tests.load import Load
 from tests.scale import times
 from tests.service import Service
@@ -189,3 +190,20 @@ def test_readers_are_served_while_an_import_writes(faulty: Faulty) -> None:
 
     assert {answer.status for answer in load.answers} == {200}
     load.tell(f"readers during {imports} imports")
+
+
+@contextmanager
+def slow(file: Path) -> Iterator[None]:
+    """Have every row of a payment take for ever."""
+    endless = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) SELECT max(n) FROM numbers"
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("ALTER TABLE payments_payment RENAME TO payments")
+        other.execute(f"CREATE VIEW payments_payment AS SELECT * FROM payments WHERE ({endless}) > 0")
+        yield
+        other.execute("DROP VIEW payments_payment")
+        other.execute("ALTER TABLE payments RENAME TO payments_payment")
+
+
+def test_filters_that_take_too_long_are_told_what_to_narrow_and_nobody_else_waits_for_them(faulty: Faulty) -> None:
+    with slow(faulty.file):
+        assert_told_what_to_narrow(faulty.service.base_url, faulty.key)

@@ -1,0 +1,20 @@
+"""What becomes of a list that takes too long."""
+
+import json
+
+from tests.service import Walker
+
+
+def assert_told_what_to_narrow(base_url: str, key: str) -> None:
+    """Ask for a list that cannot be found in time, and behind it, of the same worker, for something else."""
+    with Walker(base_url, key) as walker:
+        response, body = walker.ask("/v2/payments?status=failed")
+        other, _ = walker.ask("/v2/payments?limit=0")
+
+    problem = json.loads(body)
+    assert (response.status, other.status) == (503, 400), body
+    assert response.getheader("Retry-After") == "1"
+    assert problem["detail"] == (
+        "What matches could not be found in time. Narrow createdAt: give it two ends, or closer ones."
+    )
+    assert problem["field"] == "createdAt"
