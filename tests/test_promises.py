@@ -227,6 +227,7 @@ class Walks(RuleBasedStateMachine):
         """Hold a walk back to less: a page has no room for what lands in it after its start was named."""
         found = faults(walk.pages, promised=walk.promised, own=self.own.keys())
         assert not found.foreign, f"foreign: {found.foreign}"
+        assert all(walk.pages), "astray: a page of none"
         starts = [self.place(page[0]) for page in walk.pages]
         assert walk.href or len(found.skipped) <= self.landed - walk.landed_before, f"skipped: {found.skipped}"
         assert walk.href or starts[-1] == max(map(self.place, self.own)), f"astray: {starts}"
@@ -274,9 +275,8 @@ def moment(instant: int) -> datetime:
 
 
 def run(api: Api, *, is_selective: bool, **options: Any) -> None:
-    machine: Any = partial(
-        Walks, api, is_selective=is_selective
-    )  # whatever makes one serves, though a class is asked for
+    # Whatever makes one serves, though a class is asked for.
+    machine: Any = partial(Walks, api, is_selective=is_selective)
     run_state_machine_as_test(machine, settings=settings(stateful_step_count=40, **options))
 
 
