@@ -10,10 +10,7 @@ from typing import Any
 import msgspec
 from django.http import HttpResponseBase, HttpResponseNotModified
 from django.utils.http import parse_etags
-from rest_framework.request import Request
 from xxhash import xxh3_128_hexdigest
-
-from payments.hal import HAL
 
 # Another release may write the same otherwise: its ETags are other ones.
 RELEASE = xxh3_128_hexdigest(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
@@ -21,13 +18,12 @@ RELEASE = xxh3_128_hexdigest(b"".join(path.read_bytes() for path in sorted(Path(
 encode = msgspec.msgpack.Encoder().encode
 
 
-def answer_conditionally(request: Request, made_of: Any, answer: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-    """Return the answer that is made of these values; in its place, to a client that has it already, a 304."""
-    if request.accepted_renderer.media_type != HAL:  # a page for people, of whose templates nothing is known here
-        return answer()
+def answer_conditionally(
+    whole: Callable[[], HttpResponseBase], *, made_of: tuple[Any, ...], known: str | None
+) -> HttpResponseBase:
+    """Return the whole answer, which is made of these values; in its place a 304, where If-None-Match names it."""
     etag = f'"{xxh3_128_hexdigest(encode((RELEASE, made_of)))}"'
-    known = request.META.get("HTTP_IF_NONE_MATCH")
-    response = HttpResponseNotModified() if known is not None and names(known, etag) else answer()
+    response = HttpResponseNotModified() if known is not None and names(known, etag) else whole()
     response.headers["Cache-Control"] = "private, no-cache"
     response.headers["Vary"] = "Accept, Authorization"
     response.headers["ETag"] = etag

@@ -38,12 +38,21 @@ class Listing(NamedTuple):
     selection: Selection = EVERYTHING
 
     def rows(self, statement: Statement[Row], **values: Any) -> list[Row]:
-        for shape, given in zip(self.shape, self.selection.filters, strict=True):
-            values.update(zip(shape.slots, map(stored, given.values), strict=True))
+        if self.selection.filters:
+            values |= self.filter_values()
         return statement.rows(organization_id=self.access.organization_id, mode=self.access.mode, **values)
+
+    def filter_values(self) -> dict[str, str]:
+        return {
+            slot: stored(value)
+            for shape, given in zip(self.shape, self.selection.filters, strict=True)
+            for slot, value in zip(shape.slots, given.values, strict=True)
+        }
 
     @property
     def shape(self) -> Shape:
+        if not self.selection.filters:
+            return ()
         return tuple(
             FilterShape(name, each, len(values), values if each.chooses_index else None)
             for name, each, values in self.selection.filters

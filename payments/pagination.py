@@ -4,6 +4,7 @@ A page is found by its position in the list's index, never by counting. So it co
 payment that arrives meanwhile moves no other from one page to another.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -51,7 +52,7 @@ def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
     :raises UnknownStart: where the key does not see `start`
     """
     selection = listing.selection
-    statement = page_statement(limit=limit, from_start=start is not None, order=selection.order, shape=listing.shape)
+    statement = page_statement(limit, start is not None, selection.order, listing.shape)
     rows = listing.rows(statement, start=start)
     if start is not None and not rows:
         raise UnknownStart(start)
@@ -66,7 +67,12 @@ def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
 
 
 @lru_cache(SHAPES_MAX)
-def page_statement(*, limit: int, from_start: bool, order: Order = NEWEST_FIRST, shape: Shape = ()) -> Statement[Row]:
+def page_statement(
+    limit: int,
+    from_start: bool,  # noqa: FBT001  to be told apart by position is quicker, and each request does
+    order: Order = NEWEST_FIRST,
+    shape: Shape = (),
+) -> Statement[Row]:
     start = Slot("start") if from_start else None
     querysets = page_querysets(declared(), start=start, limit=limit, order=order, shape=shape)
     return Statement(*querysets, is_planned_anew=bool(shape))
@@ -100,9 +106,10 @@ def previous_start(preceding: PaymentQuerySet, *, limit: int, order: Order) -> E
     )
 
 
-class HasAddresses(Protocol):
-    """A view that knows its answer's addresses."""
+class AddressedView(Protocol):
+    """A view that knows what was asked, and the addresses of its answer."""
 
+    meta: Mapping[str, str]
     addresses: Addresses
 
 
@@ -111,13 +118,13 @@ class KeysetPagination(BasePagination):
 
     def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
         self.request = request
-        self.addresses = cast("HasAddresses", view).addresses
+        self.view = cast("AddressedView", view)
         self.parameters = list_parameters(
-            request.META["QUERY_STRING"], is_known=lambda start: find_payment(queryset, start) is not None
+            self.view.meta["QUERY_STRING"], is_known=lambda start: find_payment(queryset, start) is not None
         )
         limit, start, selection = self.parameters
         try:
-            self.page = fetch_page(queryset._replace(selection=selection), start=start, limit=limit)
+            self.page = fetch_page(Listing(queryset.access, selection), start=start, limit=limit)
         except UnknownStart:
             raise unknown_start() from None
         except OperationalError as error:
@@ -145,12 +152,12 @@ class KeysetPagination(BasePagination):
             "self": self.get_link(page.rows[0][0] if page.rows else self.parameters.start),
             "previous": self.get_link(page.previous_from) if page.previous_from else None,
             "next": self.get_link(page.next_from) if page.next_from else None,
-            "documentation": Link(href=self.addresses.documentation, type=HTML),
+            "documentation": Link(href=self.view.addresses.documentation, type=HTML),
         }
 
     def get_link(self, start: str | None) -> Link:
         limit, _, selection = self.parameters
-        return Link(href=self.addresses.page(limit=limit, start=start, selected=selection.query), type=HAL)
+        return Link(href=self.view.addresses.page(limit=limit, start=start, selected=selection.query), type=HAL)
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         return parameter_schemas()

@@ -1,7 +1,7 @@
 """The query string: typed, bounded parameters, or the first thing that is wrong with them. Nothing is clamped."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -76,6 +76,7 @@ FILTERS: Mapping[str, Filter] = {
 }
 PAGE = frozenset({"limit", "from"})
 SELECTION = ("sort", *(name for name in FILTERS if name != "metadata"))
+NAMES = PAGE.union(SELECTION)
 
 
 class ListParameters(NamedTuple):
@@ -94,7 +95,7 @@ def list_parameters(query: str, *, is_known: Callable[[str], bool]) -> ListParam
 
     :raises InvalidParameter: naming the first at fault, in the order of the contract (section 5)
     """
-    given = single_values(query, is_parameter=is_list_parameter)
+    given = single_values(query, known=NAMES, pairs_of=PAIR)
     page_limit = limit(given["limit"]) if "limit" in given else LIMIT_DEFAULT
     page_start = start(given["from"]) if "from" in given else None
     try:
@@ -105,18 +106,16 @@ def list_parameters(query: str, *, is_known: Callable[[str], bool]) -> ListParam
         raise
 
 
-def is_list_parameter(name: str) -> bool:
-    return name in PAGE or name in SELECTION or PAIR.fullmatch(name) is not None
-
-
-def single_values(query: str, *, is_parameter: Callable[[str], bool]) -> dict[str, str]:
+def single_values(
+    query: str, *, known: Collection[str] = (), pairs_of: re.Pattern[str] | None = None
+) -> dict[str, str]:
     """Return the parameters by name; refuse what would otherwise be overlooked.
 
     A mistyped parameter must not be answered as if it were not there.
     """
     found: dict[str, str] = {}
     for name, value in pairs(query):
-        if not is_parameter(name):
+        if name not in known and not (pairs_of and pairs_of.fullmatch(name)):
             raise InvalidParameter("There is no parameter of this name.", field=repeatable(name))
         if name in found:
             raise at_fault(name, "given once")

@@ -1,6 +1,7 @@
 """The two resources of the API: whose payments they show, and by which classes."""
 
 import re
+from collections.abc import Callable
 from typing import Any, cast
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from rest_framework.status import HTTP_304_NOT_MODIFIED
 from payments.addresses import Addresses
 from payments.browsing import FilterForm
 from payments.conditional import answer_conditionally
+from payments.hal import HAL
 from payments.listing import Listing, find_payment
 from payments.models import PAYMENT_ID, Access, Payment
 from payments.negotiation import HALNegotiation
@@ -38,7 +40,9 @@ class PaymentView(GenericAPIView[Payment]):
         return Listing(cast("Access", self.request.auth))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        self.addresses = Addresses.of(request._request)  # noqa: SLF001  Django's own, behind which DRF's looks for each
+        itself = request._request  # noqa: SLF001  Django's own, in which DRF's looks for each attribute
+        self.meta = itself.META
+        self.addresses = Addresses.of(itself)
         super().initial(request, *args, **kwargs)
 
     def check_throttles(self, request: Request) -> None:
@@ -61,6 +65,13 @@ class PaymentView(GenericAPIView[Payment]):
             del response.headers["Allow"]
         return cast("HttpResponseBase", response)
 
+    def answer(self, made_of: tuple[Any, ...], whole: Callable[[], HttpResponseBase]) -> HttpResponseBase:
+        """Return the answer that is made of these values, or the word that the client has it already."""
+        if self.request.accepted_renderer.media_type != HAL:
+            return whole()  # a page for people, of whose templates nothing is known here
+        known = self.meta.get("HTTP_IF_NONE_MATCH")
+        return answer_conditionally(whole, made_of=(self.addresses.named, made_of), known=known)
+
 
 class PaymentList(PaymentView, ListAPIView[Payment]):
     """Payments, newest first, page by page."""
@@ -73,11 +84,8 @@ class PaymentList(PaymentView, ListAPIView[Payment]):
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Any:
         rows = self.paginate_queryset(self.get_queryset())
-        return answer_conditionally(
-            request,
-            (self.addresses.named, *cast("KeysetPagination", self.paginator).made_of),
-            lambda: self.get_paginated_response(self.get_serializer(rows, many=True).data),
-        )
+        made_of = cast("KeysetPagination", self.paginator).made_of
+        return self.answer(made_of, lambda: self.get_paginated_response(self.get_serializer(rows, many=True).data))
 
 
 class PaymentDetail(PaymentView, RetrieveAPIView[Payment]):
@@ -89,12 +97,10 @@ class PaymentDetail(PaymentView, RetrieveAPIView[Payment]):
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Any:
         row = self.get_object()
-        return answer_conditionally(
-            request, (self.addresses.named, row), lambda: answered(request, self.get_serializer(row).data)
-        )
+        return self.answer((row,), lambda: answered(request, self.get_serializer(row).data))
 
     def get_object(self) -> Any:
-        single_values(self.request.META["QUERY_STRING"], is_parameter=lambda _: False)
+        single_values(self.meta["QUERY_STRING"])
         payment_id = self.kwargs["payment_id"]
         row = find_payment(self.get_queryset(), payment_id) if re.fullmatch(PAYMENT_ID, payment_id) else None
         if row is None:
