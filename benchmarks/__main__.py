@@ -28,14 +28,13 @@ TRANSFER_ROUNDS_MAX = 5
 
 def main() -> None:
     options = arguments()
+    if options.filters:
+        print_filters(options)
+        return
     if shutil.which("wrk") is None:
         sys.exit("wrk is needed, the load generator (Debian: apt-get install wrk).")
     with postgresql() as (database_url, database):
-        os.environ.update(DATABASE_URL=database_url, DJANGO_SETTINGS_MODULE="payments_site.settings")
-        django.setup()
-        if options.filters:
-            print_filters(options, database_url)
-            return
+        set_up(database_url)
         results = measure(options, database_url, database)
     print(json.dumps(results, indent=2))
     if options.json:
@@ -119,18 +118,25 @@ def measure_sqlite(options: argparse.Namespace, places: Any, *, load: Load) -> l
             return [pages.measure_depth(service, places, load=replace(load, key=key)) for _ in range(options.rounds)]
 
 
-def print_filters(options: argparse.Namespace, postgresql_url: str) -> None:
+def print_filters(options: argparse.Namespace) -> None:
     """Print what is found as a table for docs/performance.md, line by line."""
-    from benchmarks import filters  # noqa: PLC0415
-    from tests.service import connected_to  # noqa: PLC0415
+    with ExitStack() as stack:
+        on_sqlite = options.filters == "sqlite"
+        url = stack.enter_context(sqlite()) if on_sqlite else stack.enter_context(postgresql())[0]
+        set_up(url)
+        from benchmarks import filters  # noqa: PLC0415
 
-    with sqlite() as sqlite_url:
-        url = {"postgresql": postgresql_url, "sqlite": sqlite_url}[options.filters]
         fill(url, filters.records(options.rows), count=options.rows)
-        with connected_to(url):
+        if not on_sqlite:
             vacuum()
-            for line in filters.measure_filters():
-                print(line, flush=True)
+        for line in filters.measure_filters():
+            print(line, flush=True)
+
+
+def set_up(database_url: str) -> None:
+    """Have the ORM of this process read that database."""
+    os.environ.update(DATABASE_URL=database_url, DJANGO_SETTINGS_MODULE="payments_site.settings")
+    django.setup()
 
 
 @contextmanager

@@ -9,14 +9,15 @@ A request, in order:
     permissions     nobody without a key
     throttling      nobody too often                                      (limits, files: the counting; clients: who)
     views           whose payments, which classes
-    parameters      query string -> typed, bounded ListParameters, or InvalidParameter
+    parameters      query string -> typed, bounded ListParameters, or InvalidParameter (filters: what can be asked)
     pagination      fetch_page: which rows; KeysetPagination: which links (keyset: the list's order, and places in it)
     listing         what a key sees, by statements that are compiled once (statements, prepared: how; rows: as texts)
-    models          Organization, ApiKey, Payment; constraints; indexes   (fields, identifiers, currencies: columns)
+    models          Organization, ApiKey, Payment; constraints; indexes   (fields, identifiers, currencies: columns;
+                    conditions: what they are asked)
     serializers     row -> record; no queries                             (records: the record's form, declared once)
     hal, addresses  the document's shape; what its links name
     renderers       media type and bytes                                  (responses: an answer of bytes)
-    conditional     ETag, and 304 for a client that has it
+    conditional     ETag, and 304 for a client that has it               (parameter_schemas, schema, browsing: in words)
     exceptions      what went wrong -> problems, the one error body       (handlers: outside of any view)
 
 An import, in order:
