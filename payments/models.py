@@ -21,6 +21,7 @@ from payments import currencies, keys  # noqa: F401  a stored currency must be k
 from payments.conditions import HasWord, Literal, Repeated
 from payments.fields import DocumentField, IdentifierField, MillisecondField
 from payments.identifiers import RANDOM_BYTES, payment_id
+from payments.keyset import NEWEST_FIRST
 from payments.rows import COLUMNS, NONE, Row
 
 if TYPE_CHECKING:
@@ -261,29 +262,18 @@ class Payment(models.Model):
             ),
             # The same of each status, but for the one that most have, which the list itself is full of.
             models.Index(
-                "organization",
-                "mode",
-                "status",
-                models.F("created_at").desc(),
-                models.F("id").desc(),
+                fields=["organization", "mode", "status", *NEWEST_FIRST],
                 name="payment_status",
                 condition=~Q(status=Status.SUCCEEDED),
             ),
-            # And of any that are in flight, whichever of their statuses are asked for together.
+            # And of all that are in flight, whichever of their statuses are asked for together.
             models.Index(
-                "organization",
-                "mode",
-                models.F("created_at").desc(),
-                models.F("id").desc(),
+                fields=["organization", "mode", *NEWEST_FIRST],
                 name="payment_in_flight",
                 condition=Q(status__in=sorted(IN_FLIGHT)),
             ),
             models.Index(
-                "organization",
-                "mode",
-                "customer_id",
-                models.F("created_at").desc(),
-                models.F("id").desc(),
+                fields=["organization", "mode", "customer_id", *NEWEST_FIRST],
                 name="payment_customer",
                 condition=~Q(customer_id=""),
             ),

@@ -29,15 +29,15 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(models.F('organization'), models.F('mode'), models.F('status'), models.OrderBy(models.F('created_at'), descending=True), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('status', 'succeeded'), _negated=True), name='payment_status'),
+            index=models.Index(condition=models.Q(('status', 'succeeded'), _negated=True), fields=['organization', 'mode', 'status', '-created_at', '-id'], name='payment_status'),
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(models.F('organization'), models.F('mode'), models.OrderBy(models.F('created_at'), descending=True), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('status__in', ['authorized', 'open', 'pending'])), name='payment_in_flight'),
+            index=models.Index(condition=models.Q(('status__in', ['authorized', 'open', 'pending'])), fields=['organization', 'mode', '-created_at', '-id'], name='payment_in_flight'),
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(models.F('organization'), models.F('mode'), models.F('customer_id'), models.OrderBy(models.F('created_at'), descending=True), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('customer_id', ''), _negated=True), name='payment_customer'),
+            index=models.Index(condition=models.Q(('customer_id', ''), _negated=True), fields=['organization', 'mode', 'customer_id', '-created_at', '-id'], name='payment_customer'),
         ),
         migrations.RunPython(on_postgresql(CREATE), on_postgresql(DROP)),
     ]
