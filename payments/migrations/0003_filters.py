@@ -2,12 +2,11 @@
 
 from django.db import migrations, models
 
-# An index of what payments hold, whichever of it is asked for, which SQLite does not have. What comes in is in it at
-# once: a list of what is still to be put into it would be read through by every search.
+# An index of what payments hold, whichever of it is asked for, which SQLite does not have. What comes in waits in a list
+# of its own (`fastupdate`): put into the index one by one, it would take an import half as long again.
 CREATE = """
     CREATE INDEX payment_holds ON payments_payment
     USING gin ((metadata::jsonb) jsonb_path_ops, (ARRAY[method, sequence_type, amount_currency]::text[]))
-    WITH (fastupdate = off)
 """
 DROP = "DROP INDEX payment_holds"
 
