@@ -28,8 +28,8 @@ from payments.responses import answered
 from payments.rows import Row
 from payments.statements import Slot, Statement
 
-# Two for each size of a page, with and without a start; what is asked for beside is of many shapes.
-SHAPES_MAX = 4 * LIMIT_MAX
+# Two for each size of a page, with and without a start, and some for what is asked for beside, at 10 kB each.
+SHAPES_MAX = 3 * LIMIT_MAX
 
 
 class UnknownStart(LookupError):
