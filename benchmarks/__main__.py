@@ -31,6 +31,9 @@ def main() -> None:
     if options.filters:
         print_filters(options)
         return
+    if options.indexes:
+        print_indexes(options)
+        return
     if shutil.which("wrk") is None:
         sys.exit("wrk is needed, the load generator (Debian: apt-get install wrk).")
     with postgresql() as (database_url, database):
@@ -55,6 +58,7 @@ def arguments() -> argparse.Namespace:
         choices=("postgresql", "sqlite"),
         help="what pages of some of the payments cost, in place of all else",
     )
+    parser.add_argument("--indexes", action="store_true", help="what indexes cost an import, in place of all else")
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="for how long each time (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the ratios are written, too")
@@ -130,6 +134,17 @@ def print_filters(options: argparse.Namespace) -> None:
         if not on_sqlite:
             vacuum()
         for line in filters.measure_filters():
+            print(line, flush=True)
+
+
+def print_indexes(options: argparse.Namespace) -> None:
+    """Print the same of what each index costs."""
+    with postgresql() as (url, _):
+        set_up(url)
+        from benchmarks import dataset, indexes  # noqa: PLC0415
+
+        fill(url, dataset.records(options.rows), count=options.rows)
+        for line in indexes.measure_indexes(url, rounds=options.rounds):
             print(line, flush=True)
 
 
