@@ -59,8 +59,9 @@ EVERYTHING = Selection()
 def words(narrow: Narrow, *, pattern: str, description: str, example: list[str]) -> Filter:
     """Return a filter by words of a form."""
     must_be = f"{description}, or up to {VALUES_MAX} of them, separated by commas"
-    item = {"type": "string", "pattern": pattern}
-    return Filter(narrow, lambda text: split(text, re.compile(pattern).match), must_be, listed(item), example)
+    schema = listed({"type": "string", "pattern": pattern})
+    matches = re.compile(pattern).match
+    return Filter(narrow, lambda text: split(text, matches), must_be, schema, example)
 
 
 def known_words(

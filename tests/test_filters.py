@@ -26,7 +26,7 @@ from payments.parameters import LIMIT_MAX, list_parameters
 from payments.rows import record_time
 from tests.api import Api, ids
 from tests.factories import NOON, OrganizationFactory, PaymentFactory
-from tests.test_keyset import Place
+from tests.test_keyset import Place, there_and_back
 
 pytestmark = pytest.mark.django_db
 
@@ -241,13 +241,7 @@ def test_walking_there_and_back_gives_all_that_matches_once_and_the_same_pages(
 ) -> None:
     query, matches = asking
     with kept(payments) as place:
-        wanted = listing(place, query)
-        there = [fetch_page(wanted, start=None, limit=limit)]
-        while start := there[-1].next_from:
-            there.append(fetch_page(wanted, start=start, limit=limit))
-        back = [there[-1]]
-        while start := back[-1].previous_from:
-            back.append(fetch_page(wanted, start=start, limit=limit))
+        there, back = there_and_back(listing(place, query), limit=limit)
 
     walked = [payment_id for page in there for payment_id in shown(page)[0]]
     ordered = sorted(payments, key=lambda payment: payment.place, reverse=query.get("sort") != "asc")

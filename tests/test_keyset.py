@@ -81,6 +81,17 @@ def ids(page: Page) -> list[str]:
     return [row[0] for row in page.rows]
 
 
+def there_and_back(listing: Listing, *, limit: int) -> tuple[list[Page], list[Page]]:
+    """Walk to the list's end, and from there to its beginning."""
+    there = [fetch_page(listing, start=None, limit=limit)]
+    while start := there[-1].next_from:
+        there.append(fetch_page(listing, start=start, limit=limit))
+    back = [there[-1]]
+    while start := back[-1].previous_from:
+        back.append(fetch_page(listing, start=start, limit=limit))
+    return there, back
+
+
 def as_expected(page: Page) -> Expected:
     return Expected(ids(page), page.previous_from, page.next_from)
 
@@ -104,12 +115,7 @@ def test_walking_there_and_back_gives_every_payment_once_and_the_same_pages(
     places: list[tuple[int, str]], limit: int
 ) -> None:
     with stored(places) as listing:
-        there = [fetch_page(listing, start=None, limit=limit)]
-        while start := there[-1].next_from:
-            there.append(fetch_page(listing, start=start, limit=limit))
-        back = [there[-1]]
-        while start := back[-1].previous_from:
-            back.append(fetch_page(listing, start=start, limit=limit))
+        there, back = there_and_back(listing, limit=limit)
 
     walked = [payment_id for page in there for payment_id in ids(page)]
     assert len(walked) == len(set(walked)) == len(places)
