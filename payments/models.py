@@ -168,7 +168,7 @@ class Access(Protocol):
 
 
 class PaymentQuerySet(models.QuerySet["Payment"]):
-    """Payments, by whom they are shown to."""
+    """Payments, by whom they are shown to, and by what they are."""
 
     def visible_to(self, key: Access) -> PaymentQuerySet:
         """Return the payments of the key's own organization and mode. Every list starts here."""
@@ -193,18 +193,10 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
     def in_currency(self, codes: Collection[Any]) -> PaymentQuerySet:
         return self.filter(HasWord(codes), amount_currency__in=codes)
 
-    def created(self, moments: Collection[Any], *, bound: str) -> PaymentQuerySet:
-        """Return those that were created before or after a moment; `bound` is a lookup: gte, gt, lte or lt."""
-        [moment] = moments
-        return self.filter(**{f"created_at__{bound}": moment})
-
-    def paid(self, moments: Collection[Any], *, bound: str) -> PaymentQuerySet:
-        [moment] = moments
-        return self.filter(**{f"paid_at__{bound}": moment})
-
-    def of_amount(self, values: Collection[Any], *, bound: str) -> PaymentQuerySet:
+    def within(self, values: Collection[Any], *, column: str, bound: str) -> PaymentQuerySet:
+        """Return those on this side of one value in a column; `bound` is a lookup: gte, gt, lte or lt."""
         [value] = values
-        return self.filter(**{f"amount__{bound}": value})
+        return self.filter(**{f"{column}__{bound}": value})
 
     def with_metadata(self, documents: Collection[Any]) -> PaymentQuerySet:
         """Return those whose metadata holds all that a JSON object of texts does."""

@@ -30,7 +30,11 @@ PAIRS_MAX = 5
 PAIR_CHARACTERS_MAX = 500
 PAIR_TEXT = re.compile(rf"[^\x00\ud800-\udfff]{{1,{PAIR_CHARACTERS_MAX}}}")
 
-RANGES = ("createdAt", "paidAt", "amount")
+RANGES = {
+    "createdAt": ("created_at", filters.moment),
+    "paidAt": ("paid_at", filters.moment),
+    "amount": ("amount", filters.amount),
+}
 LOWER, UPPER = ("gte", "gt"), ("lte", "lt")
 BOUNDS = (*LOWER, *UPPER)
 CLOSED = ("gte", "lte")  # what begins and ends with the same holds that
@@ -59,9 +63,11 @@ FILTERS: Mapping[str, Filter] = {
         must_be=f"an ISO 4217 currency code, or up to {VALUES_MAX} of them, separated by commas",
         example=["EUR"],
     ),
-    **{f"createdAt[{bound}]": filters.moment(partial(PaymentQuerySet.created, bound=bound)) for bound in BOUNDS},
-    **{f"paidAt[{bound}]": filters.moment(partial(PaymentQuerySet.paid, bound=bound)) for bound in BOUNDS},
-    **{f"amount[{bound}]": filters.amount(partial(PaymentQuerySet.of_amount, bound=bound)) for bound in BOUNDS},
+    **{
+        f"{name}[{bound}]": kind(partial(PaymentQuerySet.within, column=column, bound=bound))
+        for name, (column, kind) in RANGES.items()
+        for bound in BOUNDS
+    },
     "metadata": filters.document(
         PaymentQuerySet.with_metadata,
         must_be=f"at most {PAIRS_MAX} pairs, key and value of 1 to {PAIR_CHARACTERS_MAX} characters each",
