@@ -1,5 +1,6 @@
 """What conditions are made of, beside what Django has: each in a way that the database has an index for."""
 
+import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -34,6 +35,29 @@ class Literal(Expression):
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[()]]:
         quoted = self.text.replace("'", "''").replace("%", "%%")
         return f"'{quoted}'", ()
+
+
+class Beginning(Func):
+    """The first characters of a text, compared byte by byte, whatever the database's language."""
+
+    LENGTH = 64
+    output_field = models.TextField()
+    arity = 1
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        return self.as_sql(
+            compiler, connection, template=f'left(%(expressions)s, {self.LENGTH}) COLLATE "C"', **context
+        )
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+        return self.as_sql(compiler, connection, template=f"substr(%(expressions)s, 1, {self.LENGTH})", **context)
+
+
+def after_all_that_begin_with(text: Any) -> Expression:
+    """Return what comes behind every text that begins with `text`: it goes on with the last of all characters."""
+    begun = text if isinstance(text, Expression) else Value(text)
+    last = Literal(chr(sys.maxunicode))
+    return Func(begun, last, template="(%(expressions)s)", arg_joiner=" || ", output_field=models.TextField())
 
 
 class Words(Func):

@@ -18,7 +18,7 @@ from django.utils import timezone
 from djmoney.models.fields import MoneyField
 
 from payments import currencies, keys  # noqa: F401  a stored currency must be known before it is read
-from payments.conditions import HasWord, Literal, Repeated
+from payments.conditions import Beginning, HasWord, Literal, Repeated, after_all_that_begin_with
 from payments.fields import DocumentField, IdentifierField, MillisecondField
 from payments.identifiers import RANDOM_BYTES, payment_id
 from payments.keyset import NEWEST_FIRST
@@ -203,6 +203,12 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         [document] = documents
         return self.filter(metadata__holds=document)
 
+    def with_description_start(self, texts: Collection[Any]) -> PaymentQuerySet:
+        """Return those whose description begins with a text of `Beginning.LENGTH` characters at most, to the letter."""
+        [text] = texts
+        begun = self.alias(beginning=Beginning("description"))
+        return begun.filter(beginning__gte=text, beginning__lt=after_all_that_begin_with(text))
+
     def as_rows(self, previous_from: Combinable = NONE) -> models.QuerySet[Payment, Row]:
         """Return them as the serializer takes them: texts, in the order of `rows.COLUMNS`, and one that a page adds."""
         return self.values_list(*COLUMNS, previous_from)
@@ -269,6 +275,8 @@ class Payment(models.Model):
                 name="payment_customer",
                 condition=~Q(customer_id=""),
             ),
+            # What staff search for, who know how a description begins.
+            models.Index("organization", "mode", Beginning("description"), name="payment_description"),
         ]
         constraints = [
             models.CheckConstraint(name="payment_id_form", condition=has_form("id", PAYMENT_ID, IDENTIFIER_MAX)),
@@ -304,3 +312,21 @@ class Payment(models.Model):
 
     def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         raise PaymentsAreKept
+
+
+class SummedDay(models.Model):
+    """What the payments come to that were created on a day, in UTC. An import forgets the days that it changes."""
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    mode = models.CharField(max_length=4, choices=Mode.choices)
+    day = models.DateField()
+    totals = models.JSONField()  # a list of `totals.Total`
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["organization", "mode", "day"], name="summed_day_once"),
+            models.CheckConstraint(name="summed_day_mode_known", condition=Q(mode__in=Mode.values)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day} ({self.mode})"

@@ -173,4 +173,5 @@ def test_there_are_as_many_indexes_as_are_needed() -> None:
         "payment_status": [*of_whom, ("status", "ASC"), *newest_first],
         "payment_in_flight": [*of_whom, *newest_first],
         "payment_customer": [*of_whom, ("customer_id", "ASC"), *newest_first],
+        "payment_description": of_whom,
     }

@@ -18,6 +18,7 @@ from payments.ingest.glance import usual
 from payments.ingest.reading import Place, Source, Unreadable, read
 from payments.ingest.writing import misplaced, prepare, stage, write
 from payments.models import Organization
+from payments.totals import PlacedDay, forget_days
 
 BATCH_RECORDS = 5000
 BATCH_BYTES = 2**24
@@ -39,7 +40,11 @@ class Batch:
 
     found: list[Found]
     rounds: list[list[Placed]]  # all rows; in each round a payment is there once
-    organization_ids: set[int]
+    days: set[PlacedDay]  # of all rows
+
+    @property
+    def organization_ids(self) -> set[int]:
+        return {organization_id for organization_id, _, _ in self.days}
 
     @property
     def has_faults(self) -> bool:
@@ -82,7 +87,9 @@ def import_payments(
                 take(batch)
                 if run.gives_up:
                     break
-        if not run.goes_on:
+        if run.goes_on:
+            forget_days(run.changed_days)
+        else:
             transaction.set_rollback(True)
             run.imported.changed = 0
     return run.imported
@@ -181,7 +188,7 @@ def ready(found: list[Found]) -> Batch:
     return Batch(
         found,
         rounds=list(rounds(rows)),
-        organization_ids={each.organization_id for _, each in rows},
+        days={(each.organization_id, each.mode, each.created_at[:10]) for _, each in rows},
     )
 
 
@@ -206,6 +213,7 @@ class Import:
     create_organizations: bool
     imported: Imported = field(default_factory=Imported)
     organizations: dict[int, bool] = field(default_factory=dict)
+    changed_days: set[PlacedDay] = field(default_factory=set)
 
     @property
     def goes_on(self) -> bool:
@@ -223,8 +231,11 @@ class Import:
         else:
             self.imported.read += len(batch.found)
             to_write = iter(batch.rounds)
+        changed_before = self.imported.changed
         for once in to_write:
             self.write(once)
+        if self.imported.changed > changed_before:
+            self.changed_days |= batch.days
 
     def right(self, found: list[Found], unknown: set[int]) -> Iterator[Placed]:
         """Yield the rows whose organization is not unknown, and refuse all else, until that is too much."""
