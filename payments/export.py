@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from payments.keyset import NEWEST_FIRST
 from payments.models import PaymentQuerySet
 from payments.records import encode
+from payments.rows import Row
 from payments.serializers import record
 
 CHUNK_ROWS = 2000
@@ -14,4 +15,8 @@ def export_payments(payments: PaymentQuerySet) -> Iterator[bytes]:
     """Yield a line for each payment: organization by organization, mode by mode, newest first. Memory stays flat."""
     ordered = payments.order_by("organization_id", "mode", *NEWEST_FIRST)
     for row in ordered.as_rows().iterator(chunk_size=CHUNK_ROWS):
-        yield encode(record(row)) + b"\n"
+        yield line(row)
+
+
+def line(row: Row) -> bytes:
+    return bytes(encode(record(row)) + b"\n")

@@ -89,6 +89,14 @@ class Organization(models.Model):
         return self.name
 
 
+class KeyState(models.TextChoices):
+    """What has become of a key."""
+
+    USABLE = "usable"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     """Keys, by what they open."""
 
@@ -105,6 +113,10 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def usable(self, *, now: datetime | Combinable) -> ApiKeyQuerySet:
         """Leave out the revoked and the expired."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
+
+    def revoke(self, *, now: datetime) -> int:
+        """Have the next request that shows one of them refused; return how many were not revoked already."""
+        return self.filter(revoked_at=None).update(revoked_at=now)
 
 
 class ApiKey(models.Model):
@@ -128,6 +140,11 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.mode})"
+
+    def state(self, *, now: datetime) -> KeyState:
+        if self.revoked_at is not None:
+            return KeyState.REVOKED
+        return KeyState.EXPIRED if self.expires_at is not None and self.expires_at <= now else KeyState.USABLE
 
 
 class ShownKey(NamedTuple):

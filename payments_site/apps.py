@@ -16,4 +16,4 @@ class PaymentsSiteConfig(AppConfig):
 class LimitedAdminConfig(AdminConfig):
     """Django's admin, on a site of our own."""
 
-    default_site = "payments_site.login.Site"
+    default_site = "payments_site.admin.Site"

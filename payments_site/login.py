@@ -1,14 +1,12 @@
 """The way into the admin, which nobody may try again and again."""
 
 import logging
-from http import HTTPStatus
 from math import ceil
 from typing import Any
 
-from django.contrib.admin import AdminSite
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 
 from payments import limits
 from payments.clients import client_address
@@ -33,20 +31,6 @@ class LoginForm(AdminAuthenticationForm):
             message = "Too many tries to log in. Try again in %(minutes)s min."
             raise ValidationError(message, code="too_many_tries", params={"minutes": ceil(self.wait_seconds / 60)})
         return super().clean()
-
-
-class Site(AdminSite):
-    """The admin, whose form to log in is limited."""
-
-    login_form = LoginForm
-
-    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        response = super().login(request, extra_context)
-        form = getattr(response, "context_data", {}).get("form")
-        if form is not None and form.wait_seconds:
-            response.status_code = HTTPStatus.TOO_MANY_REQUESTS
-            response.headers["Retry-After"] = str(ceil(form.wait_seconds))
-        return response
 
 
 def count_try(request: HttpRequest | None, *, account: str) -> float:

@@ -94,6 +94,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
+FORMAT_MODULE_PATH = "payments_site.formats"
 
 # Nobody chooses a currency from a list here: records bring theirs. Every currency's name would be 4 MB in each worker.
 CURRENCY_CHOICES: list[tuple[str, str]] = []

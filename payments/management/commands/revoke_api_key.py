@@ -28,7 +28,7 @@ class Command(BaseCommand):
         if key.revoked_at is not None:
             self.stderr.write(f"Key {key.pk}, {key}, was revoked already, at {key.revoked_at:%Y-%m-%d %H:%M:%S} UTC.")
             return
-        ApiKey.objects.filter(pk=key.pk).update(revoked_at=timezone.now())
+        ApiKey.objects.filter(pk=key.pk).revoke(now=timezone.now())
         self.stderr.write(f"Key {key.pk}, {key}, is revoked.", self.style.SUCCESS)
 
 

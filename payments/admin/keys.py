@@ -1,0 +1,125 @@
+"""API keys in the admin: made, shown this once, and revoked. Each of it stands in the key's history."""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from payments.addresses import Addresses
+from payments.admin.kept import UnchangedAdmin
+from payments.models import ApiKey, Organization
+
+if TYPE_CHECKING:
+    ModelForm = forms.ModelForm[ApiKey]
+else:
+    ModelForm = forms.ModelForm
+
+
+class ApiKeyForm(ModelForm):
+    """What a key is for."""
+
+    organization = forms.ModelChoiceField(Organization.objects.order_by("name", "id"))
+
+    class Meta:
+        model = ApiKey
+        fields = ("organization", "mode", "name", "expires_at")
+        help_texts = {
+            "mode": "Live payments moved money, test payments did not. A key shows either of them.",
+            "name": "Who uses it, and where: what people know it by.",
+            "expires_at": "In UTC. Without, it does not expire.",
+        }
+
+    def clean_expires_at(self) -> Any:
+        expires_at = self.cleaned_data["expires_at"]
+        if expires_at is not None and expires_at <= timezone.now():
+            raise forms.ValidationError("This is not in the future.")
+        return expires_at
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(UnchangedAdmin):
+    """A key is made for an organization and a mode, and is the same until it is revoked."""
+
+    form = ApiKeyForm
+    list_display = ("name", "organization", "mode", "state", "created_at", "last_used_at", "expires_at")
+    list_select_related = ("organization",)
+    list_filter = ("mode", "organization")
+    search_fields = ("name__istartswith", "organization__name__istartswith")
+    ordering = ("-id",)
+    add_fields = ("organization", "mode", "name", "expires_at")
+    fields = ("organization", "mode", "name", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
+    readonly_fields = ("state", "created_at", "last_used_at", "revoked_at")
+    add_form_template = "admin/payments/apikey/add_form.html"
+    change_form_template = "admin/payments/apikey/change_form.html"
+
+    def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
+        return self.add_fields if obj is None else self.fields
+
+    @admin.display(description="state")
+    def state(self, key: ApiKey) -> SafeString:
+        return state_label(key)
+
+    def get_urls(self) -> list[Any]:
+        revoke = self.admin_site.admin_view(self.revoke_view)
+        return [path("<int:key_id>/revoke/", revoke, name="payments_apikey_revoke"), *super().get_urls()]
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:  # noqa: FBT001
+        """Make a key as the command does, and keep its text until the answer to this request has shown it."""
+        key, text = ApiKey.objects.issue(obj.organization, mode=obj.mode, name=obj.name, expires_at=obj.expires_at)
+        obj.pk = key.pk
+        vars(request)["key_text"] = text
+
+    def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
+        """Show the key in the answer itself: it is stored nowhere from where another page could fetch it."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Keep this key now",
+            "opts": self.opts,
+            "key": obj,
+            "text": vars(request)["key_text"],
+            "href": Addresses.of(request).list,
+        }
+        return TemplateResponse(request, "admin/payments/apikey/made.html", context)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return super().change_view(
+            request, object_id, form_url, {**(extra_context or {}), "may_revoke": may_revoke(request)}
+        )
+
+    def revoke_view(self, request: HttpRequest, key_id: int) -> HttpResponse:
+        """Ask whether the key shall be revoked, and do it."""
+        if not may_revoke(request):
+            raise PermissionDenied
+        key = get_object_or_404(ApiKey.objects.select_related("organization"), pk=key_id)
+        if request.method == "POST":
+            if ApiKey.objects.filter(pk=key.pk).revoke(now=timezone.now()):
+                self.log_change(request, key, "Revoked.")
+            messages.success(request, f"{key} is revoked: the next request that shows it is refused.")
+            return HttpResponseRedirect(reverse("admin:payments_apikey_change", args=[key.pk]))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Revoke this key?",
+            "opts": self.opts,
+            "key": key,
+        }
+        return TemplateResponse(request, "admin/payments/apikey/revoke.html", context)
+
+
+def may_revoke(request: HttpRequest) -> bool:
+    """Tell whether the user may change keys, of which nothing else can be changed."""
+    return request.user.has_perm("payments.change_apikey")
+
+
+def state_label(key: ApiKey) -> SafeString:
+    state = key.state(now=timezone.now())
+    return format_html('<span class="label {}">{}</span>', state.value, state.label)

@@ -1,0 +1,170 @@
+"""Payments in the admin: a list that is paged as the API's is, a page for each, and what was found as a file."""
+
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db import OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from msgspec.json import format as formatted
+
+from payments.addresses import Addresses, admin_quoted
+from payments.admin.export import FORMATS, Format, export_part
+from payments.admin.kept import ReadOnlyAdmin
+from payments.admin.search import SearchForm
+from payments.admin.shown import ShownPayment
+from payments.exceptions import RETRY_SECONDS, TooWide, ran_out_of_time
+from payments.filters import GivenFilter, Selection
+from payments.listing import Listing
+from payments.models import Organization, Payment
+from payments.pagination import Page, UnknownStart, fetch_page
+from payments.parameters import FILTERS
+from payments.records import encode
+from payments.scope import Scope
+from payments.serializers import record, writer
+
+PAGE_ROWS = 50
+OTHERS_MAX = 5
+
+EMPTY = Page([], None, None)
+
+
+@admin.register(Payment)
+class PaymentAdmin(ReadOnlyAdmin):
+    """Payments come in by import alone."""
+
+    def get_urls(self) -> list[Any]:
+        name = "payments_payment_export"
+        return [
+            path("export.<str:suffix>", self.admin_site.admin_view(self.export_view), name=name),
+            *super().get_urls(),
+        ]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """List what is searched for, from the payment that `from` names on; whoever names one is led to it."""
+        self.refuse_strangers(request)
+        form = SearchForm.of(request.GET)
+        page, status = EMPTY, HTTPStatus.OK
+        if form.is_valid():
+            if form.is_payment and Payment.objects.filter(id=form.text).exists():
+                return HttpResponseRedirect(change_href(form.text))
+            page, status = self.find(form, start=request.GET.get("from"))
+        context = {
+            **self.admin_site.each_context(request),
+            **(extra_context or {}),
+            "title": "Payments",
+            "opts": self.opts,
+            "form": form,
+            "payments": list(map(ShownPayment, page.rows)),
+            "query": asked(request),
+            "page": page,
+            "is_first": "from" not in request.GET,
+        }
+        return TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=status)
+
+    def find(self, form: SearchForm, *, start: str | None) -> tuple[Page, HTTPStatus]:
+        """Return a page of what is searched for, or say on the form why there is none."""
+        if form.is_payment:
+            form.add_error("q", "There is no payment of this id.")
+            return EMPTY, HTTPStatus.OK
+        try:
+            return fetch_page(Listing(form.scope, form.selection), start=start, limit=PAGE_ROWS), HTTPStatus.OK
+        except UnknownStart:
+            form.add_error(None, "The payment with which this page begins is not one of these.")
+            return EMPTY, HTTPStatus.NOT_FOUND
+        except OperationalError as error:
+            if not ran_out_of_time(error):
+                raise
+            form.add_error(None, "What matches could not be found in time. Narrow the days from and to.")
+            return EMPTY, HTTPStatus.SERVICE_UNAVAILABLE
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show a payment, and what else its customer has paid."""
+        self.refuse_strangers(request)
+        row = Payment.objects.filter(id=unquote(object_id)).as_rows().first()
+        if row is None:
+            messages.warning(request, "There is no payment of this id.")
+            return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
+        payment = ShownPayment(row)
+        organization = Organization.objects.get(id=payment.record.organization_id)
+        addresses = Addresses.of(request)
+        given = encode(record(row, links=writer(addresses).links(row[0])))
+        context = {
+            **self.admin_site.each_context(request),
+            **(extra_context or {}),
+            "title": payment.record.id,
+            "opts": self.opts,
+            "payment": payment,
+            "organization": organization,
+            "record_text": formatted(given, indent=2).decode(),
+            "href": addresses.payment(row[0]),
+            "others": others(payment, Scope(organization, payment.record.mode)),
+            "scope": urlencode({"organization": organization.id, "mode": payment.record.mode}),
+        }
+        return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
+
+    def export_view(self, request: HttpRequest, suffix: str) -> HttpResponse:
+        """Give out a part of what is searched for; a `Link` says where the next is (RFC 8288)."""
+        self.refuse_strangers(request)
+        form = SearchForm.of(request.GET)
+        if suffix not in FORMATS:
+            raise Http404
+        if not form.is_valid() or form.is_payment:
+            return refusal("What is searched for cannot be read.", HTTPStatus.BAD_REQUEST)
+        try:
+            return exported(request, form, FORMATS[suffix])
+        except UnknownStart:
+            return refusal("The payment with which this part begins is not one of these.", HTTPStatus.BAD_REQUEST)
+        except OperationalError as error:
+            if not ran_out_of_time(error):
+                raise
+            return refusal(str(TooWide.default_detail), HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def refuse_strangers(self, request: HttpRequest) -> None:
+        """Let nobody in who may not see payments, or who wants to do more."""
+        if request.method not in {"GET", "HEAD"} or not self.has_view_permission(request):
+            raise PermissionDenied
+
+
+def others(payment: ShownPayment, scope: Scope) -> list[ShownPayment]:
+    """Return the latest payments of the same customer, but for this one; none where the customer is not known."""
+    customer_id = payment.record.customer_id
+    if not customer_id:
+        return []
+    of_customer = Selection((GivenFilter("customerId", FILTERS["customerId"], (customer_id,)),))
+    page = fetch_page(Listing(scope, of_customer), start=None, limit=OTHERS_MAX + 1)
+    return [ShownPayment(row) for row in page.rows if row[0] != payment.record.id][:OTHERS_MAX]
+
+
+def exported(request: HttpRequest, form: SearchForm, file_format: Format) -> HttpResponse:
+    listing = Listing(form.scope, form.selection)
+    part = export_part(listing, start=request.GET.get("from"), form=file_format)
+    response = HttpResponse(part.content, content_type=file_format.content_type)
+    if part.next_from:
+        response.headers["Link"] = f'<?{asked(request)}&from={part.next_from}>; rel="next"'
+    return response
+
+
+def refusal(reason: str, status: HTTPStatus) -> HttpResponse:
+    response = HttpResponse(reason, status=status, content_type="text/plain; charset=utf-8")
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        response.headers["Retry-After"] = str(RETRY_SECONDS)
+    return response
+
+
+def asked(request: HttpRequest) -> str:
+    """Return the query string that asks for the same, wherever it begins."""
+    query = request.GET.copy()
+    query.pop("from", None)
+    return query.urlencode()
+
+
+def change_href(payment_id: str) -> str:
+    return reverse("admin:payments_payment_change", args=[admin_quoted(payment_id)])

@@ -1,0 +1,89 @@
+"""What staff ask of the list of payments: the API's own filters, and what one box searches for."""
+
+import re
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from payments.conditions import Beginning
+from payments.exceptions import InvalidParameter
+from payments.filters import EVERYTHING, Filter, GivenFilter
+from payments.models import CUSTOMER_ID, PAYMENT_ID, PaymentQuerySet, Status
+from payments.parameters import selection
+from payments.scope import ScopeForm
+
+DESCRIPTION_START = Filter(
+    PaymentQuerySet.with_description_start, read=lambda text: (text,), must_be="", schema={}, example=""
+)
+
+# Where what is wrong with a filter is said.
+FIELDS = {"createdAt[gte]": "since", "createdAt[lte]": "until"}
+
+
+class SearchForm(ScopeForm):
+    """Which payments are to be shown. What is left open is not asked."""
+
+    q = forms.CharField(
+        label="Search",
+        required=False,
+        max_length=Beginning.LENGTH,
+        widget=forms.TextInput(
+            attrs={"type": "search", "placeholder": "Payment, customer, or how a description begins"}
+        ),
+    )
+    status = forms.MultipleChoiceField(choices=Status.choices, required=False, widget=forms.CheckboxSelectMultiple)
+    method = forms.CharField(
+        required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": "creditcard, ideal"})
+    )
+    currency = forms.CharField(
+        required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": "EUR, USD"})
+    )
+    since = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    until = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+
+    selection = EVERYTHING
+
+    def clean(self) -> dict[str, Any]:
+        """Read what was given as the API would: what is wrong there is wrong here, in the same words."""
+        try:
+            asked = selection(self.given())
+        except InvalidParameter as error:
+            field = str(error.field)
+            raise ValidationError({FIELDS.get(field, field): str(error.detail)}) from None
+        begun = [GivenFilter("descriptionStart", DESCRIPTION_START, (self.text,))] if self.is_description else []
+        self.selection = asked._replace(filters=(*asked.filters, *begun))
+        return self.cleaned_data
+
+    def given(self) -> dict[str, str]:
+        """Return the list's parameters that stand for what was filled in."""
+        filled = self.cleaned_data
+        words = {name: re.sub(r"\s*,\s*", ",", filled.get(name, "")) for name in ("method", "currency")}
+        found = {
+            "status": ",".join(filled.get("status", ())),
+            "method": words["method"],
+            "customerId": self.text if re.fullmatch(CUSTOMER_ID, self.text) else "",
+            "currency": words["currency"].upper(),
+            "createdAt[gte]": f"{since}" if (since := filled.get("since")) else "",
+            "createdAt[lte]": f"{until}T23:59:59.999" if (until := filled.get("until")) else "",
+        }
+        return {name: value for name, value in found.items() if value}
+
+    @property
+    def text(self) -> str:
+        """Return what is searched for."""
+        return str(self.cleaned_data.get("q", ""))
+
+    @property
+    def is_payment(self) -> bool:
+        """Tell whether it is a payment's id that is searched for."""
+        return bool(re.fullmatch(PAYMENT_ID, self.text))
+
+    @property
+    def is_description(self) -> bool:
+        return bool(self.text) and not self.is_payment and not re.fullmatch(CUSTOMER_ID, self.text)
+
+    @property
+    def narrows(self) -> bool:
+        """Tell whether anything is asked for but the scope, or cannot be."""
+        return bool(self.selection.filters or self.errors)

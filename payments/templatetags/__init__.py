@@ -1,0 +1,1 @@
+"""What templates need beside what Django has."""

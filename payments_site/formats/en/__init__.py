@@ -1,0 +1,1 @@
+"""As people read them in English."""
