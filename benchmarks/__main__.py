@@ -34,6 +34,9 @@ def main() -> None:
     if options.indexes:
         print_indexes(options)
         return
+    if options.admin:
+        print_admin(options)
+        return
     if shutil.which("wrk") is None:
         sys.exit("wrk is needed, the load generator (Debian: apt-get install wrk).")
     with postgresql() as (database_url, database):
@@ -59,6 +62,7 @@ def arguments() -> argparse.Namespace:
         help="what pages of some of the payments cost, in place of all else",
     )
     parser.add_argument("--indexes", action="store_true", help="what indexes cost an import, in place of all else")
+    parser.add_argument("--admin", action="store_true", help="how long the admin's pages take, in place of all else")
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="for how long each time (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the ratios are written, too")
@@ -145,6 +149,18 @@ def print_indexes(options: argparse.Namespace) -> None:
 
         fill(url, dataset.records(options.rows), count=options.rows)
         for line in indexes.measure_indexes(url, rounds=options.rounds):
+            print(line, flush=True)
+
+
+def print_admin(options: argparse.Namespace) -> None:
+    """Print the same of what staff wait for."""
+    with postgresql() as (url, _):
+        set_up(url)
+        from benchmarks import admin  # noqa: PLC0415
+
+        fill(url, admin.records(options.rows), count=options.rows)
+        vacuum()
+        for line in admin.measure_admin(url, rounds=options.rounds):
             print(line, flush=True)
 
 
