@@ -20,6 +20,24 @@ CHALLENGE = 'Bearer realm="payments"'
 NOBODY = AnonymousUser()
 
 
+def authenticated(text: str, request: Request) -> tuple[AnonymousUser, ShownKey]:
+    """Return who shows the key of that text, and the key. Only bad ones are counted.
+
+    A text that cannot be a key is refused without a query; any other costs one.
+
+    :raises AuthenticationFailed: where it is no usable key
+    :raises Throttled: where too many that are none came from the same address
+    """
+    now = datetime.now(UTC)
+    key = find_key(text, now=now) if keys.is_key(text) else None
+    if key is None:
+        if wait := count_bad_key(request):
+            raise Throttled(wait)
+        raise AuthenticationFailed("This API key is not valid.")
+    note_use(key, now=now)
+    return NOBODY, key
+
+
 def find_key(text: str, *, now: datetime) -> ShownKey | None:
     """Return the usable key of that text; `now` is in UTC. One query."""
     rows = key_statement().rows(digest=keys.digest(text), now=str(now.replace(tzinfo=None)))
@@ -35,23 +53,14 @@ def key_statement() -> Statement[Any]:
 class BearerAuthentication(BaseAuthentication):
     """Puts the key that the client showed on `request.auth`; the user stays anonymous: a key is nobody's login.
 
-    A text that cannot be a key is refused without a query; any other costs one. Only bad keys are counted, so that who
-    shows too many of them keeps nobody out who has a good one.
+    Only bad keys are counted, so that who shows too many of them keeps nobody out who has a good one.
     """
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, ShownKey] | None:
         scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        now = datetime.now(UTC)
-        text = credentials.strip()
-        key = find_key(text, now=now) if keys.is_key(text) else None
-        if key is None:
-            if wait := count_bad_key(request):
-                raise Throttled(wait)
-            raise AuthenticationFailed("This API key is not valid.")
-        note_use(key, now=now)
-        return NOBODY, key
+        return authenticated(credentials.strip(), request)
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE

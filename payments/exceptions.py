@@ -115,7 +115,7 @@ def headers(exception: exceptions.APIException) -> dict[str, str]:
     """Return what RFC 6750 (3) and RFC 9110 (10.2.3) ask for beside the body."""
     found = {}
     if challenge := getattr(exception, "auth_header", None):
-        refused = isinstance(exception, exceptions.AuthenticationFailed)
+        refused = isinstance(exception, exceptions.AuthenticationFailed) and challenge.startswith("Bearer")
         found["WWW-Authenticate"] = f'{challenge}, error="invalid_token"' if refused else challenge
     if isinstance(exception, exceptions.Throttled | Unavailable):
         found["Retry-After"] = str(math.ceil(getattr(exception, "wait", None) or RETRY_SECONDS))

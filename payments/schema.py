@@ -52,6 +52,7 @@ class BearerScheme(OpenApiAuthenticationExtension):
     """The key, as RFC 6750 has it."""
 
     target_class = "payments.authentication.BearerAuthentication"
+    match_subclasses = True
     name = "apiKey"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:

@@ -13,7 +13,6 @@ from rest_framework.response import Response
 from rest_framework.status import HTTP_304_NOT_MODIFIED
 
 from payments.addresses import Addresses
-from payments.browsing import FilterForm
 from payments.conditional import answer_conditionally
 from payments.hal import HAL
 from payments.listing import Listing, find_payment
@@ -80,7 +79,6 @@ class PaymentList(PaymentView, ListAPIView[Payment]):
     operation_id = "listPayments"
     summary = "List payments"
     pagination_class = KeysetPagination
-    filter_backends = [FilterForm]
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Any:
         rows = self.paginate_queryset(self.get_queryset())

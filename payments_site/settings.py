@@ -149,11 +149,15 @@ SILENCED_SYSTEM_CHECKS = [
 # The API
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["payments.authentication.BearerAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "payments.browsing.authentication.BrowserAuthentication"
+        if DEBUG
+        else "payments.authentication.BearerAuthentication"
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["payments.permissions.HasKey"],
     "DEFAULT_RENDERER_CLASSES": [
         "payments.renderers.HALRenderer",
-        *(["rest_framework.renderers.BrowsableAPIRenderer"] if DEBUG else []),
+        *(["payments.browsing.renderer.PageRenderer"] if DEBUG else []),
     ],
     "DEFAULT_PARSER_CLASSES": [],
     "DEFAULT_THROTTLE_CLASSES": ["payments.throttling.KeyThrottle"],

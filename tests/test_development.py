@@ -1,0 +1,206 @@
+"""The API in a browser, from the development server: what somebody who has just begun clicks through."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from payments.demo import SHOPS
+from tests.api import ids
+from tests.service import Service, Walker, fresh_database
+
+CHROMIUM = "/usr/bin/chromium"
+WIDTHS = (1440, 390)
+BAD = {"serious", "critical"}
+
+
+class Development(NamedTuple):
+    """A development server, a key, and a browser."""
+
+    service: Service
+    key: str
+    browser: Browser
+
+    @property
+    def list(self) -> str:
+        return f"{self.service.base_url}/v2/payments"
+
+    @contextmanager
+    def page(self, *, width: int = 1440, dark: bool = False, user_name: str | None = None) -> Iterator[Page]:
+        """Open a page whose user types in a key; it is to have no error but of status, and ask nobody else."""
+        context = self.browser.new_context(
+            http_credentials={"username": user_name or self.key, "password": ""},
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if dark else "light",
+        )
+        context.set_default_timeout(10_000)
+        page = context.new_page()
+        errors: list[str] = []
+        page.on("console", lambda message: errors.append(message.text) if "status of 40" not in message.text else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: errors.append(request.url) if self.is_elsewhere(request.url) else None)
+        yield page
+        context.close()
+        assert errors == []
+
+    def is_elsewhere(self, address: str) -> bool:
+        return not address.startswith((f"{self.service.base_url}/", "data:"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def development(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Development]:
+    directory = tmp_path_factory.mktemp("development")
+    with fresh_database(directory) as url:
+        service = Service(url, settings={"DEBUG": "true", "BAD_KEY_LIMIT": ""}, log=directory / "log")
+        service.manage("migrate", "--verbosity", "0")
+        service.manage("create_demo_payments", "--count", "200", "--verbosity", "0")
+        key = service.create_api_key(organization=SHOPS[0].id, mode="live")
+        with service.serving(".venv/bin/python", "manage.py", "runserver", f"127.0.0.1:{service.port}"):
+            yield Development(service, key, browser)
+
+
+def document(page: Page) -> Any:
+    """Return the document that a page shows."""
+    return json.loads(page.locator(".response-info").inner_text().partition("\n\n")[2])
+
+
+def follow(page: Page, href: str) -> None:
+    """Click an address of the document."""
+    with page.expect_navigation(url=href):
+        page.locator(f'.response-info a[href="{href}"]').first.click()
+
+
+def walk(page: Page, relation: str) -> list[Any]:
+    """Return the document and all that follow it by links of that name, each of which is clicked."""
+    documents = [document(page)]
+    while link := documents[-1]["_links"].get(relation):
+        follow(page, link["href"])
+        documents.append(document(page))
+    return documents
+
+
+def show(page: Page, **typed: str) -> None:
+    """Type into fields of the form, and send it."""
+    page.locator("details").evaluate("details => { details.open = true }")
+    for name, value in typed.items():
+        page.get_by_label(name, exact=True).fill(value)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Show").click()
+
+
+def test_the_list_can_be_clicked_through_to_its_end_and_back(development: Development) -> None:
+    with Walker(development.service.base_url, development.key) as walker:
+        expected = ids(*walker.walk("next", f"{development.list}?limit=20"))
+
+    with development.page() as page:
+        page.goto(f"{development.list}?limit=20")
+        there = walk(page, "next")
+        back = walk(page, "previous")
+
+    assert ids(*there) == expected
+    assert ids(*reversed(back)) == expected
+    assert len(there) > 3
+
+
+def test_the_pager_does_the_same(development: Development) -> None:
+    with development.page() as page:
+        page.goto(f"{development.list}?limit=50")
+        first = document(page)
+        page.get_by_role("link", name="Older").first.click()
+        page.wait_for_url(first["_links"]["next"]["href"])
+        page.get_by_role("link", name="Newer").last.click()
+        page.wait_for_url(first["_links"]["self"]["href"])
+
+        assert document(page) == first
+
+
+def test_the_form_asks_for_what_was_typed_in_and_for_nothing_else(development: Development) -> None:
+    with development.page() as page:
+        page.goto(development.list)
+        order = next(payment["metadata"]["order"] for payment in embedded(page) if payment["metadata"])
+        show(page, **{"status": "open,succeeded", "createdAt[gte]": "2020-01-01", "KEY=VALUE": f"order={order}"})
+
+        assert parse_qsl(urlsplit(page.url).query) == [
+            ("status", "open,succeeded"),
+            ("createdAt[gte]", "2020-01-01"),
+            ("metadata[order]", order),
+        ]
+        assert {payment["metadata"]["order"] for payment in embedded(page)} <= {order}
+        expect(page.get_by_label("status", exact=True)).to_have_value("open,succeeded")
+        expect(page.get_by_label("createdAt[gte]", exact=True)).to_have_value("2020-01-01")
+        expect(page.get_by_label("metadata[order]", exact=True)).to_have_value(order)
+
+        page.get_by_role("link", name="Clear").click()
+        page.wait_for_url(development.list)
+
+
+def test_a_mistake_is_shown_where_it_was_made_and_can_be_mended(development: Development) -> None:
+    with development.page() as page:
+        page.goto(development.list)
+        show(page, status="succeeded", limit="0")
+        limit = page.get_by_label("limit", exact=True)
+        expect(page.get_by_role("alert")).to_contain_text("limit must be a whole number from 1 to 250.")
+        expect(limit).to_have_accessible_description("limit must be a whole number from 1 to 250.")
+        expect(limit).to_be_focused()
+
+        show(page, limit="5")
+        assert parse_qsl(urlsplit(page.url).query) == [("limit", "5"), ("status", "succeeded")]
+        assert document(page)["count"] == 5
+
+
+def test_a_pair_without_a_value_is_refused_rather_than_overlooked(development: Development) -> None:
+    with development.page() as page:
+        page.goto(development.list)
+        show(page, **{"KEY=VALUE": "order"})
+
+        expect(page.get_by_role("alert")).to_contain_text("metadata[order] must be")
+
+
+def test_a_record_leads_to_its_place_in_the_admin_and_back_to_the_list(development: Development) -> None:
+    with development.page() as page:
+        page.goto(f"{development.list}?limit=1")
+        [payment] = embedded(page)
+        follow(page, payment["_links"]["self"]["href"])
+        assert document(page) == payment
+
+        page.locator(f'.response-info a[href="{payment["_links"]["dashboard"]["href"]}"]').click()
+        page.wait_for_url(re.compile(r"/admin/login/\?next="))
+        page.go_back()
+        page.get_by_role("list").get_by_role("link", name="Payments").click()
+        page.wait_for_url(development.list)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_pages_can_be_read_by_everybody(development: Development, width: int, dark: bool) -> None:
+    with development.page(width=width, dark=dark) as page:
+        page.goto(f"{development.list}?limit=1")
+        [payment] = embedded(page)
+        queries = ("?limit=2", "?limit=2&sort=asc&status=succeeded&metadata[a]=b", "?limit=0&status=x")
+        found = []
+        for address in (*(development.list + query for query in queries), payment["_links"]["self"]["href"]):
+            page.goto(address)
+            faults = Axe().run(page).response["violations"]
+            found += [(address, each["id"], each["nodes"][0]["html"]) for each in faults if each["impact"] in BAD]
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+    assert found == []
+
+
+def embedded(page: Page) -> list[Any]:
+    payments: list[Any] = document(page)["_embedded"]["payments"]
+    return payments
