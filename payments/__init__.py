@@ -17,8 +17,8 @@ A request, in order:
     serializers     row -> record; no queries                             (records: the record's form, declared once)
     hal, addresses  the document's shape; what its links name
     renderers       media type and bytes                                  (responses: an answer of bytes)
-    conditional     ETag, and 304 for a client that has it               (parameter_schemas, schema: in words; browsing:
-                    as pages, in development)
+    conditional     ETag, and 304 for a client that has it               (parameter_schemas, schema: in words)
+    browsing        the same as pages to click through, in development
     exceptions      what went wrong -> problems, the one error body       (handlers: outside of any view)
 
 An import, in order:

@@ -58,6 +58,10 @@ class Addresses:
         return self.list, self.changelist, self.documentation
 
     @cached_property
+    def root(self) -> str:
+        return f"{self.base}{reverse('root')}"
+
+    @cached_property
     def list(self) -> str:
         return f"{self.base}{reverse('payment-list')}"
 

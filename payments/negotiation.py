@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
 from rest_framework.exceptions import NotAcceptable
 from rest_framework.negotiation import BaseContentNegotiation
@@ -32,14 +33,18 @@ class HALNegotiation(BaseContentNegotiation):
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
         by_media_type = {renderer.media_type: renderer for renderer in renderers}
-        header = request.META.get("HTTP_ACCEPT", "")
-        accepted = kept_qualities(header) if len(header) <= KEPT_LENGTH_MAX else accepted_qualities(header)
-        of_hal = hal_quality(accepted)
-        if HTML in by_media_type and accepted.get(HTML, 0) > of_hal:
+        accepted = qualities(request.META)
+        if HTML in by_media_type and prefers_html(accepted):
             return by_media_type[HTML], HTML
-        if of_hal > 0:
+        if hal_quality(accepted) > 0:
             return by_media_type[HAL], HAL
         raise NotAcceptable
+
+
+def qualities(meta: Mapping[str, Any]) -> Mapping[str, float]:
+    """Return what a request accepts, each range with its quality."""
+    header = meta.get("HTTP_ACCEPT", "")
+    return kept_qualities(header) if len(header) <= KEPT_LENGTH_MAX else accepted_qualities(header)
 
 
 def accepted_qualities(header: str) -> Mapping[str, float]:
@@ -56,6 +61,11 @@ def accepted_qualities(header: str) -> Mapping[str, float]:
 
 
 kept_qualities = lru_cache(HEADERS_KEPT)(accepted_qualities)
+
+
+def prefers_html(accepted: Mapping[str, float]) -> bool:
+    """Tell whether a page is what was asked for, as browsers do."""
+    return accepted.get(HTML, 0) > hal_quality(accepted)
 
 
 def quality(parameters: list[str]) -> float:

@@ -1,4 +1,4 @@
-"""The site's addresses: probes, the API, its documentation, the admin."""
+"""The site's addresses: the way in, probes, the API, its documentation, the admin."""
 
 from collections.abc import Callable
 from functools import cache
@@ -11,6 +11,7 @@ from django.urls import include, path
 from django.utils.module_loading import import_string
 
 from payments.handlers import nothing_here
+from payments.root import root
 from payments_site.health import alive, ready
 
 
@@ -34,6 +35,7 @@ def favicon(request: HttpRequest) -> HttpResponse:
 
 
 urlpatterns = [
+    path("", root, name="root"),
     path("favicon.ico", favicon),
     path("healthz", alive),
     path("readyz", ready),
