@@ -163,7 +163,7 @@ def test_a_dry_run_counts_and_changes_nothing(organization: Organization, run: R
 
     words = run("--before", "2026-01-02", "--dry-run")
 
-    assert words == "1 payments would be blanked.\n"
+    assert words == "1 payments would be blanked.\nNext: the same without --dry-run\n"
     assert Payment.objects.filter(**PERSONAL).count() == 1
 
 

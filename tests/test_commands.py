@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
 from moneyed import Money
+from pytest_django import Settings
 
 from payments import keys
 from payments.models import ApiKey, Mode, Organization, Payment, Status
@@ -48,7 +50,11 @@ def test_an_organization_is_made_with_its_id_and_name(run: Run) -> None:
     output, words = run("create_organization", "7", "--name", "Books")
 
     assert Organization.objects.get().name == "Books"
-    assert (output, "Organization 7, Books, is made." in words) == ("", True)
+    assert output == ""
+    assert words.splitlines() == [
+        "Organization 7, Books, is made.",
+        "Next: manage.py create_api_key --organization 7 --mode test --name NAME",
+    ]
 
 
 @pytest.mark.parametrize("organization_id", ["1", "0", "-1", str(2**63)])
@@ -71,6 +77,25 @@ def test_a_key_alone_goes_to_stdout_and_is_stored_nowhere(run: Run, organization
     assert key.digest == keys.digest(text)
     assert text not in words
     assert text not in str(ApiKey.objects.values())
+
+
+@pytest.mark.parametrize(
+    ("public", "address"),
+    [("", "http://127.0.0.1:8000/v2/payments"), ("https://pay.example", "https://pay.example/v2/payments")],
+)
+def test_whoever_makes_a_key_is_told_how_it_is_used_and_revoked(
+    run: Run, organization: Organization, settings: Settings, public: str, address: str
+) -> None:
+    settings.PUBLIC_BASE_URL = public
+
+    _, words = run("create_api_key", "--organization", "1", "--mode", "test", "--name", "Shop")
+
+    number = ApiKey.objects.get().pk
+    assert words.splitlines() == [
+        f"Key {number} is made. Keep it now: only its digest is stored.",
+        f'Next, with the key in $KEY: curl -H "Authorization: Bearer $KEY" {address}',
+        f"To revoke it: manage.py revoke_api_key {number}",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +190,7 @@ def test_a_key_that_there_is_not_is_not_revoked(run: Run, argument: str) -> None
 
 
 def test_files_are_imported(run: Run, organization: Organization, tmp_path: Path) -> None:
+    ApiKeyFactory.create(organization=organization)
     (tmp_path / "a.jsonl").write_bytes(line(id="pt_1"))
     (tmp_path / "b").write_bytes(gzip.compress(line(id="pt_2")))
 
@@ -172,6 +198,38 @@ def test_files_are_imported(run: Run, organization: Organization, tmp_path: Path
 
     assert (output, words) == ("", "2 records read: 2 payments written, 0 refused.\n")
     assert Payment.objects.count() == 2
+
+
+@pytest.mark.parametrize("mode", Mode.values)
+def test_whose_payments_are_imported_without_a_usable_key_is_told_how_to_get_one(
+    run: Run, organization: Organization, tmp_path: Path, mode: str
+) -> None:
+    ApiKeyFactory.create(organization=organization, revoked_at=NOON)
+    file = tmp_path / "payments.jsonl"
+    file.write_bytes(line(mode=mode))
+
+    _, first = run("import_payments", str(file))
+    _, again = run("import_payments", str(file))
+
+    assert first.splitlines()[1:] == [f"Next: manage.py create_api_key --organization 1 --mode {mode} --name NAME"]
+    assert again.splitlines()[1:] == []
+
+
+def test_an_import_that_is_done_is_not_undone_by_what_comes_of_its_advice(
+    run: Run, organization: Organization, tmp_path: Path
+) -> None:
+    file = tmp_path / "payments.jsonl"
+    file.write_bytes(line())
+
+    def lose_keys(execute: Any, statement: str, *rest: Any) -> Any:
+        if "payments_apikey" in statement:
+            raise OperationalError("the connection is closed")
+        return execute(statement, *rest)
+
+    with connection.execute_wrapper(lose_keys):
+        _, words = run("import_payments", str(file))
+
+    assert words == "1 records read: 1 payments written, 0 refused.\n"
 
 
 def test_stdin_is_imported(run: Run, organization: Organization, stdin: Callable[[bytes], None]) -> None:
@@ -319,3 +377,24 @@ def test_demo_payments_are_the_same_when_they_are_made_again(run: Run) -> None:
 def test_demo_payments_are_not_made_from_wrong_arguments(run: Run, arguments: tuple[str, str]) -> None:
     with pytest.raises(CommandError):
         run("create_demo_payments", *arguments)
+
+
+def test_without_words_for_people_there_is_nothing_on_stderr(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "payments.jsonl"
+    file.write_bytes(line(organizationId="7"))
+
+    written = [
+        run(*command, "--verbosity", "0")
+        for command in (
+            ("create_organization", "7", "--name", "Books"),
+            ("import_payments", str(file)),
+            ("create_demo_payments", "--count", "1"),
+            ("anonymize_payments", "--before", "2026-01-01"),
+            ("anonymize_payments", "--before", "2026-01-01", "--dry-run"),
+            ("create_api_key", "--organization", "7", "--mode", "live", "--name", "Shop"),
+            ("revoke_api_key", str(ApiKey.objects.create(organization_id=7, mode="live", name="x").pk)),
+        )
+    ]
+
+    assert [words for _, words in written] == [""] * 7
+    assert [output != "" for output, _ in written] == [False] * 5 + [True, False]

@@ -57,11 +57,12 @@ class OutcomeUnknown(Exception):
 
 @dataclass
 class Imported:
-    """How many records were read, how many of them refused, and how many rows the others changed."""
+    """How many records were read, how many of them refused, how many rows the others changed, and whose they are."""
 
     read: int = 0
     refused: int = 0
     changed: int = 0
+    organization_ids: set[int] = field(default_factory=set, compare=False)
 
 
 def import_payments(
@@ -256,6 +257,8 @@ class Import:
     def has_organization(self, organization_id: int) -> bool:
         if organization_id not in self.organizations:
             self.organizations[organization_id] = self.find_organization(organization_id)
+            if self.organizations[organization_id]:
+                self.imported.organization_ids.add(organization_id)
         return self.organizations[organization_id]
 
     def find_organization(self, organization_id: int) -> bool:

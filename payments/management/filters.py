@@ -9,23 +9,38 @@ from django.core.management.base import CommandError
 
 from payments.exceptions import InvalidParameter
 from payments.models import PaymentQuerySet
-from payments.parameters import FILTERS, selection
+from payments.parameters import FILTERS, PAIRS_MAX, selection
 
+SIGNS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 NAMES = [name for name in FILTERS if name != "metadata"]
 
 
 def add_filters(parser: ArgumentParser) -> None:
     """Add an option for each: `--status`, `--customer-id`, `--created-at-gte`, `--metadata KEY=VALUE`."""
-    group = parser.add_argument_group("filters", "those of the API's list; a payment must match all that are given")
+    group = parser.add_argument_group(
+        "filters", "those of the API's list; a payment must match all; amounts need --currency"
+    )
     for name in NAMES:
         words = re.findall("[A-Z]?[a-z]+", name)
-        option = "--" + "-".join(words).lower()
-        # What a query string takes beside is in brackets.
-        must_be = FILTERS[name].must_be.partition(" (")[0]
-        group.add_argument(option, dest=name, metavar=words[-1].upper(), help=must_be)
+        metavar, described = described_value(name)
+        group.add_argument("--" + "-".join(words).lower(), dest=name, metavar=metavar, help=described)
     group.add_argument(
-        "--metadata", action="append", default=[], metavar="KEY=VALUE", help="what metadata must hold; for more, again"
+        "--metadata",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help=f"what metadata must hold; for up to {PAIRS_MAX} pairs, given again",
     )
+
+
+def described_value(name: str) -> tuple[str, str]:
+    """Return what an option's value is called, and what it must be and does."""
+    must_be = FILTERS[name].must_be.partition(" (")[0]  # in brackets is what a query string takes beside
+    field, _, bound = name.rstrip("]").partition("[")
+    if not bound:
+        return "WORDS", must_be
+    metavar = "AMOUNT" if field == "amount" else "TIME"
+    return metavar, f"{field} {SIGNS[bound]} {metavar}, {must_be}"
 
 
 def filtered(payments: PaymentQuerySet, options: Mapping[str, Any]) -> PaymentQuerySet:

@@ -5,31 +5,49 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import OperationalError
 from django.utils import timezone
 from tqdm import tqdm
 
 from payments.anonymization import Part, anonymize_payments
 from payments.management.arguments import find_organization
+from payments.management.command import ExplainedCommand
 from payments.models import CUSTOMER_ID, Mode, Organization
 
 
-class Command(BaseCommand):
+class Command(ExplainedCommand):
     """`anonymize_payments (--before DATE | --customer ID) [--organization ID] [--mode live|test] [--dry-run]`."""
 
-    help = (
-        "Blank description, URLs, metadata, details and customer of the payments of before a date, or of a customer. "
-        "Their ids, times, amounts and states stay. Running it again changes nothing; importing an old file again "
-        "brings back what it holds."
+    help = """
+        Blank description, URLs, metadata, details and customer of the payments of
+        before a day, or of a customer.
+
+        Their ids, times, amounts and states stay, and each payment its place in the
+        list. Running it again changes nothing; importing an old file again brings back
+        what it holds. Ended half-way, it has done half, and can be run again.
+    """
+    examples = (
+        "manage.py anonymize_payments --before 2020-01-01 --dry-run",
+        "manage.py anonymize_payments --before 2020-01-01 --organization 7 --mode live",
+        "manage.py anonymize_payments --customer ct_7",
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         chosen = parser.add_mutually_exclusive_group(required=True)
-        chosen.add_argument("--before", type=day, metavar="DATE", help="payments created before this day, in UTC")
-        chosen.add_argument("--customer", type=customer, metavar="ID", help="payments of this customer")
-        parser.add_argument("--organization", type=int, metavar="ID", help="only the payments of this one")
-        parser.add_argument("--mode", choices=Mode.values, help="only the payments of this mode")
+        chosen.add_argument(
+            "--before", type=day, metavar="DATE", help="payments created before this day, such as 2020-01-01, in UTC"
+        )
+        chosen.add_argument(
+            "--customer",
+            type=customer,
+            metavar="ID",
+            help="payments of this customer, whatever their age: ct_ and letters or digits",
+        )
+        parser.add_argument(
+            "--organization", type=int, metavar="ID", help="only the payments of this one (default: of all)"
+        )
+        parser.add_argument("--mode", choices=Mode.values, help="only the payments of this mode (default: of both)")
         parser.add_argument("--dry-run", action="store_true", help="say how many it would be, and change nothing")
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -47,8 +65,10 @@ class Command(BaseCommand):
                 except OperationalError as error:
                     reason, _, _ = str(error).partition("\n")
                     raise CommandError(f"The database failed: {reason}. Run it again: the rest will follow.") from error
-        done = "would be blanked" if options["dry_run"] else "blanked"
-        self.stderr.write(f"{changed} payments {done}.", self.style.SUCCESS)
+        if options["dry_run"]:
+            self.tell(f"{changed} payments would be blanked.", "Next: the same without --dry-run")
+        else:
+            self.tell(f"{changed} payments blanked.")
 
 
 def parts(organization_id: int | None, mode: str | None) -> list[Part]:

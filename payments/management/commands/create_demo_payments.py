@@ -5,7 +5,6 @@ from datetime import UTC, datetime, time
 from itertools import islice
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.db import transaction
 from django.utils import timezone
 from tqdm import tqdm
@@ -15,25 +14,42 @@ from payments.identifiers import EPOCH
 from payments.ingest.columns import row
 from payments.ingest.imports import BATCH_RECORDS
 from payments.ingest.writing import prepare, write
+from payments.management.command import ExplainedCommand
 from payments.models import Organization
 
 
-class Command(BaseCommand):
+class Command(ExplainedCommand):
     """`create_demo_payments [--count N] [--seed N] [--until DATE]`."""
 
-    help = (
-        "Create three demo organizations and payments for them, all in the year before --until. "
-        "The same count, seed and date give the same payments, so running it again changes nothing."
+    help = """
+        Make believable payments of three made-up shops, organizations 1001 to 1003, in
+        the year before a day: to try things with.
+
+        The same count, seed and day give the same payments, so running it again
+        changes nothing; a greater count adds to them. Payments cannot be deleted: use
+        a database of its own.
+    """
+    examples = (
+        "manage.py create_demo_payments",
+        "manage.py create_demo_payments --count 100000 --seed 7 --until 2026-01-31",
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--count", type=positive, default=1000, help="how many payments (default: %(default)s)")
-        parser.add_argument("--seed", type=int, default=1, help="which payments (default: %(default)s)")
+        parser.add_argument(
+            "--count", type=positive, default=1000, metavar="N", help="how many payments (default: %(default)s)"
+        )
+        parser.add_argument(
+            "--seed",
+            type=int,
+            default=1,
+            metavar="N",
+            help="which ones: another number, other payments (default: %(default)s)",
+        )
         parser.add_argument(
             "--until",
             type=day,
             metavar="DATE",
-            help="the first day without payments (default: today, in UTC)",
+            help="the day before which they all are, such as 2026-01-31, in UTC (default: today)",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -47,10 +63,10 @@ class Command(BaseCommand):
             while batch := list(islice(records, BATCH_RECORDS)):
                 changed += write([row(record) for record in batch])
                 progress.update(len(batch))
-        if not options["verbosity"]:
-            return
-        self.stderr.write(f"{options['count']} demo payments, {changed} of them written.", self.style.SUCCESS)
-        self.stderr.write(f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME")
+        self.tell(
+            f"{options['count']} demo payments, {changed} of them written.",
+            f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME",
+        )
 
 
 def positive(text: str) -> int:

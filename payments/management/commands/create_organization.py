@@ -4,19 +4,26 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from payments.management.command import ExplainedCommand
 from payments.models import Organization
 
 
-class Command(BaseCommand):
+class Command(ExplainedCommand):
     """`create_organization ID --name NAME`."""
 
-    help = "Create an organization. Its ID is the organizationId of its payments."
+    help = """
+        Create an organization, to whom payments and keys belong.
+
+        Its ID is the organizationId of its payments. Its name is shown to operators
+        alone.
+    """
+    examples = ('manage.py create_organization 7 --name "Books"',)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("id", type=int, metavar="ID", help="a positive whole number")
-        parser.add_argument("--name", required=True, help="what people call it")
+        parser.add_argument("id", type=int, metavar="ID", help="a whole number, 1 or greater, that no other has")
+        parser.add_argument("--name", required=True, help="what people call it: one line, of 200 characters at most")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         organization = Organization(id=options["id"], name=options["name"])
@@ -25,5 +32,7 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         organization.save(force_insert=True)
-        self.stderr.write(f"Organization {organization.id}, {organization.name}, is made.", self.style.SUCCESS)
-        self.stderr.write(f"Next: manage.py create_api_key --organization {organization.id} --mode test --name NAME")
+        self.tell(
+            f"Organization {organization.id}, {organization.name}, is made.",
+            f"Next: manage.py create_api_key --organization {organization.id} --mode test --name NAME",
+        )

@@ -4,19 +4,22 @@ import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, cast
 
-from django.core.management.base import BaseCommand, CommandError
-from django.db import InterfaceError, OperationalError
+from django.core.management.base import CommandError
+from django.db import Error, InterfaceError, OperationalError
+from django.utils import timezone
 from tqdm import tqdm
 
 from payments.ingest import Imported, Source, import_payments
 from payments.ingest.checking import InvalidRecord
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
 from payments.ingest.reading import Place
+from payments.management.command import ExplainedCommand
+from payments.models import ApiKey, Mode, Organization, Payment
 
 # As a shell has it for whatever Ctrl-C has ended.
 INTERRUPTED = 130
@@ -25,22 +28,38 @@ INTERRUPTED = 130
 INTERRUPTED_WITHIN_SQLITE = "user-defined function raised exception"
 
 
-class Command(BaseCommand):
+class Command(ExplainedCommand):
     """`import_payments FILE... [--keep-going] [--create-organizations]`."""
 
-    help = (
-        "Load payments from JSON Lines, JSON arrays or saved pages of the API, gzipped or not. Importing a file again "
-        "changes nothing; a payment that is there already is updated. Where a record is bad, nothing is written, "
-        "unless --keep-going is given."
+    help = """
+        Load payments from JSON Lines, JSON arrays or saved pages of the API, gzipped
+        or not: what a file is, its content tells. The records are in the form that the
+        API gives.
+
+        A payment that is there already is updated; importing a file again changes
+        nothing. Where a record is bad it is named on stderr, by file, line and field,
+        and nothing at all is written, unless --keep-going is given.
+
+        Exit status: 0 where every record is written, 1 where one was refused or
+        something failed, 130 after Ctrl-C.
+    """
+    examples = (
+        "manage.py import_payments payments.jsonl more.json.gz",
+        "manage.py import_payments --create-organizations payments.jsonl",
+        "manage.py import_payments --keep-going - <payments.jsonl",
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("files", nargs="+", metavar="FILE", help="a file, or - for stdin")
+        parser.add_argument(
+            "files", nargs="+", metavar="FILE", help="a file, or - for stdin; of several, all are written or none"
+        )
         parser.add_argument(
             "--keep-going", action="store_true", help="write the good records all the same, and list the bad"
         )
         parser.add_argument(
-            "--create-organizations", action="store_true", help="make the organizations that do not exist"
+            "--create-organizations",
+            action="store_true",
+            help="make the organizations that do not exist, rather than refuse their payments",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -51,7 +70,7 @@ class Command(BaseCommand):
             summary += " There may be more of them."
         if imported.refused:
             raise CommandError(summary if options["keep_going"] else f"{summary} Nothing was changed.")
-        self.stderr.write(summary, self.style.SUCCESS)
+        self.tell(summary, *next_step(imported))
 
     def load(self, sources: list[Source], options: dict[str, Any]) -> Imported:
         try:
@@ -76,6 +95,21 @@ class Command(BaseCommand):
 
     def report(self, place: Place, error: InvalidRecord) -> None:
         tqdm.write(f"{place}: {error}", file=sys.stderr)
+
+
+def next_step(imported: Imported) -> Iterator[str]:
+    """Say how those whose payments were written get a key, where they have none."""
+    with suppress(Error, KeyboardInterrupt):  # the payments are written, whatever comes of this
+        if imported.changed and (organization := keyless(imported.organization_ids)):
+            is_live = Payment.objects.filter(organization=organization, mode=Mode.LIVE).exists()
+            mode = Mode.LIVE if is_live else Mode.TEST
+            yield f"Next: manage.py create_api_key --organization {organization.id} --mode {mode} --name NAME"
+
+
+def keyless(organization_ids: set[int]) -> Organization | None:
+    """Return the first of these organizations that has no usable key."""
+    usable = ApiKey.objects.usable(now=timezone.now())
+    return Organization.objects.filter(id__in=organization_ids).exclude(keys__in=usable).order_by("id").first()
 
 
 def interrupted() -> CommandError:

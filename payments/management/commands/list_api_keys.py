@@ -4,21 +4,29 @@ from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from payments.management.arguments import find_organization
+from payments.management.command import ExplainedCommand
 from payments.models import ApiKey
 
 HEADINGS = ("KEY", "ORGANIZATION", "MODE", "NAME", "CREATED", "LAST USED", "EXPIRES", "REVOKED")
 
 
-class Command(BaseCommand):
+class Command(ExplainedCommand):
     """`list_api_keys [--organization ID]`."""
 
-    help = "List API keys: tab-separated columns on stdout. No key itself is shown: none is stored."
+    help = """
+        List API keys, the revoked and the expired ones too, so that one can be told
+        from another and revoked.
+
+        Columns, separated by tabs, go to stdout; times are in UTC, and last uses are
+        noted once a minute. No key itself is shown: none is stored.
+    """
+    examples = ("manage.py list_api_keys", "manage.py list_api_keys --organization 7")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--organization", type=int, metavar="ID", help="only the keys of this one")
+        parser.add_argument(
+            "--organization", type=int, metavar="ID", help="only the keys of this one (default: of all)"
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         keys = ApiKey.objects.order_by("pk")

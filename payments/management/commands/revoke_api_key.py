@@ -4,17 +4,23 @@ import sys
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from payments import keys
+from payments.management.command import ExplainedCommand
 from payments.models import ApiKey
 
 
-class Command(BaseCommand):
+class Command(ExplainedCommand):
     """`revoke_api_key NUMBER`, or `revoke_api_key -`."""
 
-    help = "Revoke an API key. It works on the very next request."
+    help = """
+        Revoke an API key: the next request that shows it is refused.
+
+        That cannot be undone. Whoever is to go on needs a new key.
+    """
+    examples = ("manage.py revoke_api_key 3", "manage.py revoke_api_key - <leaked.key")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -26,10 +32,10 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         key = find_key(options["key"])
         if key.revoked_at is not None:
-            self.stderr.write(f"Key {key.pk}, {key}, was revoked already, at {key.revoked_at:%Y-%m-%d %H:%M:%S} UTC.")
+            self.tell(f"Key {key.pk}, {key}, was revoked already, at {key.revoked_at:%Y-%m-%d %H:%M:%S} UTC.")
             return
         ApiKey.objects.filter(pk=key.pk).revoke(now=timezone.now())
-        self.stderr.write(f"Key {key.pk}, {key}, is revoked.", self.style.SUCCESS)
+        self.tell(f"Key {key.pk}, {key}, is revoked.")
 
 
 def find_key(argument: str) -> ApiKey:
