@@ -225,6 +225,18 @@ def test_a_page_without_neighbours_has_a_pager_that_leads_nowhere(api: Api, deve
     assert page.count("<span>&larr; Newer</span>") == page.count("<span>Older &rarr;</span>") == 2
 
 
+@pytest.mark.parametrize("path", ["/v2/payments?limit=1&status=open,pending", "/v2/payments/pt_1"])
+def test_a_page_says_how_a_program_asks_for_the_same(
+    api: Api, development: None, organization: Organization, path: str
+) -> None:
+    PaymentFactory.create(id="pt_1", organization=organization, status="open")
+
+    page = unescape(shown(api.send("GET", path, Accept=BROWSER)))
+
+    href = api.send("GET", path).json()["_links"]["self"]["href"]
+    assert f'curl -H "Authorization: Bearer $KEY" "{href}"' in page
+
+
 def test_the_form_has_every_parameter_with_what_was_given(api: Api, development: None) -> None:
     query = "status=open&createdAt%5Bgte%5D=2026-01-01&metadata%5B%22%3E%5D=%3Cb%3E&sort=asc&limit=5"
 
