@@ -114,13 +114,13 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
-# What a page may load: what comes from here, and no more. Swagger UI sets styles, and draws small pictures, by itself.
+# What a page may load: what comes from here, and no more.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'none'"],
         "script-src": ["'self'"],
-        "style-src": ["'self'", "'unsafe-inline'"],
-        "img-src": ["'self'", "data:"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'"],
         "font-src": ["'self'"],
         "connect-src": ["'self'"],
         "form-action": ["'self'"],
@@ -175,9 +175,6 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
 }
 
 # The server's own lines have the same form: scripts/start hands it this file.
