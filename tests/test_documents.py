@@ -7,7 +7,7 @@ import pytest
 
 from tests.service import ROOT
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")
 PATH = re.compile(r"`((?:benchmarks|docs|payments|payments_site|scripts|tests)/[\w./-]*)`")
@@ -27,6 +27,6 @@ def test_every_file_that_a_document_names_exists(document: Path) -> None:
 
 
 def test_all_documents_are_looked_at() -> None:
-    assert {"README.md", "SECURITY.md", "CHANGELOG.md", "decisions.md", "reliability.md"} <= {
+    assert {"README.md", "SECURITY.md", "CHANGELOG.md", "decisions.md", "reliability.md", "reference.md"} <= {
         document.name for document in DOCUMENTS
     }

@@ -110,18 +110,7 @@ def test_answers_are_what_it_says(api: Api, schema: Any, organization: Organizat
     validate(schema, "Problem", api.get("/v2/payments/pt_unknown").json())
 
 
-def test_the_documentation_is_a_page_of_this_service_alone(client: Client, db: None) -> None:
-    page = client.get("/docs/").content.decode()
-    script = client.get("/docs/?script").content.decode()
-
-    addresses = re.findall(r'(?:src|href)="([^"]*)"', page)
-    assert len(addresses) > 3
-    assert [address for address in addresses if not re.match(r"/(?!/)|\?script", address)] == []
-    assert "/docs/openapi.json" in script
-    assert "://" not in script
-
-
 @pytest.mark.parametrize("path", ["swagger-ui.css", "swagger-ui-bundle.js"])
-def test_its_assets_are_served_too(client: Client, db: None, path: str) -> None:
+def test_what_its_interactive_page_loads_is_served(client: Client, db: None, path: str) -> None:
     with contextlib.closing(client.get(f"/static/drf_spectacular_sidecar/swagger-ui-dist/{path}")) as response:
         assert response.status_code == 200
