@@ -146,6 +146,14 @@ def taken_apart(answer: str) -> tuple[str, Any]:
     return head, json.loads(body, object_pairs_hook=list) if body else None
 
 
+def test_no_example_is_left_out() -> None:
+    """A request is run by itself, or with its answer; what is printed belongs to all programs."""
+    counted = 2 * len(ANSWERED) + len(UNANSWERED) + len(PROGRAMS) + len([PRINTED])
+    asking_for_the_key = 1
+
+    assert counted + asking_for_the_key == len(EXAMPLES)
+
+
 @pytest.mark.parametrize(("example", "answer"), ANSWERED)
 def test_an_answer_that_is_shown_is_what_the_service_gives(
     example: Example, answer: Example, request: pytest.FixtureRequest

@@ -64,7 +64,7 @@ def test_every_page_has_a_title_of_its_own_and_says_its_language(client: Client)
 
 
 @pytest.mark.parametrize("path", HTML_PAGES)
-def test_every_link_leads_somewhere_and_every_anchor_is_there(client: Client, path: str) -> None:
+def test_every_link_leads_somewhere_and_every_anchor_is_there(client: Client, db: None, path: str) -> None:
     page = parsed(client, path)
     targets = [urldefrag(urljoin(f"{SITE}{path}", link)) for link in page.links]
 

@@ -51,7 +51,9 @@ def render(text: str, *, address_of: Callable[[str], str]) -> Document:
 def highlighted(code: str, language: str, _attributes: str) -> str:
     """Return an example, which scrolls within itself, for a keyboard too."""
     shown = highlight(code, get_lexer_by_name(language), HtmlFormatter(nowrap=True))
-    return f'<pre class="{language}" role="group" aria-label="{language}" tabindex="0"><code>{shown}</code></pre>'
+    return (
+        f'<pre class="{language}" role="group" aria-label="Example: {language}" tabindex="0"><code>{shown}</code></pre>'
+    )
 
 
 def link_headings(state: StateCore) -> None:
