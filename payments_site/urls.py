@@ -12,7 +12,7 @@ from payments_site.health import alive, ready
 
 def favicon(request: HttpRequest) -> HttpResponse:
     """Lead browsers, which ask for it whatever a page says, to the picture of the site."""
-    return HttpResponseRedirect(static("payments_site/favicon.svg"))
+    return HttpResponseRedirect(static("documentation/icon.svg"))
 
 
 urlpatterns = [

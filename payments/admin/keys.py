@@ -27,6 +27,11 @@ class ApiKeyForm(ModelForm):
     """What a key is for."""
 
     organization = forms.ModelChoiceField(Organization.objects.order_by("name", "id"))
+    expires_at = forms.DateTimeField(
+        required=False,
+        help_text="In UTC. Without, it does not expire.",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
+    )
 
     class Meta:
         model = ApiKey
@@ -34,7 +39,6 @@ class ApiKeyForm(ModelForm):
         help_texts = {
             "mode": "Live payments moved money, test payments did not. A key shows either of them.",
             "name": "Who uses it, and where: what people know it by.",
-            "expires_at": "In UTC. Without, it does not expire.",
         }
 
     def clean_expires_at(self) -> Any:

@@ -8,16 +8,12 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from payments.demo import SHOPS
 from tests.api import ids
+from tests.browser.pages import WIDTHS, faults, opened
 from tests.service import Service, Walker, fresh_database
-
-CHROMIUM = "/usr/bin/chromium"
-WIDTHS = (1440, 390)
-BAD = {"serious", "critical"}
 
 
 class Development(NamedTuple):
@@ -32,33 +28,11 @@ class Development(NamedTuple):
         return f"{self.service.base_url}/v2/payments"
 
     @contextmanager
-    def page(self, *, width: int = 1440, dark: bool = False, user_name: str | None = None) -> Iterator[Page]:
-        """Open a page whose user types in a key; it is to have no error but of status, and ask nobody else."""
-        context = self.browser.new_context(
-            http_credentials={"username": user_name or self.key, "password": ""},
-            viewport={"width": width, "height": 900},
-            color_scheme="dark" if dark else "light",
-        )
-        context.set_default_timeout(10_000)
-        page = context.new_page()
-        errors: list[str] = []
-        page.on("console", lambda message: errors.append(message.text) if "status of 40" not in message.text else None)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("request", lambda request: errors.append(request.url) if self.is_elsewhere(request.url) else None)
-        yield page
-        context.close()
-        assert errors == []
-
-    def is_elsewhere(self, address: str) -> bool:
-        return not address.startswith((f"{self.service.base_url}/", "data:"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    def page(self, **options: Any) -> Iterator[Page]:
+        """Give a page whose user types in a key."""
+        credentials = {"username": self.key, "password": ""}
+        with opened(self.browser, self.service.base_url, http_credentials=credentials, **options) as page:
+            yield page
 
 
 @pytest.fixture(scope="module")
@@ -194,9 +168,7 @@ def test_pages_can_be_read_by_everybody(development: Development, width: int, da
         found = []
         for address in (*(development.list + query for query in queries), payment["_links"]["self"]["href"]):
             page.goto(address)
-            faults = Axe().run(page).response["violations"]
-            found += [(address, each["id"], each["nodes"][0]["html"]) for each in faults if each["impact"] in BAD]
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            found += faults(page)
 
     assert found == []
 

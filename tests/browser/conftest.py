@@ -1,0 +1,82 @@
+"""The browser, and the service with somebody who may see all of it."""
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from payments.demo import SHOPS
+from tests.browser.pages import opened
+from tests.service import Service, fresh_database
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PAYMENTS = 12_000  # more than an export takes in one part
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Staffed:
+    """The service as it is deployed, with demo payments and a user of the admin."""
+
+    service: Service
+    browser: Browser
+    password: str
+
+    @property
+    def organization(self) -> int:
+        return SHOPS[0].id
+
+    @contextmanager
+    def page(self, **options: Any) -> Iterator[Page]:
+        """Give a page of somebody who has logged in."""
+        with self.stranger(storage_state=self.logged_in, **options) as page:
+            yield page
+
+    @contextmanager
+    def stranger(self, **options: Any) -> Iterator[Page]:
+        with opened(self.browser, self.service.base_url, **options) as page:
+            yield page
+
+    @cached_property
+    def logged_in(self) -> Any:
+        """Return what a browser keeps that has logged in."""
+        with self.stranger() as page:
+            self.log_in(page)
+            return page.context.storage_state()
+
+    def log_in(self, page: Page, *, password: str = "") -> None:
+        page.goto("/admin/login/?next=/admin/")
+        page.get_by_label("Username").fill("staff")
+        page.get_by_label("Password").fill(password or self.password)
+        with page.expect_navigation():
+            page.get_by_role("button", name="Log in").click()
+
+
+@pytest.fixture(scope="package")
+def staffed(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Staffed]:
+    directory = tmp_path_factory.mktemp("staffed")
+    password = secrets.token_urlsafe()
+    with fresh_database(directory) as url:
+        service = Service(url, settings={"BAD_KEY_LIMIT": ""}, log=directory / "log")
+        service.manage("migrate", "--verbosity", "0")
+        service.manage("create_demo_payments", "--count", str(PAYMENTS), "--verbosity", "0")
+        settings = {**service.settings, "DJANGO_SUPERUSER_PASSWORD": password}
+        user = ("--username", "staff", "--email", "staff@shop.example")
+        replace(service, settings=settings).manage("createsuperuser", "--noinput", *user)
+        with service.serving():
+            yield Staffed(service, browser, password)
