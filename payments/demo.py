@@ -21,6 +21,8 @@ Drawn = TypeVar("Drawn")
 
 SPAN = timedelta(days=365)
 TIED_EVERY = 0.05
+CUSTOMERS = 2000
+CUSTOMERS_APART = 1_234_567_891  # so that their ids do not look counted
 CUSTOMERS_KNOWN = 0.6
 TIED_PAYMENTS_MAX = 18
 
@@ -100,7 +102,7 @@ def demo_record(chance: random.Random, shop: Shop, mode: Mode, created_at: datet
         if status in {Status.OPEN, Status.EXPIRED}
         else UNSET,
         paid_at=record_time(created_at + timedelta(seconds=chance.randrange(2, 120))) if paid else UNSET,
-        customer_id=f"ct_{base62(chance.randrange(2**40), digits=7)}"
+        customer_id=f"ct_{base62(chance.randrange(2**40) % CUSTOMERS * CUSTOMERS_APART, digits=7)}"
         if recurring or chance.random() < CUSTOMERS_KNOWN
         else UNSET,
     )

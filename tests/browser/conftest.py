@@ -1,7 +1,6 @@
 """The browser, and the service with somebody who may see all of it."""
 
 import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,13 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from payments.demo import SHOPS
-from tests.browser.pages import opened
+from tests.browser.pages import CHROMIUM, launched, opened
 from tests.service import Service, fresh_database
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PAYMENTS = 12_000  # more than an export takes in one part
 
 
@@ -23,10 +21,8 @@ PAYMENTS = 12_000  # more than an export takes in one part
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium (Debian: apt-get install chromium)")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @dataclass

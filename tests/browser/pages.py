@@ -1,16 +1,26 @@
 """Pages that are watched while they are used."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, sync_playwright
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDTHS = (1440, 390)
 HEIGHT = 900
 TIMEOUT_MILLISECONDS = 10_000
 BAD = {"serious", "critical"}
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @contextmanager
