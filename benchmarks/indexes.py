@@ -22,6 +22,7 @@ INDEXES = {
     "`payment_status`": f"({OF_WHOM}, status, {NEWEST_FIRST}) WHERE status <> 'succeeded'",
     "`payment_in_flight`": f"({OF_WHOM}, {NEWEST_FIRST}) WHERE status IN ('authorized', 'open', 'pending')",
     "`payment_customer`": f"({OF_WHOM}, customer_id, {NEWEST_FIRST}) WHERE customer_id <> ''",
+    "`payment_description`": f'({OF_WHOM}, (left(description, 64) COLLATE "C"))',
     "`payment_holds`": f"USING gin ({HELD}, {WORDS})",
     "the same, put in at once": f"USING gin ({HELD}, {WORDS}) WITH (fastupdate = off)",
     "metadata alone": f"USING gin ({HELD})",

@@ -33,4 +33,11 @@ An import, in order:
     export                rows -> lines that an import takes back
     anonymization         what is personal, blanked
     demo                  believable records from a count and a seed
+
+For people:
+
+    root      the way in: links for a program, the documentation for a browser
+    admin     payments to look into, keys to make and revoke              (scope: of which organization and mode)
+    overview  the last thirty days                                        (totals: summed once, forgotten by an import
+                                                                          that changes them; charts: as shapes)
 """

@@ -7,6 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from payments import overview
 from payments.models import Organization, SummedDay
 from payments.overview import DAYS, Overview, Share
 from payments.totals import DailyTotals, Total
@@ -69,6 +70,11 @@ def test_a_day_that_is_not_summed_counts_nothing() -> None:
     partial = Overview([FIRST, SECOND], DailyTotals({SECOND: []}, [FIRST]))
 
     assert (partial.payments, partial.success_percent, partial.missing) == (0, None, [FIRST])
+
+
+@pytest.fixture(autouse=True)
+def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "SUMMING_SECONDS_MAX", 60)
 
 
 @pytest.fixture
