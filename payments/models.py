@@ -332,7 +332,7 @@ class Payment(models.Model):
 
 
 class SummedDay(models.Model):
-    """What the payments come to that were created on a day, in UTC. An import forgets the days that it changes."""
+    """What the payments come to that were created on a day, in UTC. Whoever loads some forgets their days."""
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
     mode = models.CharField(max_length=4, choices=Mode.choices)

@@ -8,13 +8,16 @@ from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from django.db import OperationalError
 from django.http import HttpRequest
 from django.utils import timezone
+from psycopg.errors import LockNotAvailable
 
 from payments.charts import Columns, Line, columns, line
+from payments.exceptions import ran_out_of_time
 from payments.models import IN_FLIGHT, Status
 from payments.scope import ScopeForm
-from payments.totals import DailyTotals, Total, daily_totals
+from payments.totals import DailyTotals, Total, daily_totals, sum_missing
 
 DAYS = 30
 
@@ -90,7 +93,7 @@ class Overview:
         """Return the currencies, those of most payments first."""
         return most({total.currency for total in self.all}, self.all, "currency")
 
-    @property
+    @cached_property
     def payments_chart(self) -> Columns:
         succeeded = [count(paid(self.of(day))) for day in self.days]
         payments = [count(self.of(day)) for day in self.days]
@@ -100,12 +103,12 @@ class Overview:
         ]
         return columns(succeeded, payments, titles)
 
-    @property
+    @cached_property
     def success_chart(self) -> Line:
         shares = (success_percent(self.of(day)) for day in self.days)
         return line([None if share is None else share / 100 for share in shares])
 
-    @property
+    @cached_property
     def volumes(self) -> list[Volume]:
         return [self.volume(currency) for currency in self.currencies[:CURRENCIES_DRAWN_MAX]]
 
@@ -129,7 +132,7 @@ class Overview:
         names = most({total.method for total in self.all}, self.all, "method")[:METHODS_SHOWN_MAX]
         return [share(name or "not known", self.all, "method", name) for name in names]
 
-    @property
+    @cached_property
     def table(self) -> list[Day]:
         return [
             Day(
@@ -151,8 +154,17 @@ def overview(request: HttpRequest) -> dict[str, Any]:
     today = timezone.now().date()
     days = [today - timedelta(days=number) for number in reversed(range(DAYS))]
     ends_at = time.monotonic() + SUMMING_SECONDS_MAX
-    totals = daily_totals(form.scope, days=days, has_time=lambda: time.monotonic() < ends_at)
-    return {"form": form, "overview": Overview(days, totals)}
+    try:
+        sum_missing(form.scope, days=days, has_time=lambda: time.monotonic() < ends_at)
+    except OperationalError as error:
+        if not (ran_out_of_time(error) or is_locked(error)):
+            raise
+    return {"form": form, "overview": Overview(days, daily_totals(form.scope, days=days))}
+
+
+def is_locked(error: OperationalError) -> bool:
+    """Tell whether somebody else was writing for longer than a request may wait: an import, or who sums too."""
+    return isinstance(error.__cause__, LockNotAvailable) or str(error) == "database is locked"
 
 
 def count(totals: Iterable[Total]) -> int:

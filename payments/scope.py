@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django import forms
 from django.http import QueryDict
 
 from payments.models import Mode, Organization
+
+if TYPE_CHECKING:
+    ModelChoiceField = forms.ModelChoiceField[Organization]
+else:
+    ModelChoiceField = forms.ModelChoiceField
+
+MENU_MAX = 200
 
 
 @dataclass(frozen=True)
@@ -23,10 +30,29 @@ class Scope:
         return self.organization.id
 
 
-class ScopeForm(forms.Form):
-    """Chooses a scope; where nothing is chosen, live payments of the first organization."""
+class Menu(forms.Select):
+    """A menu that does not read all its choices once more to find out whether there is a blank one."""
 
-    organization = forms.ModelChoiceField(Organization.objects.order_by("name", "id"), empty_label=None)
+    def use_required_attribute(self, initial: Any) -> bool:
+        return False
+
+
+class OrganizationField(ModelChoiceField):
+    """An organization: from a menu or, where there are too many for one, by its id."""
+
+    def __init__(self) -> None:
+        super().__init__(Organization.objects.order_by("name", "id"), empty_label=None, widget=Menu)
+
+    def get_bound_field(self, form: forms.BaseForm, field_name: str) -> forms.BoundField:
+        if Organization.objects.order_by("id")[MENU_MAX : MENU_MAX + 1].exists():
+            self.widget = forms.NumberInput()
+        return super().get_bound_field(form, field_name)
+
+
+class ScopeForm(forms.Form):
+    """Chooses a scope; where nothing is chosen, live payments of the organization with the smallest id."""
+
+    organization = OrganizationField()
     mode = forms.ChoiceField(choices=Mode.choices)
 
     @classmethod

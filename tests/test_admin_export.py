@@ -122,13 +122,22 @@ def test_lines_quotes_and_any_letters_come_back_as_they_are(admin_client: Client
     assert row["description"] == text
 
 
-@pytest.mark.parametrize("asked", [{"status": "lost"}, {"q": "pt_1"}, {"from": "pt_404"}, {"organization": "2"}])
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({"status": "lost"}, 400),
+        ({"q": "pt_1"}, 400),
+        ({"organization": "2"}, 400),
+        ({"from": "pt_404"}, 404),
+        ({"from": "pt_1\0", "status": "failed"}, 404),
+    ],
+)
 def test_what_cannot_be_asked_is_refused_in_words(
-    admin_client: Client, organization: Organization, asked: dict[str, str]
+    admin_client: Client, organization: Organization, asked: dict[str, str], status: int
 ) -> None:
     answer = admin_client.get(CSV, asked)
 
-    assert answer.status_code == 400
+    assert answer.status_code == status
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
 
 

@@ -64,6 +64,7 @@ def test_a_key_can_have_an_end(admin_client: Client, organization: Organization)
         ({"name": "two\tparts"}, "A name is one line of text."),
         ({"expires_at": "2026-01-01T00:00"}, "This is not in the future."),
         ({"expires_at": "soon"}, "Enter a valid date/time."),
+        ({"expires_at": "9999-12-31T23:59-23:59"}, "This is beyond the calendar."),
     ],
 )
 def test_what_is_wrong_with_a_key_is_said_and_none_is_made(
@@ -134,6 +135,12 @@ def test_the_list_says_what_has_become_of_a_key(
     page = admin_client.get("/admin/payments/apikey/").content.decode()
 
     assert re.findall(r'<span class="label \w+">(\w+)</span>', page) == [state]
+
+
+def test_nobody_finds_out_how_a_digest_begins(admin_client: Client, organization: Organization) -> None:
+    ApiKeyFactory.create(organization=organization)
+
+    assert admin_client.get("/admin/payments/apikey/?digest__startswith=a").status_code == 400
 
 
 def test_staff_make_and_revoke_keys_only_where_they_may(client: Client, organization: Organization) -> None:

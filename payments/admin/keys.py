@@ -1,5 +1,6 @@
 """API keys in the admin: made, shown this once, and revoked. Each of it stands in the key's history."""
 
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -15,7 +16,8 @@ from django.utils.safestring import SafeString
 
 from payments.addresses import Addresses
 from payments.admin.kept import UnchangedAdmin
-from payments.models import ApiKey, Organization
+from payments.models import ApiKey
+from payments.scope import OrganizationField
 
 if TYPE_CHECKING:
     ModelForm = forms.ModelForm[ApiKey]
@@ -26,7 +28,7 @@ else:
 class ApiKeyForm(ModelForm):
     """What a key is for."""
 
-    organization = forms.ModelChoiceField(Organization.objects.order_by("name", "id"))
+    organization = OrganizationField()
     expires_at = forms.DateTimeField(
         required=False,
         help_text="In UTC. Without, it does not expire.",
@@ -42,10 +44,17 @@ class ApiKeyForm(ModelForm):
         }
 
     def clean_expires_at(self) -> Any:
+        """Return the moment in UTC, whatever offset it was given with."""
         expires_at = self.cleaned_data["expires_at"]
-        if expires_at is not None and expires_at <= timezone.now():
+        if expires_at is None:
+            return None
+        try:
+            moment = expires_at.astimezone(UTC)
+        except OverflowError:
+            raise forms.ValidationError("This is beyond the calendar.") from None
+        if moment <= timezone.now():
             raise forms.ValidationError("This is not in the future.")
-        return expires_at
+        return moment
 
 
 @admin.register(ApiKey)
@@ -55,7 +64,7 @@ class ApiKeyAdmin(UnchangedAdmin):
     form = ApiKeyForm
     list_display = ("name", "organization", "mode", "state", "created_at", "last_used_at", "expires_at")
     list_select_related = ("organization",)
-    list_filter = ("mode", "organization")
+    list_filter = ("mode",)
     search_fields = ("name__istartswith", "organization__name__istartswith")
     ordering = ("-id",)
     add_fields = ("organization", "mode", "name", "expires_at")
@@ -66,6 +75,10 @@ class ApiKeyAdmin(UnchangedAdmin):
 
     def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> tuple[str, ...]:
         return self.add_fields if obj is None else self.fields
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Let nobody ask how a digest begins."""
+        return not lookup.startswith("digest") and super().lookup_allowed(lookup, value, request)
 
     @admin.display(description="state")
     def state(self, key: ApiKey) -> SafeString:

@@ -1,5 +1,6 @@
 """Payments in the admin: a list that is paged as the API's is, a page for each, and what was found as a file."""
 
+import re
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -16,12 +17,12 @@ from msgspec.json import format as formatted
 from payments.addresses import Addresses, admin_quoted
 from payments.admin.export import FORMATS, Format, export_part
 from payments.admin.kept import ReadOnlyAdmin
-from payments.admin.search import SearchForm
+from payments.admin.search import TOO_WIDE, SearchForm
 from payments.admin.shown import ShownPayment
-from payments.exceptions import RETRY_SECONDS, TooWide, ran_out_of_time
+from payments.exceptions import RETRY_SECONDS, ran_out_of_time
 from payments.filters import GivenFilter, Selection
 from payments.listing import Listing
-from payments.models import Organization, Payment
+from payments.models import PAYMENT_ID, Organization, Payment
 from payments.pagination import Page, UnknownStart, fetch_page
 from payments.parameters import FILTERS
 from payments.records import encode
@@ -46,91 +47,105 @@ class PaymentAdmin(ReadOnlyAdmin):
         ]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """List what is searched for, from the payment that `from` names on; whoever names one is led to it."""
+        """List what is searched for, from the payment that `from` names on; whoever searches for one is led to it."""
         self.refuse_strangers(request)
         form = SearchForm.of(request.GET)
         page, status = EMPTY, HTTPStatus.OK
         if form.is_valid():
             if form.is_payment and Payment.objects.filter(id=form.text).exists():
                 return HttpResponseRedirect(change_href(form.text))
-            page, status = self.find(form, start=request.GET.get("from"))
+            page, status = find(form, start=request.GET.get("from"))
+        shown = {"form": form, "page": page, "query": asked(request), "is_first": "from" not in request.GET}
         context = {
-            **self.admin_site.each_context(request),
-            **(extra_context or {}),
-            "title": "Payments",
-            "opts": self.opts,
-            "form": form,
+            **self.context(request, "Payments", extra_context),
+            **shown,
             "payments": list(map(ShownPayment, page.rows)),
-            "query": asked(request),
-            "page": page,
-            "is_first": "from" not in request.GET,
         }
         return TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=status)
-
-    def find(self, form: SearchForm, *, start: str | None) -> tuple[Page, HTTPStatus]:
-        """Return a page of what is searched for, or say on the form why there is none."""
-        if form.is_payment:
-            form.add_error("q", "There is no payment of this id.")
-            return EMPTY, HTTPStatus.OK
-        try:
-            return fetch_page(Listing(form.scope, form.selection), start=start, limit=PAGE_ROWS), HTTPStatus.OK
-        except UnknownStart:
-            form.add_error(None, "The payment with which this page begins is not one of these.")
-            return EMPTY, HTTPStatus.NOT_FOUND
-        except OperationalError as error:
-            if not ran_out_of_time(error):
-                raise
-            form.add_error(None, "What matches could not be found in time. Narrow the days from and to.")
-            return EMPTY, HTTPStatus.SERVICE_UNAVAILABLE
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show a payment, and what else its customer has paid."""
         self.refuse_strangers(request)
-        row = Payment.objects.filter(id=unquote(object_id)).as_rows().first()
-        if row is None:
+        payment = find_payment(unquote(object_id))
+        if payment is None:
             messages.warning(request, "There is no payment of this id.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
-        payment = ShownPayment(row)
-        organization = Organization.objects.get(id=payment.record.organization_id)
-        addresses = Addresses.of(request)
-        given = encode(record(row, links=writer(addresses).links(row[0])))
-        context = {
-            **self.admin_site.each_context(request),
-            **(extra_context or {}),
-            "title": payment.record.id,
-            "opts": self.opts,
-            "payment": payment,
-            "organization": organization,
-            "record_text": formatted(given, indent=2).decode(),
-            "href": addresses.payment(row[0]),
-            "others": others(payment, Scope(organization, payment.record.mode)),
-            "scope": urlencode({"organization": organization.id, "mode": payment.record.mode}),
-        }
+        context = {**self.context(request, payment.record.id, extra_context), **told(payment, Addresses.of(request))}
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 
     def export_view(self, request: HttpRequest, suffix: str) -> HttpResponse:
         """Give out a part of what is searched for; a `Link` says where the next is (RFC 8288)."""
         self.refuse_strangers(request)
-        form = SearchForm.of(request.GET)
         if suffix not in FORMATS:
             raise Http404
+        form = SearchForm.of(request.GET)
         if not form.is_valid() or form.is_payment:
             return refusal("What is searched for cannot be read.", HTTPStatus.BAD_REQUEST)
         try:
             return exported(request, form, FORMATS[suffix])
         except UnknownStart:
-            return refusal("The payment with which this part begins is not one of these.", HTTPStatus.BAD_REQUEST)
+            return refusal("The payment with which this part begins is not one of these.", HTTPStatus.NOT_FOUND)
         except OperationalError as error:
             if not ran_out_of_time(error):
                 raise
-            return refusal(str(TooWide.default_detail), HTTPStatus.SERVICE_UNAVAILABLE)
+            return refusal(TOO_WIDE, HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def context(self, request: HttpRequest, title: str, extra_context: dict[str, Any] | None) -> dict[str, Any]:
+        return {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **(extra_context or {})}
 
     def refuse_strangers(self, request: HttpRequest) -> None:
         """Let nobody in who may not see payments, or who wants to do more."""
         if request.method not in {"GET", "HEAD"} or not self.has_view_permission(request):
             raise PermissionDenied
+
+
+def find(form: SearchForm, *, start: str | None) -> tuple[Page, HTTPStatus]:
+    """Return a page of what is searched for, or say on the form why there is none."""
+    if form.is_payment:
+        form.add_error("q", "There is no payment of this id.")
+        return EMPTY, HTTPStatus.OK
+    try:
+        return fetch_page(listing(form, start), start=start, limit=PAGE_ROWS), HTTPStatus.OK
+    except UnknownStart:
+        form.add_error(None, "The payment with which this page begins is not one of these.")
+        return EMPTY, HTTPStatus.NOT_FOUND
+    except OperationalError as error:
+        if not ran_out_of_time(error):
+            raise
+        form.add_error(None, TOO_WIDE)
+        return EMPTY, HTTPStatus.SERVICE_UNAVAILABLE
+
+
+def listing(form: SearchForm, start: str | None) -> Listing:
+    """Return what is searched for.
+
+    :raises UnknownStart: where `start` is no payment's id at all
+    """
+    if start is not None and not re.fullmatch(PAYMENT_ID, start):
+        raise UnknownStart(start)
+    return Listing(form.scope, form.selection)
+
+
+def find_payment(payment_id: str) -> ShownPayment | None:
+    found = Payment.objects.filter(id=payment_id).as_rows() if re.fullmatch(PAYMENT_ID, payment_id) else ()
+    return next(map(ShownPayment, found), None)
+
+
+def told(payment: ShownPayment, addresses: Addresses) -> dict[str, Any]:
+    """Return what a payment's page tells."""
+    organization = Organization.objects.get(id=payment.record.organization_id)
+    scope = Scope(organization, payment.record.mode)
+    given = encode(record(payment.row, links=writer(addresses).links(payment.record.id)))
+    return {
+        "payment": payment,
+        "organization": organization,
+        "record_text": formatted(given, indent=2).decode(),
+        "href": addresses.payment(payment.record.id),
+        "others": others(payment, scope),
+        "scope": urlencode({"organization": organization.id, "mode": scope.mode}),
+    }
 
 
 def others(payment: ShownPayment, scope: Scope) -> list[ShownPayment]:
@@ -144,8 +159,8 @@ def others(payment: ShownPayment, scope: Scope) -> list[ShownPayment]:
 
 
 def exported(request: HttpRequest, form: SearchForm, file_format: Format) -> HttpResponse:
-    listing = Listing(form.scope, form.selection)
-    part = export_part(listing, start=request.GET.get("from"), form=file_format)
+    start = request.GET.get("from")
+    part = export_part(listing(form, start), start=start, form=file_format)
     response = HttpResponse(part.content, content_type=file_format.content_type)
     if part.next_from:
         response.headers["Link"] = f'<?{asked(request)}&from={part.next_from}>; rel="next"'

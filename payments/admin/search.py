@@ -5,17 +5,24 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.forms import BoundField
 
+from payments import parameters
 from payments.conditions import Beginning
 from payments.exceptions import InvalidParameter
 from payments.filters import EVERYTHING, Filter, GivenFilter
 from payments.models import CUSTOMER_ID, PAYMENT_ID, PaymentQuerySet, Status
-from payments.parameters import selection
 from payments.scope import ScopeForm
 
 DESCRIPTION_START = Filter(
-    PaymentQuerySet.with_description_start, read=lambda text: (text,), must_be="", schema={}, example=""
+    PaymentQuerySet.with_description_start,
+    read=lambda text: (text,) if len(text) <= Beginning.LENGTH else None,
+    must_be=f"how a description begins, in up to {Beginning.LENGTH} characters",
+    schema={"type": "string", "maxLength": Beginning.LENGTH},
+    example="Order 84820",
 )
+
+TOO_WIDE = "What matches could not be found in time. Choose From and To closer to each other."
 
 # Where what is wrong with a filter is said.
 FIELDS = {"createdAt[gte]": "since", "createdAt[lte]": "until"}
@@ -46,8 +53,11 @@ class SearchForm(ScopeForm):
 
     def clean(self) -> dict[str, Any]:
         """Read what was given as the API would: what is wrong there is wrong here, in the same words."""
+        since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
+        if since and until and until < since:
+            raise ValidationError({"until": "This is before From."})
         try:
-            asked = selection(self.given())
+            asked = parameters.selection(self.given())
         except InvalidParameter as error:
             field = str(error.field)
             raise ValidationError({FIELDS.get(field, field): str(error.detail)}) from None
@@ -84,6 +94,16 @@ class SearchForm(ScopeForm):
         return bool(self.text) and not self.is_payment and not re.fullmatch(CUSTOMER_ID, self.text)
 
     @property
+    def searched(self) -> list[BoundField]:
+        """Return the fields that are always seen."""
+        return [self[name] for name in ("organization", "mode", "q")]
+
+    @property
+    def filtered(self) -> list[BoundField]:
+        """Return the others, but for the status."""
+        return [self[name] for name in ("method", "currency", "since", "until")]
+
+    @property
     def narrows(self) -> bool:
-        """Tell whether anything is asked for but the scope, or cannot be."""
-        return bool(self.selection.filters or self.errors)
+        """Tell whether these others are asked for, or cannot be."""
+        return bool(self.errors or self.given().keys() - {"customerId"})

@@ -53,14 +53,13 @@ class ShownPayment:
             yield Event(name, at, duration(at - self.created_at))
 
     @property
-    def metadata(self) -> dict[str, str]:
+    def metadata(self) -> list[tuple[str, str]]:
         return texts(self.record.metadata)
 
     @property
-    def details(self) -> dict[str, str]:
+    def details(self) -> list[tuple[str, str]]:
         """Return what is known by the method, each under a name for people: `cardNumber` is a Card number."""
-        found = texts(self.record.details or b"{}")
-        return {in_words(name): value for name, value in found.items()}
+        return [(in_words(name), value) for name, value in texts(self.record.details or b"{}")]
 
 
 def moment(time: str) -> datetime:
@@ -68,10 +67,8 @@ def moment(time: str) -> datetime:
 
 
 def duration(time: timedelta) -> str:
-    """Return a time in its two largest units: `3 h 5 min`; nothing for none."""
-    if time < timedelta():
-        return f"-{duration(-time)}"
-    seconds = round(time.total_seconds())
+    """Return a time in its two largest units: `3 h 5 min`; nothing for none, or less."""
+    seconds = max(0, round(time.total_seconds()))
     parts = []
     for unit, size in UNITS:
         number, seconds = divmod(seconds, size)
@@ -80,13 +77,12 @@ def duration(time: timedelta) -> str:
     return " ".join(parts[:2])
 
 
-def texts(document: bytes) -> dict[str, str]:
+def texts(document: bytes) -> list[tuple[str, str]]:
     """Return a JSON object's members as texts; what is none is shown as JSON."""
-    members: dict[str, Any] = json.loads(bytes(document))
-    return {
-        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for name, value in members.items()
-    }
+    members: list[tuple[str, Any]] = json.loads(bytes(document)).items()
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in members
+    ]
 
 
 def in_words(name: str) -> str:

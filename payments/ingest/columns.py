@@ -1,8 +1,11 @@
 """A record as the columns of its row."""
 
+from collections.abc import Iterable
+
 from msgspec import UNSET, Struct
 
 from payments.records import Record, encode
+from payments.totals import PlacedDay
 
 
 class StoredRow(Struct, frozen=True, gc=False):
@@ -59,6 +62,11 @@ def row(record: Record) -> StoredRow:
         None if record.paid_at is UNSET else stored_time(record.paid_at),
         "" if record.customer_id is UNSET else record.customer_id,
     )
+
+
+def days(rows: Iterable[StoredRow]) -> set[PlacedDay]:
+    """Return the days of which payments are."""
+    return {(row.organization_id, row.mode, row.created_at[:10]) for row in rows}
 
 
 def stored_time(time: str) -> str:

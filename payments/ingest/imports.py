@@ -13,7 +13,7 @@ import psycopg
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
 
 from payments.ingest.checking import InvalidRecord, checked
-from payments.ingest.columns import StoredRow, row
+from payments.ingest.columns import StoredRow, days, row
 from payments.ingest.glance import usual
 from payments.ingest.reading import Place, Source, Unreadable, read
 from payments.ingest.writing import misplaced, prepare, stage, write
@@ -189,7 +189,7 @@ def ready(found: list[Found]) -> Batch:
     return Batch(
         found,
         rounds=list(rounds(rows)),
-        days={(each.organization_id, each.mode, each.created_at[:10]) for _, each in rows},
+        days=days(each for _, each in rows),
     )
 
 

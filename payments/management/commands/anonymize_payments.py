@@ -20,10 +20,10 @@ class Command(ExplainedCommand):
     """`anonymize_payments (--before DATE | --customer ID) [--organization ID] [--mode live|test] [--dry-run]`."""
 
     help = """
-        Blank description, URLs, metadata, details and customer of the payments of
-        before a day, or of a customer.
+        Blank description, URLs, metadata, details and customer of payments created
+        before a day, or of a customer's.
 
-        Their ids, times, amounts and states stay, and each payment its place in the
+        Their ids, times, amounts and statuses stay, and each payment its place in the
         list. Running it again changes nothing; importing an old file again brings back
         what it holds. Ended half-way, it has done half, and can be run again.
     """

@@ -11,11 +11,12 @@ from tqdm import tqdm
 
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
-from payments.ingest.columns import row
+from payments.ingest.columns import days, row
 from payments.ingest.imports import BATCH_RECORDS
 from payments.ingest.writing import prepare, write
 from payments.management.command import ExplainedCommand
 from payments.models import Organization
+from payments.totals import PlacedDay, forget_days
 
 
 class Command(ExplainedCommand):
@@ -56,13 +57,17 @@ class Command(ExplainedCommand):
         until = options["until"] or datetime.combine(timezone.now().date(), time(), UTC)
         records = demo_records(options["count"], seed=options["seed"], until=until)
         changed = 0
+        placed: set[PlacedDay] = set()
         with transaction.atomic(), tqdm(total=options["count"], unit=" payments", disable=None) as progress:
             for shop in SHOPS:
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
             prepare()
             while batch := list(islice(records, BATCH_RECORDS)):
-                changed += write([row(record) for record in batch])
+                rows = [row(record) for record in batch]
+                changed += write(rows)
+                placed |= days(rows)
                 progress.update(len(batch))
+            forget_days(placed)
         self.tell(
             f"{options['count']} demo payments, {changed} of them written.",
             f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME",

@@ -1,11 +1,19 @@
 // Fetches what was found part by part, each where the one before says that the next is, and saves it as one file.
 const exports = document.querySelector(".export");
 
+async function fetchPart(href) {
+    const answer = await fetch(href);
+    const seconds = answer.headers.get("Retry-After");
+    if (!seconds) return answer;
+    await new Promise((resolve) => { setTimeout(resolve, seconds * 1000); });
+    return fetch(href);
+}
+
 async function fetchParts(href, told) {
     const parts = [];
     let size = 0;
     for (let next = new URL(href, location.href); next; ) {
-        const answer = await fetch(next);
+        const answer = await fetchPart(next);
         if (!answer.ok || answer.redirected) throw new Error(answer.redirected ? "Log in again." : await answer.text());
         const part = await answer.blob();
         parts.push(part);
