@@ -168,7 +168,7 @@ def is_locked(error: OperationalError) -> bool:
 
 
 def count(totals: Iterable[Total]) -> int:
-    return sum(total.payments for total in totals)
+    return sum(total.number for total in totals)
 
 
 def paid(totals: Iterable[Total]) -> Iterable[Total]:
@@ -195,7 +195,7 @@ def most(names: Iterable[str], totals: Iterable[Total], kind: str) -> list[str]:
     """Return names in the order of how many payments there are of each, the most first."""
     numbers: Counter[str] = Counter()
     for total in totals:
-        numbers[getattr(total, kind)] += total.payments
+        numbers[getattr(total, kind)] += total.number
     return sorted(names, key=lambda name: (-numbers[name], name))
 
 

@@ -24,7 +24,7 @@ class Total(NamedTuple):
     currency: str
     status: str
     method: str
-    payments: int
+    number: int
     hundredths: int
 
 
@@ -74,7 +74,7 @@ def summed(access: Access, day: date) -> list[Total]:
     payments = Payment.objects.visible_to(access).filter(created_at__gte=begin, created_at__lt=end)
     # In whole numbers, for SQLite sums in binary.
     hundredths = Sum(Cast(Round(F("amount") * 100), BigIntegerField()))
-    kinds = payments.values_list(*KIND).annotate(payments=Count("id"), hundredths=hundredths)
+    kinds = payments.values_list(*KIND).annotate(number=Count("id"), hundredths=hundredths)
     return [Total._make((*kind[:4], int(kind[4]))) for kind in kinds.order_by(*KIND)]
 
 

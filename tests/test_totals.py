@@ -140,7 +140,7 @@ def test_more_demo_payments_have_their_days_summed_again(organization: Organizat
     sum_missing(shop, days=days, has_time=lambda: True)
 
     counted = Payment.objects.visible_to(shop).count()
-    assert sum(total.payments for day in daily_totals(shop, days=days).of_day.values() for total in day) == counted
+    assert sum(total.number for day in daily_totals(shop, days=days).of_day.values() for total in day) == counted
 
 
 @pytest.mark.django_db(transaction=True)
