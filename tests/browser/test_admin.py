@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Staffed
-from tests.browser.pages import WIDTHS, faults
+from tests.browser.pages import ONCE, WIDTHS, faults
 
 LIST = "/admin/payments/payment/"
 
@@ -238,6 +238,7 @@ def test_all_of_it_works_without_a_mouse(staffed: Staffed) -> None:
         expect(page.get_by_role("heading", level=1)).to_contain_text("failed")
 
 
+@ONCE
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_page_can_be_used_by_everybody(staffed: Staffed, width: int, dark: bool) -> None:
