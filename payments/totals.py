@@ -14,7 +14,6 @@ from payments.models import Access, Organization, Payment, SummedDay
 # An organization's, of a mode, as a text such as 2026-01-31.
 PlacedDay: TypeAlias = tuple[int, str, str]
 
-
 KIND = ("amount_currency", "status", "method")
 
 

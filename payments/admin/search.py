@@ -24,9 +24,6 @@ DESCRIPTION_START = Filter(
 
 TOO_WIDE = "What matches could not be found in time. Choose From and To closer to each other."
 
-# Where what is wrong with a filter is said.
-FIELDS = {"createdAt[gte]": "since", "createdAt[lte]": "until"}
-
 
 class SearchForm(ScopeForm):
     """Which payments are to be shown. What is left open is not asked."""
@@ -59,8 +56,7 @@ class SearchForm(ScopeForm):
         try:
             asked = parameters.selection(self.given())
         except InvalidParameter as error:
-            field = str(error.field)
-            raise ValidationError({FIELDS.get(field, field): str(error.detail)}) from None
+            raise ValidationError({str(error.field): str(error.detail)}) from None
         begun = [GivenFilter("descriptionStart", DESCRIPTION_START, (self.text,))] if self.is_description else []
         self.selection = asked._replace(filters=(*asked.filters, *begun))
         return self.cleaned_data
