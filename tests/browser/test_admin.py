@@ -2,13 +2,19 @@
 
 import json
 import re
+import sqlite3
 import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 
+from payments.demo import SHOPS
 from tests.browser.conftest import Staffed
 from tests.browser.pages import ONCE, WIDTHS, faults
 
@@ -75,6 +81,31 @@ def test_the_start_page_draws_what_its_table_says(staffed: Staffed) -> None:
         page.get_by_label("Mode").select_option("test")
         press(page, "Show")
         assert page.locator(".tiles li", has_text="Payments").locator("strong").inner_text() != total
+
+
+def test_while_somebody_writes_the_start_page_says_what_it_does_not_know(staffed: Staffed) -> None:
+    path = f"/admin/?organization={SHOPS[2].id}&mode=test"
+
+    with staffed.page() as page:
+        with writing(staffed.service.database_url, organization=SHOPS[2].id):
+            page.goto(path)
+            expect(page.get_by_role("status")).to_contain_text("30 of 30 days are not summed yet")
+        page.goto(path)
+        expect(page.get_by_role("status")).to_have_count(0)
+        expect(page.locator("figure").first).to_be_visible()
+
+
+@contextmanager
+def writing(database_url: str, *, organization: int) -> Iterator[None]:
+    """Hold what an import that is just ending holds."""
+    if database_url.startswith("sqlite"):
+        with closing(sqlite3.connect(urlsplit(database_url).path, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+    else:
+        with psycopg.connect(database_url) as connection:
+            connection.execute("SELECT 1 FROM payments_organization WHERE id = %s FOR NO KEY UPDATE", [organization])
+            yield
 
 
 def test_payments_are_filtered_and_paged_to_the_end_and_back(staffed: Staffed) -> None:
