@@ -23,7 +23,7 @@ DAYS = 30
 
 # For how long days are summed that are not known, so that one that takes long, too, ends before the request has to.
 # What is left over is summed when the page is asked for again.
-SUMMING_SECONDS_MAX = 0.5
+SUMMING_SECONDS_MAX = 1.0
 
 CURRENCIES_DRAWN_MAX = 4
 METHODS_SHOWN_MAX = 10
