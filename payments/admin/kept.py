@@ -21,6 +21,10 @@ class KeptAdmin(ModelAdmin):
         title = capfirst(self.opts.verbose_name_plural)
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
+    def context(self, request: HttpRequest, title: str, extra_context: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what a page of our own is given, beside what it shows."""
+        return {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **(extra_context or {})}
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 

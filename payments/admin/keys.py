@@ -96,26 +96,13 @@ class ApiKeyAdmin(UnchangedAdmin):
 
     def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
         """Show the key in the answer itself: it is stored nowhere from where another page could fetch it."""
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Keep this key now",
-            "opts": self.opts,
-            "key": obj,
-            "text": vars(request)["key_text"],
-            "href": Addresses.of(request).list,
-        }
+        shown = {"key": obj, "text": vars(request)["key_text"], "href": Addresses.of(request).list}
+        context = self.context(request, "Keep this key now", shown)
         return TemplateResponse(request, "admin/payments/apikey/made.html", context)
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        return super().change_view(
-            request, object_id, form_url, {**(extra_context or {}), "may_revoke": may_revoke(request)}
-        )
-
     def revoke_view(self, request: HttpRequest, key_id: int) -> HttpResponse:
-        """Ask whether the key shall be revoked, and do it."""
-        if not may_revoke(request):
+        """Ask whether the key shall be revoked, and do it, for who may change keys: nothing else of them changes."""
+        if not request.user.has_perm("payments.change_apikey"):
             raise PermissionDenied
         key = get_object_or_404(ApiKey.objects.select_related("organization"), pk=key_id)
         if request.method == "POST":
@@ -123,18 +110,8 @@ class ApiKeyAdmin(UnchangedAdmin):
                 self.log_change(request, key, "Revoked.")
             messages.success(request, f"{key} is revoked: the next request that shows it is refused.")
             return HttpResponseRedirect(reverse("admin:payments_apikey_change", args=[key.pk]))
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Revoke this key?",
-            "opts": self.opts,
-            "key": key,
-        }
+        context = self.context(request, "Revoke this key?", {"key": key})
         return TemplateResponse(request, "admin/payments/apikey/revoke.html", context)
-
-
-def may_revoke(request: HttpRequest) -> bool:
-    """Tell whether the user may change keys, of which nothing else can be changed."""
-    return request.user.has_perm("payments.change_apikey")
 
 
 def state_label(key: ApiKey) -> SafeString:

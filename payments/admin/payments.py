@@ -14,11 +14,11 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from msgspec.json import format as formatted
 
-from payments.addresses import Addresses, admin_quoted
+from payments.addresses import Addresses
 from payments.admin.export import FORMATS, Format, export_part
 from payments.admin.kept import ReadOnlyAdmin
 from payments.admin.search import TOO_WIDE, SearchForm
-from payments.admin.shown import ShownPayment
+from payments.admin.shown import ShownPayment, change_href
 from payments.exceptions import RETRY_SECONDS, ran_out_of_time
 from payments.filters import GivenFilter, Selection
 from payments.listing import Listing
@@ -68,7 +68,7 @@ class PaymentAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         """Show a payment, and what else its customer has paid."""
         self.refuse_strangers(request)
-        payment = find_payment(unquote(object_id))
+        payment = payment_of_id(unquote(object_id))
         if payment is None:
             messages.warning(request, "There is no payment of this id.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
@@ -91,9 +91,6 @@ class PaymentAdmin(ReadOnlyAdmin):
             if not ran_out_of_time(error):
                 raise
             return refusal(TOO_WIDE, HTTPStatus.SERVICE_UNAVAILABLE)
-
-    def context(self, request: HttpRequest, title: str, extra_context: dict[str, Any] | None) -> dict[str, Any]:
-        return {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **(extra_context or {})}
 
     def refuse_strangers(self, request: HttpRequest) -> None:
         """Let nobody in who may not see payments, or who wants to do more."""
@@ -128,7 +125,7 @@ def listing(form: SearchForm, start: str | None) -> Listing:
     return Listing(form.scope, form.selection)
 
 
-def find_payment(payment_id: str) -> ShownPayment | None:
+def payment_of_id(payment_id: str) -> ShownPayment | None:
     found = Payment.objects.filter(id=payment_id).as_rows() if re.fullmatch(PAYMENT_ID, payment_id) else ()
     return next(map(ShownPayment, found), None)
 
@@ -179,7 +176,3 @@ def asked(request: HttpRequest) -> str:
     query = request.GET.copy()
     query.pop("from", None)
     return query.urlencode()
-
-
-def change_href(payment_id: str) -> str:
-    return reverse("admin:payments_payment_change", args=[admin_quoted(payment_id)])

@@ -37,7 +37,7 @@ class ShownPayment:
 
     @property
     def href(self) -> str:
-        return reverse("admin:payments_payment_change", args=[admin_quoted(self.record.id)])
+        return change_href(self.record.id)
 
     @property
     def created_at(self) -> datetime:
@@ -60,6 +60,10 @@ class ShownPayment:
     def details(self) -> list[tuple[str, str]]:
         """Return what is known by the method, each under a name for people: `cardNumber` is a Card number."""
         return [(in_words(name), value) for name, value in texts(self.record.details or b"{}")]
+
+
+def change_href(payment_id: str) -> str:
+    return reverse("admin:payments_payment_change", args=[admin_quoted(payment_id)])
 
 
 def moment(time: str) -> datetime:

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from payments.demo import SHOPS
-from tests.browser.pages import CHROMIUM, launched, opened
+from tests.browser.pages import CHROMIUM, launched, log_in, opened
 from tests.service import Service, fresh_database
 
 PAYMENTS = 12_000  # more than an export takes in one part
@@ -56,11 +56,7 @@ class Staffed:
             return page.context.storage_state()
 
     def log_in(self, page: Page, *, password: str = "") -> None:
-        page.goto("/admin/login/?next=/admin/")
-        page.get_by_label("Username").fill("staff")
-        page.get_by_label("Password").fill(password or self.password)
-        with page.expect_navigation():
-            page.get_by_role("button", name="Log in").click()
+        log_in(page, user_name="staff", password=password or self.password)
 
 
 @pytest.fixture(scope="package")

@@ -53,6 +53,14 @@ def opened(
     assert not errors, errors
 
 
+def log_in(page: Page, *, user_name: str, password: str) -> None:
+    page.goto("/admin/login/?next=/admin/")
+    page.get_by_label("Username").fill(user_name)
+    page.get_by_label("Password").fill(password)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Log in").click()
+
+
 def faults(page: Page) -> list[tuple[str, str, str]]:
     """Return what keeps somebody from using a page: what axe finds serious, and what reaches beyond its width.
 

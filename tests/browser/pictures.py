@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from tests.browser.pages import launched, opened
+from tests.browser.pages import launched, log_in, opened
 from tests.service import ROOT, Service
 
 PAYMENTS = 40_000
@@ -27,7 +27,7 @@ def main() -> None:
         with launched() as browser, opened(browser, service.base_url, http_credentials=credentials) as page:
             take(page, "reference", "/docs/reference/#the-list")
             take(page, "browsable-api", "/v2/payments?limit=2")
-            log_in(page, password)
+            log_in(page, user_name=USER, password=password)
             take(page, "admin-overview", "/admin/")
             take(page, "admin-payments", "/admin/payments/payment/?status=failed&status=succeeded")
             for link in ("td.customer a", "th.id a"):
@@ -47,14 +47,6 @@ def developed(password: str) -> Iterator[Service]:
         service.manage("createsuperuser", "--noinput", "--username", USER, "--email", "demo@shop.example")
         with service.serving(".venv/bin/python", "manage.py", "runserver", f"127.0.0.1:{service.port}"):
             yield service
-
-
-def log_in(page: Page, password: str) -> None:
-    page.goto("/admin/")
-    page.get_by_label("Username").fill(USER)
-    page.get_by_label("Password").fill(password)
-    with page.expect_navigation():
-        page.get_by_role("button", name="Log in").click()
 
 
 def take(page: Page, name: str, path: str | None = None) -> None:
