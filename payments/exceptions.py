@@ -6,20 +6,17 @@ from http import HTTPStatus
 from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
-from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection
-from psycopg.errors import InsufficientPrivilege, QueryCanceled, UndefinedColumn, UndefinedTable
+from django.db import connection
 from rest_framework import exceptions
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from payments.outages import is_outage
 from payments.problems import problem
 from payments.renderers import ProblemRenderer
 
 RETRY_SECONDS = 1
-
-# What PostgreSQL says before a migration, or to a user who may not see what it made.
-NOT_MIGRATED = (InsufficientPrivilege, UndefinedColumn, UndefinedTable)
 
 logger = logging.getLogger(__name__)
 
@@ -91,24 +88,6 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> Response 
     )
     vars(response)["is_of_everybody"] = type(exception) is Unavailable
     return response
-
-
-def is_outage(exception: BaseException | None) -> bool:
-    """Tell whether the database, or what was done to it, is at fault rather than what it was asked.
-
-    A file that is damaged is none of the named kinds on SQLite; there a table that is missing, as it is before a
-    migration, is no other kind than a lock.
-    """
-    return (
-        isinstance(exception, InterfaceError | OperationalError | InternalError)
-        or type(exception) is DatabaseError
-        or isinstance(exception.__cause__ if exception else None, NOT_MIGRATED)
-    )
-
-
-def ran_out_of_time(exception: OperationalError) -> bool:
-    """Tell whether the database went on with a statement for longer than a request may, and was made to end it."""
-    return isinstance(exception.__cause__, QueryCanceled) or str(exception) == "interrupted"
 
 
 def headers(exception: exceptions.APIException) -> dict[str, str]:

@@ -7,7 +7,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views import defaults
 
 from payments.addresses import Addresses
-from payments.exceptions import RETRY_SECONDS, Unavailable, is_outage
+from payments.exceptions import RETRY_SECONDS, Unavailable
+from payments.outages import is_outage
 from payments.problems import problem
 from payments.renderers import ProblemRenderer
 

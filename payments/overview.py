@@ -14,8 +14,8 @@ from django.utils import timezone
 from psycopg.errors import LockNotAvailable
 
 from payments.charts import Columns, Line, columns, line
-from payments.exceptions import ran_out_of_time
 from payments.models import IN_FLIGHT, Status
+from payments.outages import ran_out_of_time
 from payments.scope import ScopeForm
 from payments.totals import DailyTotals, Total, daily_totals, sum_missing
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from django.db import OperationalError, connection, connections
 
-from payments.exceptions import is_outage
+from payments.outages import is_outage
 from payments_site.environment import SQLITE
 from payments_site.sqlite.base import DatabaseWrapper
 from tests.filters import assert_told_what_to_narrow

@@ -19,10 +19,11 @@ from payments.admin.export import FORMATS, Format, export_part
 from payments.admin.kept import ReadOnlyAdmin
 from payments.admin.search import TOO_WIDE, SearchForm
 from payments.admin.shown import ShownPayment, change_href
-from payments.exceptions import RETRY_SECONDS, ran_out_of_time
+from payments.exceptions import RETRY_SECONDS
 from payments.filters import GivenFilter, Selection
 from payments.listing import Listing
 from payments.models import PAYMENT_ID, Organization, Payment
+from payments.outages import ran_out_of_time
 from payments.pagination import Page, UnknownStart, fetch_page
 from payments.parameters import FILTERS
 from payments.records import encode
