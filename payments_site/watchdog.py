@@ -15,6 +15,8 @@ from weakref import WeakSet
 DATABASE_SECONDS_MAX = 2.5
 BODY_SECONDS_MAX = 1.0
 
+SPARE_SECONDS_MAX = 0.4
+
 LOOKS_EVERY_SECONDS = 0.1
 
 logger = logging.getLogger(__name__)
@@ -22,6 +24,13 @@ logger = logging.getLogger(__name__)
 
 class Line(Protocol):
     """What can end a wait, from another thread, and more than once."""
+
+    # How long before the end of all waiting it is cut: for what may be tried in its place.
+    spare_seconds: float = 0
+
+    @property
+    def is_waited_on(self) -> bool:
+        return True
 
     def cut(self) -> None: ...
 
@@ -31,29 +40,32 @@ class Line(Protocol):
 
 
 class Watch:
-    """A wait, which is under way within a `with` block, and the line on which it is."""
+    """A wait, which is under way within a `with` block, and the lines of which it is on one at a time."""
 
     def __init__(self, seconds_max: float) -> None:
         self.seconds_max = seconds_max
         self.lock = threading.Lock()
         self.ends_at: float | None = None
-        self.line: Line | None = None
+        self.has_cut = False
+        self.lines: dict[str, Line] = {}
 
-    def keep(self, line: Line | None) -> None:
-        """Look after a line in place of that before."""
+    def keep(self, line: Line | None, *, name: str = "") -> None:
+        """Look after a line in place of the one before of that name."""
         with self.lock:
-            if self.line is not None:
-                self.line.close()
-            self.line = line
+            if before := self.lines.pop(name, None):
+                before.close()
+            if line is not None:
+                self.lines[name] = line
 
     def __enter__(self) -> None:
         """Have the line cut, again and again, once the time is over."""
         if watchdog.thread is None:
             watchdog.start()
+        self.has_cut = False
         self.ends_at = time.monotonic() + self.seconds_max
 
     def __exit__(self, *_error: object) -> None:
-        if self.ends_at is not None and time.monotonic() > self.ends_at:
+        if self.ends_at is not None and time.monotonic() > self.ends_at - SPARE_SECONDS_MAX:
             with self.lock:  # what is being cut is not yet the next one's
                 self.ends_at = None
         self.ends_at = None
@@ -69,9 +81,13 @@ class Watch:
 
     def cut_if_late(self, now: float) -> None:
         with self.lock:
-            ends_at = self.ends_at
-            if ends_at is not None and now >= ends_at and self.line is not None:
-                self.line.cut()
+            if (ends_at := self.ends_at) is None:
+                return
+            for line in self.lines.values():
+                spare_seconds = 0 if self.has_cut else line.spare_seconds
+                if now >= ends_at - spare_seconds and line.is_waited_on:
+                    self.has_cut = True
+                    line.cut()
 
 
 class Watchdog:

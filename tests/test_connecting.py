@@ -1,4 +1,4 @@
-"""A connection is there in time, or there is none."""
+"""A connection is there in time, or there is none yet."""
 
 import socket
 import threading
@@ -7,13 +7,12 @@ from typing import NoReturn
 import pytest
 from psycopg import OperationalError
 
-from payments_site.postgresql.connecting import connected_within
+from payments_site.postgresql.connecting import Connecting, NoConnectionYet
 
 
 def test_a_connection_in_time_is_returned() -> None:
     with socket.socket() as connection:
-        assert connected_within(60, lambda: connection) is connection
-        assert connection.fileno() >= 0
+        assert Connecting(lambda: connection).within(60) is connection
 
 
 @pytest.mark.parametrize("kind", [OperationalError, TimeoutError, ValueError])
@@ -21,38 +20,38 @@ def test_a_failure_is_that_of_whoever_asked(kind: type[Exception]) -> None:
     def fail() -> NoReturn:
         raise kind("refused")
 
+    connecting: Connecting[socket.socket] = Connecting(fail)
+
     with pytest.raises(kind, match="refused"):
-        connected_within(60, fail)
+        connecting.within(60)
+    assert not connecting.is_promising
 
 
-def test_a_connection_that_comes_too_late_is_closed() -> None:
+def test_a_connection_that_comes_too_late_is_there_for_who_comes_later() -> None:
     connection, other_end = socket.socketpair()
-    is_too_late = threading.Event()
+    is_late_enough = threading.Event()
 
     def come_late() -> socket.socket:
-        is_too_late.wait()
+        is_late_enough.wait()
         return connection
 
-    with pytest.raises(OperationalError, match="in time"):
-        connected_within(0.01, come_late)
-    is_too_late.set()
+    connecting = Connecting(come_late)
+    with connection, other_end:
+        with pytest.raises(NoConnectionYet, match="in time"):
+            connecting.within(0.01)
+        assert connecting.is_promising
+        is_late_enough.set()
 
-    with other_end:
-        other_end.settimeout(10)
-        assert other_end.recv(1) == b""
+        assert connecting.within(60) is connection
 
 
-def test_a_failure_that_comes_too_late_is_nobodys() -> None:
-    """An exception that nobody caught in a thread would fail the test."""
-    is_too_late = threading.Event()
-    before = set(threading.enumerate())
+def test_a_connection_that_has_ended_before_anybody_came_is_not_waited_for() -> None:
+    connection, other_end = socket.socketpair()
+    with connection:
+        connecting = Connecting(lambda: connection)
+        connecting.within(60)
+        assert connecting.is_promising
 
-    def fail_late() -> NoReturn:
-        is_too_late.wait()
-        raise OperationalError("refused")
+        other_end.close()
 
-    with pytest.raises(OperationalError, match="in time"):
-        connected_within(0.01, fail_late)
-    (thread,) = set(threading.enumerate()) - before
-    is_too_late.set()
-    thread.join()
+        assert not connecting.is_promising

@@ -6,11 +6,11 @@ import sys
 import threading
 import time
 
-from payments_site.watchdog import Waits, Watch, Watchdog, watchdog
+from payments_site.watchdog import Line, Waits, Watch, Watchdog, watchdog
 from tests.service import ROOT
 
 
-class Line:
+class Known(Line):
     """Tells when it was cut."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Line:
         self.is_closed = True
 
 
-def watch_over(line: Line, watchdog: Watchdog, *, seconds_max: float) -> Watch:
+def watch_over(line: Known, watchdog: Watchdog, *, seconds_max: float) -> Watch:
     watch = watchdog.new_watch(seconds_max=seconds_max)
     watch.keep(line)
     return watch
@@ -33,7 +33,7 @@ def watch_over(line: Line, watchdog: Watchdog, *, seconds_max: float) -> Watch:
 def test_a_wait_is_cut_when_its_time_is_over_and_not_before() -> None:
     watchdog = Watchdog()
     watchdog.start()
-    lines = late_line, early_line = Line(), Line()
+    lines = late_line, early_line = Known(), Known()
     late = watch_over(late_line, watchdog, seconds_max=0)
     early = watch_over(early_line, watchdog, seconds_max=60)
 
@@ -44,7 +44,7 @@ def test_a_wait_is_cut_when_its_time_is_over_and_not_before() -> None:
 
 
 def test_what_has_ended_in_time_is_left_alone() -> None:
-    line = Line()
+    line = Known()
     watch = watch_over(line, Watchdog(), seconds_max=0)
 
     with watch:
@@ -56,7 +56,7 @@ def test_what_has_ended_in_time_is_left_alone() -> None:
 
 
 def test_a_line_is_let_go_when_another_takes_its_place() -> None:
-    first, second = Line(), Line()
+    first, second = Known(), Known()
 
     watch = watch_over(first, Watchdog(), seconds_max=1)
     watch.keep(second)
@@ -102,14 +102,14 @@ def test_nothing_is_kept_of_threads_that_have_ended() -> None:
 
 
 def test_a_line_that_cannot_be_cut_keeps_no_other_from_it() -> None:
-    class Stubborn(Line):
+    class Stubborn(Known):
         def cut(self) -> None:
             super().cut()
             raise ValueError("not this one")
 
     watchdog = Watchdog()
     watchdog.start()
-    lines = stubborn_line, other_line = Stubborn(), Line()
+    lines = stubborn_line, other_line = Stubborn(), Known()
     stubborn, other = (watch_over(line, watchdog, seconds_max=0) for line in lines)
 
     with stubborn:
@@ -118,3 +118,34 @@ def test_a_line_that_cannot_be_cut_keeps_no_other_from_it() -> None:
         assert other_line.was_cut.wait(timeout=10)
 
     assert all(line.was_cut.is_set() for line in lines)
+
+
+class Counted(Known):
+    """One of two ways to what is wanted."""
+
+    spare_seconds = 1
+
+    def __init__(self, *, is_waited_on: bool) -> None:
+        super().__init__()
+        self.waiting = is_waited_on
+
+    @property
+    def is_waited_on(self) -> bool:
+        return self.waiting
+
+
+def test_time_is_spared_for_another_line_and_then_that_has_all_of_it() -> None:
+    watch = Watchdog().new_watch(seconds_max=60)
+    lines = first, second = Counted(is_waited_on=True), Counted(is_waited_on=False)
+    for name, line in zip("ab", lines, strict=True):
+        watch.keep(line, name=name)
+
+    with watch:
+        ends_at = time.monotonic() + watch.seconds_left
+        cut = []
+        for seconds_before_the_end in (1.5, 0.5, 0.4, -0.1):
+            watch.cut_if_late(ends_at - seconds_before_the_end)
+            cut.append([line.was_cut.is_set() for line in lines])
+            first.waiting, second.waiting = False, first.was_cut.is_set()
+
+    assert cut == [[False, False], [True, False], [True, False], [True, True]]

@@ -1,18 +1,19 @@
 """The database backend, where Django looks for it."""
 
 import os
-import select
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from django.db import OperationalError
+import psycopg
+from django.db import OperationalError, connections
 from django.db.backends.postgresql import base
+from psycopg.pq import TransactionStatus
 
-from payments_site.postgresql.connecting import connected_within
-from payments_site.watchdog import waits
+from payments_site.postgresql.connecting import Connecting, NoConnectionYet, has_unread_words
+from payments_site.watchdog import SPARE_SECONDS_MAX, Line, waits
 
 # What holds for a session. Whatever the values, the list is read along its index: its statements are planned once.
 SETTINGS = {"plan_cache_mode": "force_generic_plan"}
@@ -28,15 +29,30 @@ REQUEST_SETTINGS = {
 
 # For one address of a server's. There may be several, one tried after the other.
 CONNECT_SECONDS_MAX = 2
-CONNECT_SECONDS_MIN = 0.5
+CONNECT_SECONDS_MIN = 0.3
+
+# Of all that a request may wait, for a new connection where there is another server to ask.
+CONNECT_SECONDS_BESIDE_ANOTHER = 1.0
 
 
-class Socket(socket.socket):
-    """That of a connection, under a number of its own, which stays this connection's."""
+class ServerLine(Line):
+    """The socket of a connection, under a number of its own, which stays this connection's."""
+
+    def __init__(self, connection: psycopg.Connection[Any], *, spare_seconds: float) -> None:
+        self.connection = connection
+        self.spare_seconds = spare_seconds
+        self.socket = socket.socket(fileno=os.dup(connection.fileno()))
+
+    @property
+    def is_waited_on(self) -> bool:
+        return self.connection.pgconn.transaction_status == TransactionStatus.ACTIVE
 
     def cut(self) -> None:
         with suppress(OSError):  # the other end was quicker
-            self.shutdown(socket.SHUT_RDWR)
+            self.socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.socket.close()
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -45,20 +61,37 @@ class DatabaseWrapper(base.DatabaseWrapper):
     What a command does may take its time: an import, an export, a migration.
     """
 
+    connecting: Connecting[Any] | None = None
+
+    @property
+    def is_only_server(self) -> bool:
+        return len(connections.settings) == 1
+
     def get_connection_params(self) -> dict[str, Any]:
         return {"connect_timeout": CONNECT_SECONDS_MAX, **super().get_connection_params()}
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connect = partial(super().get_new_connection, conn_params)
         connection = self.connected_in_time(connect) if waits.database.is_on else connect()
-        waits.database.keep(Socket(fileno=os.dup(connection.fileno())))
+        spare_seconds = 0 if self.is_only_server else SPARE_SECONDS_MAX
+        waits.database.keep(ServerLine(connection, spare_seconds=spare_seconds), name=self.alias)
         return connection
 
     def connected_in_time(self, connect: Callable[[], Any]) -> Any:
+        """Wait for a connection no longer than there is time; a request that comes later finds it made."""
         seconds_left = waits.database.seconds_left
         if seconds_left < CONNECT_SECONDS_MIN:
             raise OperationalError("There is no time left to connect anew.")
-        return connected_within(seconds_left, connect)
+        if not self.is_only_server:
+            seconds_left = min(seconds_left, CONNECT_SECONDS_BESIDE_ANOTHER)
+        connecting, self.connecting = self.connecting, None
+        if connecting is None or not connecting.is_promising:
+            connecting = Connecting(connect)
+        try:
+            return connecting.within(seconds_left)
+        except NoConnectionYet:
+            self.connecting = connecting
+            raise
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
@@ -67,7 +100,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             cursor.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
 
     def _close(self) -> None:
-        waits.database.keep(None)
+        waits.database.keep(None, name=self.alias)
         super()._close()  # type: ignore[misc]  # the stubs leave it out
 
     def is_usable(self) -> bool:
@@ -77,12 +110,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """
         if self.errors_occurred and waits.database.is_on:
             return False
-        if self.connection is None or self.connection.closed or self.errors_occurred or self.has_unread_words():
+        if self.connection is None or self.connection.closed or self.errors_occurred:
             return super().is_usable()
-        return True
-
-    def has_unread_words(self) -> bool:
-        """Tell whether the server has said something unasked, as it does when it ends, or ends a connection."""
-        poll = select.poll()
-        poll.register(self.connection.fileno(), select.POLLIN)
-        return bool(poll.poll(0))
+        return not has_unread_words(self.connection) or super().is_usable()

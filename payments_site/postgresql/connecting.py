@@ -1,46 +1,60 @@
-"""A new connection within a time: names are resolved, and addresses tried in turn, as long as that takes."""
+"""A new connection, for which nobody waits too long: names are resolved, and addresses tried in turn."""
 
+import select
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
-from typing import Protocol, TypeVar
+from concurrent.futures import Future, wait
+from typing import Generic, Protocol, TypeVar
 
 from psycopg import OperationalError
 
 
-class Closable(Protocol):
-    """What is open, and need not be."""
+class Open(Protocol):
+    """What has a socket."""
 
-    def close(self) -> None: ...
-
-
-Connection = TypeVar("Connection", bound=Closable)
+    def fileno(self) -> int: ...
 
 
-def connected_within(seconds: float, connect: Callable[[], Connection]) -> Connection:
-    """Return what `connect` does. What it returns too late is closed.
-
-    :raises OperationalError: where there is no connection in time, or none at all
-    """
-    promised: Future[Connection] = Future()
-    threading.Thread(target=fulfil, args=[promised, connect], name="connecting", daemon=True).start()
-    try:
-        return promised.result(timeout=seconds)
-    except TimeoutError:
-        if promised.cancel():
-            raise OperationalError("There was no connection in time.") from None
-        return promised.result()
+Connection = TypeVar("Connection", bound=Open)
 
 
-def fulfil(promised: Future[Connection], connect: Callable[[], Connection]) -> None:
-    try:
-        connection = connect()
-    except Exception as error:  # noqa: BLE001  whoever waits is told, whatever it is
-        with suppress(InvalidStateError):
-            promised.set_exception(error)
-        return
-    try:
-        promised.set_result(connection)
-    except InvalidStateError:  # nobody waits any more
-        connection.close()
+class NoConnectionYet(OperationalError):
+    """There was no connection in time; it may still come."""
+
+
+class Connecting(Generic[Connection]):
+    """A connection that is being made, by a thread of its own. Who comes later may find it made."""
+
+    def __init__(self, connect: Callable[[], Connection]) -> None:
+        self.promised: Future[Connection] = Future()
+        threading.Thread(target=self.fulfil, args=[connect], name="connecting", daemon=True).start()
+
+    def fulfil(self, connect: Callable[[], Connection]) -> None:
+        try:
+            self.promised.set_result(connect())
+        except Exception as error:  # noqa: BLE001  whoever waits is told, whatever it is
+            self.promised.set_exception(error)
+
+    @property
+    def is_promising(self) -> bool:
+        """Tell whether it is worth waiting for: it has not failed, nor ended again while nobody came for it."""
+        if not self.promised.done():
+            return True
+        return self.promised.exception() is None and not has_unread_words(self.promised.result())
+
+    def within(self, seconds: float) -> Connection:
+        """Return the connection.
+
+        :raises NoConnectionYet: where there is none in time
+        :raises Exception: what connecting failed with
+        """
+        if not wait([self.promised], timeout=seconds).done:
+            raise NoConnectionYet("There was no connection in time.")
+        return self.promised.result()
+
+
+def has_unread_words(connection: Open) -> bool:
+    """Tell whether the server has said something unasked, as it does when it ends, or ends a connection."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))

@@ -41,11 +41,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         self.file = find_identity(self.path)
         connection = super().get_new_connection(conn_params)
-        waits.database.keep(Statements(connection))
+        waits.database.keep(Statements(connection), name=self.alias)
         return connection
 
     def _close(self) -> None:
-        waits.database.keep(None)
+        waits.database.keep(None, name=self.alias)
         super()._close()  # type: ignore[misc]  # the stubs leave it out
 
     def is_usable(self) -> bool:
