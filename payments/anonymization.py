@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 from django.db import transaction
 from django.db.models import QuerySet, Value
 
+from payments.changes import renew_revision
 from payments.fields import MillisecondField
 from payments.keyset import NEWEST_FIRST, compared, place
 from payments.models import Access, Payment, PaymentQuerySet
@@ -59,7 +60,7 @@ def anonymize_payments(
     changed = 0
     for ids in batches(payments, before=before):
         personal = Payment.objects.filter(id__in=ids, **chosen).exclude(**BLANK)
-        changed += personal.count() if dry_run else blanked(personal)
+        changed += personal.count() if dry_run else blanked(personal, organization_id=access.organization_id)
         on_progress(len(ids))
     return changed
 
@@ -80,9 +81,11 @@ def older(payments: PaymentQuerySet, position: Position | None) -> QuerySet[Paym
     return payments.order_by(*NEWEST_FIRST).values_list("created_at", "id")[:BATCH_PAYMENTS]
 
 
-def blanked(personal: PaymentQuerySet) -> int:
+def blanked(personal: PaymentQuerySet, *, organization_id: int) -> int:
     if not personal.exists():  # then there is no need to be the one that writes
         return 0
     with transaction.atomic():
         locked = personal.order_by("id").select_for_update(nowait=True).values_list("id", flat=True)
-        return Payment.objects.filter(id__in=list(locked)).update(**BLANK)
+        changed = Payment.objects.filter(id__in=list(locked)).update(**BLANK)
+        renew_revision([organization_id])
+    return changed

@@ -35,6 +35,8 @@ METHOD = r"\A[a-z0-9_]{1,32}\Z"
 IDENTIFIER_MAX = 64
 METHOD_MAX = 32
 
+REVISION_BITS = 63
+
 # 15 digits are as many as SQLite, which computes in binary, gives back unchanged.
 MONEY_DIGITS = 15
 
@@ -81,6 +83,8 @@ class Organization(models.Model):
         primary_key=True, validators=[MinValueValidator(1), MaxValueValidator(ORGANIZATION_ID_MAX)]
     )
     name = models.CharField(max_length=200, validators=[ONE_LINE])
+    # Another number with each change of its payments: whoever sees it sees the change.
+    revision = models.BigIntegerField(db_default=0, editable=False)
 
     class Meta:
         constraints = [models.CheckConstraint(name="organization_id_positive", condition=Q(id__gte=1))]
@@ -154,6 +158,7 @@ class ShownKey(NamedTuple):
     organization_id: int
     mode: str
     last_used_at: str | None  # in seconds since 1970
+    revision: int | None = None  # of its organization's payments, where a replica's are compared with the primary's
 
 
 def new_payment_id() -> str:

@@ -3,11 +3,13 @@
 import logging
 from functools import cache
 
-from django.db import Error, connection
+from django.db import Error, connection, connections
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
+
+from payments.servers import ask_either, primary
 
 logger = logging.getLogger(__name__)
 
@@ -20,13 +22,19 @@ def alive(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Say whether the database answers and has all tables as this code knows them."""
+    """Say whether the database answers, be it by a replica, and has all tables as this code knows them."""
     try:
-        applied = set(MigrationRecorder(connection).applied_migrations())
+        applied, server = ask_either(applied_migrations)
     except Error as error:
         return not_ready("The database does not answer.", why=error)
     missing = sorted(".".join(migration) for migration in latest_migrations() - applied)
-    return not_ready(f"Not migrated: {', '.join(missing)}.") if missing else health("ok")
+    if missing:
+        return not_ready(f"Not migrated: {', '.join(missing)}.")
+    return health("ok" if server is primary else "The primary does not answer; payments are read on a replica.")
+
+
+def applied_migrations(using: str) -> set[tuple[str, str]]:
+    return set(MigrationRecorder(connections[using]).applied_migrations())
 
 
 @cache

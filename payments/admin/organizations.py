@@ -63,6 +63,10 @@ class OrganizationAdmin(KeptAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
         return () if obj is None else ("id",)
 
+    def save_model(self, request: HttpRequest, obj: Organization, form: Any, change: bool) -> None:  # noqa: FBT001
+        """Write what was edited alone: an import may have renewed the revision meanwhile."""
+        obj.save(update_fields=form.changed_data if change else None)
+
     @admin.display(description="usable keys", ordering="usable_keys")
     def usable_keys(self, organization: Organization) -> int:
         return int(vars(organization)["usable_keys"])

@@ -12,13 +12,14 @@ from typing import Any, TypeAlias
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
 
+from payments.changes import note_changes
 from payments.ingest.checking import InvalidRecord, checked
 from payments.ingest.columns import StoredRow, days, row
 from payments.ingest.glance import usual
 from payments.ingest.reading import Place, Source, Unreadable, read
 from payments.ingest.writing import misplaced, prepare, stage, write
 from payments.models import Organization
-from payments.totals import PlacedDay, forget_days
+from payments.totals import PlacedDay
 
 BATCH_RECORDS = 5000
 BATCH_BYTES = 2**24
@@ -89,7 +90,7 @@ def import_payments(
                 if run.gives_up:
                     break
         if run.goes_on:
-            forget_days(run.changed_days)
+            note_changes(run.changed_days)
         else:
             transaction.set_rollback(True)
             run.imported.changed = 0

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 from tqdm import tqdm
 
+from payments.changes import note_changes
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
 from payments.ingest.columns import days, row
@@ -16,7 +17,7 @@ from payments.ingest.imports import BATCH_RECORDS
 from payments.ingest.writing import prepare, write
 from payments.management.command import ExplainedCommand
 from payments.models import Organization
-from payments.totals import PlacedDay, forget_days
+from payments.totals import PlacedDay
 
 
 class Command(ExplainedCommand):
@@ -67,7 +68,7 @@ class Command(ExplainedCommand):
                 changed += write(rows)
                 placed |= days(rows)
                 progress.update(len(batch))
-            forget_days(placed)
+            note_changes(placed)
         self.tell(
             f"{options['count']} demo payments, {changed} of them written.",
             f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME",

@@ -1,0 +1,91 @@
+"""Whoever changes payments gives them a revision that nobody has seen, and nobody else does."""
+
+from collections.abc import Callable
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from payments.ingest import import_payments
+from payments.models import Organization
+from tests.factories import OrganizationFactory
+from tests.lines import line, source
+
+
+@pytest.fixture
+def organizations(db: None) -> None:
+    """Two of them; a payment of the first is there."""
+    for number in (1001, 1002):
+        OrganizationFactory.create(id=number)
+    load()
+
+
+def load(**values: object) -> None:
+    text = line(**{"id": "pt_1", "organizationId": "1001", **values})
+    import_payments([source(text)], on_refused=lambda place, error: None)
+
+
+def revisions() -> list[int]:
+    return list(Organization.objects.filter(id__in=[1001, 1002]).order_by("id").values_list("revision", flat=True))
+
+
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        (lambda: load(id="pt_2"), [True, False]),
+        (lambda: load(description="other"), [True, False]),
+        (lambda: load(id="pt_2", organizationId="1002"), [False, True]),
+        (load, [False, False]),
+        (lambda: load(createdAt="2001-01-01T00:00:00.000"), [False, False]),
+        (lambda: call_command("create_demo_payments", count=50, verbosity=0), [True, True]),
+        (lambda: call_command("anonymize_payments", f"--before={timezone.now():%Y-%m-%d}", verbosity=0), [True, False]),
+        (lambda: call_command("anonymize_payments", "--before=2001-01-01", verbosity=0), [False, False]),
+    ],
+)
+def test_a_revision_is_renewed_by_what_changes_its_payments(
+    organizations: None, change: Callable[[], None], changed: list[bool]
+) -> None:
+    before = revisions()
+
+    change()
+
+    assert [old != new for old, new in zip(before, revisions(), strict=True)] == changed
+
+
+def test_every_revision_is_a_new_one(organizations: None) -> None:
+    seen = set()
+    for number in range(10):
+        load(description=str(number))
+        seen.add(revisions()[0])
+
+    assert len(seen) == 10
+
+
+def test_renaming_an_organization_keeps_a_revision_that_came_meanwhile(
+    admin_client: Client, organizations: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meanwhile: list[int] = []
+    save = Organization.save
+
+    def save_late(organization: Organization, **options: object) -> None:
+        load(description="meanwhile")
+        meanwhile.extend(revisions())
+        save(organization, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Organization, "save", save_late)
+    keys = {"keys-TOTAL_FORMS": "0", "keys-INITIAL_FORMS": "0"}
+
+    admin_client.post("/admin/payments/organization/1001/change/", {"name": "Renamed", **keys})
+
+    assert Organization.objects.get(id=1001).name == "Renamed"
+    assert revisions() == meanwhile
+
+
+def test_an_organization_that_other_code_makes_has_a_revision(db: None) -> None:
+    """As code from before revisions does, while it is still running."""
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO payments_organization (id, name) VALUES (7, 'Books')")
+
+    assert Organization.objects.get(id=7).revision == 0
