@@ -39,6 +39,9 @@ def main() -> None:
         return
     if shutil.which("wrk") is None:
         sys.exit("wrk is needed, the load generator (Debian: apt-get install wrk).")
+    if options.replicas:
+        print_replicas(options)
+        return
     with postgresql() as (database_url, database):
         set_up(database_url)
         results = measure(options, database_url, database)
@@ -63,6 +66,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--indexes", action="store_true", help="what indexes cost an import, in place of all else")
     parser.add_argument("--admin", action="store_true", help="how long the admin's pages take, in place of all else")
+    parser.add_argument(
+        "--replicas", action="store_true", help="what reading on replicas costs, and spares, in place of all else"
+    )
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="for how long each time (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the ratios are written, too")
@@ -161,6 +167,25 @@ def print_admin(options: argparse.Namespace) -> None:
         fill(url, admin.records(options.rows), count=options.rows)
         vacuum()
         for line in admin.measure_admin(url, rounds=options.rounds):
+            print(line, flush=True)
+
+
+def print_replicas(options: argparse.Namespace) -> None:
+    """Print the same of what reading on replicas costs, and what it takes off the primary."""
+    from tests.postgresql import cluster  # noqa: PLC0415
+
+    with cluster() as servers:
+        servers.primary.execute("CREATE DATABASE payments")
+        url = servers.address(servers.primary, name="payments")
+        set_up(url)
+        from benchmarks import dataset, pages, replicas  # noqa: PLC0415
+
+        key = fill(url, dataset.records(options.rows), count=options.rows)
+        vacuum()
+        servers.wait_until_replayed()
+        places = pages.find_places(url, dataset.LARGE.id)
+        load = Load(key, options.seconds, servers.primary.processes[0])
+        for line in replicas.measure_replicas(servers, places, load=load, rounds=options.rounds):
             print(line, flush=True)
 
 

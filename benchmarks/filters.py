@@ -105,10 +105,10 @@ def cost(query: str, key: ShownKey, *, start: str | None) -> Cost:
     selection = list_parameters(query, is_known=lambda _: True).selection
     listing = Listing(key, selection)
     statement = page_statement(limit=LIMIT, from_start=start is not None, order=selection.order, shape=listing.shape)
-    listing.rows(statement, start=start)
+    listing.rows(lambda: statement, start=start)
     milliseconds = min(timed(listing, statement, start) for _ in range(TIMES))
     explained: Any = Explained(statement)
-    plan = listing.rows(explained, start=start)
+    plan = listing.rows(lambda: explained, start=start)
     if connection.vendor == "sqlite":
         lines = [line for *_, line in plan]
         return Cost(milliseconds, None, named(re.findall(r"USING (?:COVERING )?INDEX (\w+)", " ".join(lines))))
@@ -121,7 +121,7 @@ def cost(query: str, key: ShownKey, *, start: str | None) -> Cost:
 
 def timed(listing: Listing, statement: Any, start: str | None) -> float:
     began = time.perf_counter()
-    listing.rows(statement, start=start)
+    listing.rows(lambda: statement, start=start)
     return (time.perf_counter() - began) * 1000
 
 

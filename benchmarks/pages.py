@@ -5,6 +5,7 @@ import random
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -176,9 +177,9 @@ def buffers(places: Places, *, organization_id: int) -> dict[str, int]:
     listing = Listing(ShownKey(0, organization_id, MODE, None))
     found = {}
     for limit in LIMITS:
-        explained: Any = Explained(page_statement(limit=limit, from_start=True))
+        declare: Any = partial(Explained, page_statement(limit=limit, from_start=True))
         for name, start in ((f"limit_{limit}", places.end), (f"limit_{limit}_ties", places.ties)):
-            found[name] = read_by(listing.rows(explained, start=start.payment_id))
+            found[name] = read_by(listing.rows(declare, start=start.payment_id))
     return found
 
 

@@ -3,10 +3,11 @@
 import os
 import subprocess
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import quote, urlencode
 
 import psutil
@@ -14,6 +15,7 @@ import psutil
 from tests.service import ROOT, STOP_SECONDS_MAX, free_port, wait_until_listening
 
 WORKERS = 2
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 START_SECONDS_MAX = 60
 PYTHON = str(ROOT / ".venv/bin/python")
 ON_PORT = "127.0.0.1:{port}"
@@ -102,7 +104,9 @@ SETTINGS = (
 
 
 @contextmanager
-def running(server: Server, database_url: str, *, root: Path = ROOT) -> Iterator[Running]:
+def running(
+    server: Server, database_url: str, *, root: Path = ROOT, settings: Mapping[str, str] = NO_SETTINGS
+) -> Iterator[Running]:
     """Start a server, wait until it listens, and end it afterwards."""
     port = free_port()
     environment = {
@@ -112,6 +116,7 @@ def running(server: Server, database_url: str, *, root: Path = ROOT) -> Iterator
         "PORT": str(port),
         "WEB_WORKERS": str(WORKERS),
         "PYTHONPATH": str(root),
+        **settings,
     }
     command = [part.format(port=port) for part in server.command]
     process = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603

@@ -11,7 +11,8 @@ A request, in order:
     views           whose payments, which classes
     parameters      query string -> typed, bounded ListParameters, or InvalidParameter (filters: what can be asked)
     pagination      fetch_page: which rows; KeysetPagination: which links (keyset: the list's order, and places in it)
-    listing         what a key sees, by statements that are compiled once (statements, prepared: how; rows: as texts)
+    listing         what a key sees, by statements that are compiled once (statements, prepared: how; rows: as texts;
+                    servers: of which server they are asked)
     models          Organization, ApiKey, Payment; constraints; indexes   (fields, identifiers, currencies: columns;
                     conditions: what they are asked)
     serializers     row -> record; no queries                             (records: the record's form, declared once)
@@ -19,7 +20,8 @@ A request, in order:
     renderers       media type and bytes                                  (responses: an answer of bytes)
     conditional     ETag, and 304 for a client that has it               (parameter_schemas, schema: in words)
     browsing        the same as pages to click through, in development
-    exceptions      what went wrong -> problems, the one error body       (handlers: outside of any view)
+    exceptions      what went wrong -> problems, the one error body       (handlers: outside of any view; outages:
+                    what an error of the database's means)
 
 An import, in order:
 
@@ -30,6 +32,7 @@ An import, in order:
     ingest.columns        Record -> row
     ingest.writing        rows into the table, each to its own organization and mode
     ingest.imports        the whole, in one transaction
+    changes               word of it, for replicas and for what was summed
     export                rows -> lines that an import takes back
     anonymization         what is personal, blanked
     demo                  believable records from a count and a seed

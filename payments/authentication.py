@@ -13,6 +13,7 @@ from payments import keys
 from payments.last_use import note_use
 from payments.models import ApiKey, ShownKey
 from payments.rows import SecondsText
+from payments.servers import ask_either, has_replica, primary
 from payments.statements import Slot, Statement
 from payments.throttling import count_bad_key
 
@@ -39,15 +40,23 @@ def authenticated(text: str, request: Request) -> tuple[AnonymousUser, ShownKey]
 
 
 def find_key(text: str, *, now: datetime) -> ShownKey | None:
-    """Return the usable key of that text; `now` is in UTC. One query."""
-    rows = key_statement().rows(digest=keys.digest(text), now=str(now.replace(tzinfo=None)))
-    return ShownKey(*rows[0]) if rows else None
+    """Return the usable key of that text; `now` is in UTC. One query.
+
+    It is the primary that is asked, so what was made or revoked a moment ago is known; a replica, where that is away.
+    """
+    values = {"digest": keys.digest(text), "now": str(now.replace(tzinfo=None))}
+    if not has_replica():
+        rows = key_statement().rows(**values)
+        return ShownKey(*rows[0]) if rows else None
+    rows, server = ask_either(lambda using: key_statement("organization__revision").rows(using, **values))
+    key = ShownKey(*rows[0]) if rows else None
+    return key if key is None or server is primary else key._replace(revision=None)
 
 
 @lru_cache
-def key_statement() -> Statement[Any]:
+def key_statement(*more: str) -> Statement[Any]:
     shown = ApiKey.objects.usable(now=Slot("now")).filter(digest=Slot("digest"))
-    return Statement(shown.values_list("id", "organization_id", "mode", SecondsText("last_used_at")))
+    return Statement(shown.values_list("id", "organization_id", "mode", SecondsText("last_used_at"), *more))
 
 
 class BearerAuthentication(BaseAuthentication):

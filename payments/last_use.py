@@ -9,6 +9,7 @@ from django.db import Error, connection, transaction
 from django.db.models import Q
 
 from payments.models import ApiKey, ShownKey
+from payments.servers import primary
 
 WRITTEN_EVERY_SECONDS = 60
 
@@ -26,7 +27,7 @@ def note_use(key: ShownKey, *, now: datetime) -> None:
     """Write that `key` was used, unless that is written or the database is busy: then a later request does it."""
     if key.last_used_at is not None and now.timestamp() - float(key.last_used_at) < WRITTEN_EVERY_SECONDS:
         return
-    if now < paused_until.get(key.id, now):
+    if now < paused_until.get(key.id, now) or primary.is_away:
         return
     unwritten = Q(last_used_at=None) | Q(last_used_at__lte=now - timedelta(seconds=WRITTEN_EVERY_SECONDS))
     free = ApiKey.objects.select_for_update(skip_locked=True).filter(unwritten, pk=key.id)

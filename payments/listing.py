@@ -1,13 +1,17 @@
 """What the holder of a key sees, or what was asked for of it, by statements that are compiled once."""
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from django.db.models import QuerySet
 
 from payments.filters import EVERYTHING, Filter, Selection, Values
-from payments.models import Access, Payment, PaymentQuerySet
+from payments.models import Access, Organization, Payment, PaymentQuerySet, ShownKey
 from payments.rows import Row
+from payments.servers import PRIMARY, replica
 from payments.statements import Slot, Statement
 
 
@@ -31,16 +35,39 @@ class FilterShape(NamedTuple):
 Shape: TypeAlias = tuple[FilterShape, ...]
 
 
+# Gives a statement as it is, or, with `is_current=True`, one that finds nothing on a server that is behind.
+Declaration: TypeAlias = Callable[..., Statement[Row]]
+
+
 class Listing(NamedTuple):
-    """The payments that a key sees, those of them that were asked for, in the order that was."""
+    """The payments that a key sees, those of them that were asked for, in the order that was, read on a server."""
 
     access: Access
     selection: Selection = EVERYTHING
+    using: str = PRIMARY
 
-    def rows(self, statement: Statement[Row], **values: Any) -> list[Row]:
+    def rows(self, declare: Declaration, *, start: str | None = None) -> list[Row]:
+        """Return what there is, from the payment of that id on, if one is named."""
+        values = {"organization_id": self.access.organization_id, "mode": self.access.mode, "start": start}
         if self.selection.filters:
             values |= self.filter_values()
-        return statement.rows(organization_id=self.access.organization_id, mode=self.access.mode, **values)
+        if self.using != PRIMARY and (rows := self.rows_of_replica(declare, values)) is not None:
+            return rows
+        return declare().rows(**values)
+
+    def rows_of_replica(self, declare: Declaration, values: dict[str, Any]) -> list[Row] | None:
+        """Return what a replica has, if it has seen every change that the primary had when it was asked for the key.
+
+        So a page of a replica's is the page that the primary would have given then, and pages of one walk may come
+        from any server. None is for what a replica does not find: the primary is to be asked.
+        """
+        revision = cast("ShownKey", self.access).revision
+        if revision is not None:
+            statement = declare(is_current=True)
+            return replica.ask(lambda using: statement.rows(using, **values, revision=revision)) or None
+        # The primary is away. A list is what this replica has of it; whether there is no such payment, it cannot tell.
+        rows = replica.ask(lambda using: declare().rows(using, **values))
+        return rows if rows or values["start"] is None else None
 
     def filter_values(self) -> dict[str, str]:
         return {
@@ -82,12 +109,17 @@ def narrowed(payments: PaymentQuerySet, shape: Shape) -> PaymentQuerySet:
     return payments
 
 
+def current() -> QuerySet[Organization, Any]:
+    """Return the organization where it has the revision that is to be named: a server that is behind finds none."""
+    return Organization.objects.filter(id=Slot("organization_id"), revision=Slot("revision")).values_list("id")
+
+
 def find_payment(listing: Listing, payment_id: str) -> Row | None:
     """Return the payment of that id, if its key sees it."""
-    rows = Listing(listing.access).rows(payment_statement(), id=payment_id)
+    rows = listing._replace(selection=EVERYTHING).rows(payment_statement, start=payment_id)
     return rows[0] if rows else None
 
 
 @lru_cache
-def payment_statement() -> Statement[Row]:
-    return Statement(declared().filter(id=Slot("id")).as_rows())
+def payment_statement(*, is_current: bool = False) -> Statement[Row]:
+    return Statement(declared().filter(id=Slot("start")).as_rows(), provided=current() if is_current else None)

@@ -5,7 +5,7 @@ payment that arrives meanwhile moves no other from one page to another.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol, cast
 
 from django.db import OperationalError
@@ -17,11 +17,12 @@ from rest_framework.views import APIView
 
 from payments import hal
 from payments.addresses import Addresses
-from payments.exceptions import TooWide, ran_out_of_time
+from payments.exceptions import TooWide
 from payments.hal import HAL, HTML, Link
 from payments.keyset import NEWEST_FIRST, Order, is_ahead_of, is_at_or_behind, opposite, place
-from payments.listing import Listing, Shape, declared, find_payment, narrowed
+from payments.listing import Listing, Shape, current, declared, find_payment, narrowed
 from payments.models import Payment, PaymentQuerySet
+from payments.outages import ran_out_of_time
 from payments.parameter_schemas import parameter_schemas
 from payments.parameters import LIMIT_MAX, list_parameters, unknown_start
 from payments.responses import answered
@@ -52,8 +53,7 @@ def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
     :raises UnknownStart: where the key does not see `start`
     """
     selection = listing.selection
-    statement = page_statement(limit, start is not None, selection.order, listing.shape)
-    rows = listing.rows(statement, start=start)
+    rows = listing.rows(partial(page_statement, limit, start is not None, selection.order, listing.shape), start=start)
     if start is not None and not rows:
         raise UnknownStart(start)
     previous_from = rows[-1][-1] if rows else None
@@ -72,10 +72,12 @@ def page_statement(
     from_start: bool,  # noqa: FBT001  to be told apart by position is quicker, and each request does
     order: Order = NEWEST_FIRST,
     shape: Shape = (),
+    *,
+    is_current: bool = False,
 ) -> Statement[Row]:
     start = Slot("start") if from_start else None
     querysets = page_querysets(declared(), start=start, limit=limit, order=order, shape=shape)
-    return Statement(*querysets, is_planned_anew=bool(shape))
+    return Statement(*querysets, is_planned_anew=bool(shape), provided=current() if is_current else None)
 
 
 def page_querysets(
@@ -124,7 +126,7 @@ class KeysetPagination(BasePagination):
         )
         limit, start, selection = self.parameters
         try:
-            self.page = fetch_page(Listing(queryset.access, selection), start=start, limit=limit)
+            self.page = fetch_page(queryset._replace(selection=selection), start=start, limit=limit)
         except UnknownStart:
             raise unknown_start() from None
         except OperationalError as error:

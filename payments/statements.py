@@ -36,19 +36,27 @@ class Statement(Generic[Row]):
     Columns are given as they come: no converter of the ORM's is applied.
 
     `is_planned_anew` has PostgreSQL see the values before it plans, each time: which index is best depends on them.
+    Unless `provided` finds something there are no rows.
 
     :raises ValueError: where a QuerySet holds a value that is not in a slot, or a column that needs a converter
     """
 
-    def __init__(self, *querysets: QuerySet[Any, Row], is_planned_anew: bool = False) -> None:
+    def __init__(
+        self,
+        *querysets: QuerySet[Any, Row],
+        is_planned_anew: bool = False,
+        provided: QuerySet[Any, Any] | None = None,
+    ) -> None:
         parts = list(map(compiled, querysets))
         joined = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)
         self.sql = joined if len(parts) > 1 else parts[0]
+        if provided is not None:
+            self.sql = f"SELECT * FROM ({self.sql}) AS found WHERE EXISTS ({compiled(provided)})"
         self.is_planned_anew = is_planned_anew
 
-    def rows(self, **values: Any) -> list[Row]:
-        """Ask the database, once."""
-        connection = connections[DEFAULT_DB_ALIAS]
+    def rows(self, using: str = DEFAULT_DB_ALIAS, /, **values: Any) -> list[Row]:
+        """Ask the database of that alias, once."""
+        connection = connections[using]
         connection.close_if_health_check_failed()
         connection.ensure_connection()
         with connection.wrap_database_errors:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from django.conf import settings
+from django.db import router
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework.exceptions import NotFound
 from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
@@ -36,7 +37,8 @@ class PaymentView(GenericAPIView[Payment]):
 
     def get_queryset(self) -> Any:
         """Return what the key sees: a `Listing`, whose SQL is there already, where DRF expects a QuerySet."""
-        return Listing(cast("Access", self.request.auth))
+        key = cast("Access", self.request.auth)
+        return Listing(key, using=router.db_for_read(self.queryset.model, key=key))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         itself = request._request  # noqa: SLF001  Django's own, in which DRF's looks for each attribute

@@ -6,10 +6,13 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvError, validate
 
-from payments_site.environment import base_url, database, hosts, kept_secret, rate
+from payments_site.environment import POSTGRESQL, base_url, database, hosts, kept_secret, rate
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / "var"
+
+# For how long a connection to a replica is kept: then another one has its turn, one that is back, say.
+REPLICA_SECONDS_MAX = 60
 
 # The environment
 
@@ -23,6 +26,10 @@ DEBUG = env.bool("DEBUG", False)
 SECRET_KEY = env.str("SECRET_KEY", "")
 DATABASE_URL = env.str("DATABASE_URL", "")
 DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{DATA_DIR}/payments.sqlite3")}
+DATABASE_REPLICA_URL = env.str("DATABASE_REPLICA_URL", "")
+if DATABASE_REPLICA_URL:
+    DATABASES["replica"] = {**(env.database("DATABASE_REPLICA_URL") or {}), "CONN_MAX_AGE": REPLICA_SECONDS_MAX}
+REPLICA_LAG_SECONDS_MAX = env.int("REPLICA_LAG_SECONDS_MAX", 10, validate=validate.Range(min=1, max=300))
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 PUBLIC_BASE_URL = env.base_url("PUBLIC_BASE_URL", "")
 TRUST_PROXY = env.bool("TRUST_PROXY", False)
@@ -36,6 +43,8 @@ try:
 except EnvError as error:
     raise ImproperlyConfigured(str(error)) from None
 
+if DATABASE_REPLICA_URL and any(each["ENGINE"] != POSTGRESQL["ENGINE"] for each in DATABASES.values()):
+    raise ImproperlyConfigured("DATABASE_REPLICA_URL needs PostgreSQL, there and as DATABASE_URL.")
 if not DATABASE_URL:
     DATA_DIR.mkdir(mode=0o700, exist_ok=True)
 if not SECRET_KEY:
@@ -89,6 +98,7 @@ TEMPLATES = [
     },
 ]
 
+DATABASE_ROUTERS = ["payments_site.routers.ReplicaRouter"] if DATABASE_REPLICA_URL else []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 TIME_ZONE = "UTC"

@@ -5,6 +5,7 @@ TEST_DATABASE_URL names an existing one, whose user may create databases; else o
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,8 +24,11 @@ from psycopg import sql
 
 from tests.service import START_SECONDS_MAX, STOP_SECONDS_MAX, free_port
 
-# Started as root, the server runs as another user, who may not enter a directory that is root's alone.
+# Started as root, the server runs as another user, who may not enter a directory that is root's alone, as the one is
+# that tests have for themselves.
 WORLD_READABLE = 0o755
+TEMPORARY = tempfile.gettempdir()
+OWN = 0o700
 
 TRY_EVERY_SECONDS = 0.02
 
@@ -41,7 +45,7 @@ def postgresql() -> Iterator[str]:
 
 @contextmanager
 def server_directory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="payments-postgresql-") as directory:
+    with tempfile.TemporaryDirectory(prefix="payments-postgresql-", dir=TEMPORARY) as directory:
         Path(directory).chmod(WORLD_READABLE)
         yield Path(directory)
 
@@ -71,15 +75,35 @@ class BreakablePostgresql:
         server = get_server(self.data, start=False)
         server.ensure_pgdata_inited()
         address = ("-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-p", str(self.port))
+        following = ("-c", "wal_retrieve_retry_interval=100ms")
         with self.log.open("ab") as log:
             self.postmaster = psutil.Popen(
-                [server.bin_path / "postgres", "-D", self.data, *address],
+                [server.bin_path / "postgres", "-D", self.data, *address, *following],
                 user=server.system_user,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is meant for the tests
             )
         self.wait_until_answering()
+
+    def copy(self, primary_address: str) -> None:
+        """Make its data a copy of a running server's, which it follows when it is started.
+
+        Of several servers in the address, it follows the one that may be written to.
+        """
+        server = get_server(self.data, start=False)
+        self.data.chmod(OWN)
+        if server.system_user is not None:
+            shutil.chown(self.data, server.system_user)
+        address = f"{primary_address}?target_session_attrs=read-write"
+        subprocess.run(
+            [
+                *(server.bin_path / "pg_basebackup", "--pgdata", self.data, "--dbname", address),
+                *("--write-recovery-conf", "--checkpoint", "fast"),
+            ],
+            user=server.system_user,
+            check=True,
+        )
 
     def stop_immediately(self) -> None:
         """End it as `pg_ctl stop -m immediate` does: clients are told, and nothing is written any more."""
@@ -121,6 +145,17 @@ class BreakablePostgresql:
     @property
     def log(self) -> Path:
         return self.data.with_suffix(".log")
+
+    def execute(self, statement: LiteralString) -> None:
+        """Have somebody who may do anything do it."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement)
+
+    def ask(self, question: LiteralString, *, name: str = "postgres") -> Any:
+        """Return the one value that the server answers, to somebody who may do anything."""
+        with psycopg.connect(self.url, dbname=name, autocommit=True) as connection:
+            row = connection.execute(question).fetchone()
+        return row and row[0]
 
     def wait_until_answering(self) -> None:
         end = time.monotonic() + START_SECONDS_MAX
@@ -164,6 +199,69 @@ def breakable_postgresql() -> Iterator[BreakablePostgresql]:
         finally:
             if server.postmaster is not None:
                 server.kill()
+
+
+@dataclass
+class Cluster:
+    """A primary and two replicas that follow it, whichever it is."""
+
+    directory: Path
+    servers: list[BreakablePostgresql] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.servers = [BreakablePostgresql(self.directory / name) for name in ("primary", "one", "two")]
+
+    @property
+    def primary(self) -> BreakablePostgresql:
+        return self.servers[0]
+
+    @property
+    def replicas(self) -> list[BreakablePostgresql]:
+        return self.servers[1:]
+
+    def address(self, *servers: BreakablePostgresql, user: str = "postgres", name: str = "") -> str:
+        hosts = ",".join(f"127.0.0.1:{server.port}" for server in servers or self.servers)
+        return f"postgresql://{user}@{hosts}/{name}"
+
+    def start(self) -> None:
+        self.primary.start()
+        for replica in self.replicas:
+            replica.copy(self.address())
+            replica.start()
+
+    def wait_until_replayed(self) -> None:
+        """Wait until the replicas have seen all that the primary has done."""
+        reached = self.primary.ask("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
+        end = time.monotonic() + START_SECONDS_MAX
+        for replica in self.replicas:
+            while replica.ask("SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint") < reached:
+                assert time.monotonic() < end, replica.log.read_text()
+                time.sleep(TRY_EVERY_SECONDS)
+
+    def promote(self) -> BreakablePostgresql:
+        """Make the replica that has most of the primary's log the primary, as whoever watches over servers would."""
+        received = "SELECT (pg_last_wal_receive_lsn() - '0/0')::bigint"
+        foremost = max(
+            (replica for replica in self.replicas if replica.postmaster is not None),
+            key=lambda replica: int(replica.ask(received)),
+        )
+        assert foremost.ask("SELECT pg_promote()")
+        self.servers.sort(key=lambda server: server is not foremost)
+        return foremost
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """Give a primary and its replicas, which run. Nothing is left of them afterwards."""
+    with server_directory() as directory:
+        servers = Cluster(directory)
+        try:
+            servers.start()
+            yield servers
+        finally:
+            for server in servers.servers:
+                if server.postmaster is not None:
+                    server.kill()
 
 
 if __name__ == "__main__":

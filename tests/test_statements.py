@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -117,7 +118,7 @@ def test_a_compiled_page_equals_the_same_query_asked_by_the_orm(
             Payment.objects.visible_to(key), start=None if start is None else Value(start), limit=limit
         )
 
-        compiled = Listing(key).rows(page_statement(limit=limit, from_start=start is not None), start=start)
+        compiled = Listing(key).rows(partial(page_statement, limit, start is not None), start=start)
 
         assert compiled == list(by_orm)
         transaction.set_rollback(True)
