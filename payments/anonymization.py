@@ -53,14 +53,14 @@ def anonymize_payments(
     :raises OperationalError: where somebody else is writing one of them; the batches before are done
     """
     payments = Payment.objects.visible_to(access)
-    chosen = {}
     if customer_id is not None:
         payments = payments.of_customer([customer_id])
-        chosen = {"customer_id": customer_id}
     changed = 0
     for ids in batches(payments, before=before):
-        personal = Payment.objects.filter(id__in=ids, **chosen).exclude(**BLANK)
-        changed += personal.count() if dry_run else blanked(personal, organization_id=access.organization_id)
+        if dry_run:
+            changed += personal(payments, ids).count()
+        else:
+            changed += blanked(payments, ids, organization_id=access.organization_id)
         on_progress(len(ids))
     return changed
 
@@ -81,11 +81,17 @@ def older(payments: PaymentQuerySet, position: Position | None) -> QuerySet[Paym
     return payments.order_by(*NEWEST_FIRST).values_list("created_at", "id")[:BATCH_PAYMENTS]
 
 
-def blanked(personal: PaymentQuerySet, *, organization_id: int) -> int:
-    if not personal.exists():  # then there is no need to be the one that writes
+def personal(payments: PaymentQuerySet, ids: list[str]) -> PaymentQuerySet:
+    """Return those of these ids of which something is left to be blanked."""
+    return payments.filter(id__in=ids).exclude(**BLANK)
+
+
+def blanked(payments: PaymentQuerySet, ids: list[str], *, organization_id: int) -> int:
+    found = personal(payments, ids)
+    if not found.exists():  # then there is no need to be the one that writes
         return 0
     with transaction.atomic():
-        locked = personal.order_by("id").select_for_update(nowait=True).values_list("id", flat=True)
-        changed = Payment.objects.filter(id__in=list(locked)).update(**BLANK)
+        locked = found.order_by("id").select_for_update(nowait=True).values_list("id", flat=True)
+        changed = payments.filter(id__in=list(locked)).update(**BLANK)
         renew_revision([organization_id])
     return changed

@@ -158,8 +158,8 @@ with Path(sys.argv[1]).open("rb") as stream:
     for batch in batches([Source("file", stream)]):
         for once in batch.rounds:
             with transaction.atomic():
-                prepare()
-                write([row for _, row in once])
+                key = prepare()
+                write([row for _, row in once], key=key)
 """
 
 

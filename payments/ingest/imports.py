@@ -17,7 +17,7 @@ from payments.ingest.checking import InvalidRecord, checked
 from payments.ingest.columns import StoredRow, days, row
 from payments.ingest.glance import usual
 from payments.ingest.reading import Place, Source, Unreadable, read
-from payments.ingest.writing import misplaced, prepare, stage, write
+from payments.ingest.writing import Key, misplaced, prepare, stage, write
 from payments.models import Organization
 from payments.totals import PlacedDay
 
@@ -81,9 +81,8 @@ def import_payments(
 
     :raises OutcomeUnknown: where it was cut off at its very end; before that, nothing is written
     """
-    run = Import(on_refused, keep_going=keep_going, create_organizations=create_organizations)
     with all_or_nothing():
-        prepare()
+        run = Import(on_refused, prepare(), keep_going=keep_going, create_organizations=create_organizations)
         with taker(run) as take:
             for batch in batches(sources):
                 take(batch)
@@ -211,6 +210,7 @@ class Import:
     """One run: what it was told to do, and how far it has come."""
 
     on_refused: Callable[[Place, InvalidRecord], None]
+    key: Key
     keep_going: bool
     create_organizations: bool
     imported: Imported = field(default_factory=Imported)
@@ -273,12 +273,12 @@ class Import:
         rows = [stored for _, stored in placed]
         changed = 0
         if self.goes_on:
-            changed = write(rows)
+            changed = write(rows, key=self.key)
         else:
             stage(rows)
         self.imported.changed += changed
         if changed < len(rows):
-            faults = misplaced()
+            faults = misplaced({stored.organization_id for stored in rows}, key=self.key)
             for place, stored in placed:
                 if self.gives_up:
                     return

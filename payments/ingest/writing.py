@@ -1,7 +1,8 @@
 """Rows into the table: a new payment is inserted, a changed one updated, none leaves its organization and mode."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import attrgetter
+from typing import TypeAlias
 
 from django.db import IntegrityError, connection, transaction
 from msgspec.structs import astuple
@@ -26,23 +27,34 @@ MISPLACED = (
 PLACE = tuple(column for column, _ in MISPLACED)
 CHANGEABLE = tuple(column for column in COLUMNS if column not in {"id", *PLACE})
 
+# The columns by which the database tells payments apart: their ids or, where they are distributed by organization, the
+# ids within each (docs/citus.md).
+Key: TypeAlias = tuple[str, ...]
+ID: Key = ("id",)
+
 # How two rows are compared, of which either may hold NULL.
 DIFFERS = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}
 
 
-def prepare() -> None:
-    """Make a table in which rows wait; it is this connection's own."""
-    until = "ON COMMIT DROP" if connection.vendor == "postgresql" else ""
+def prepare() -> Key:
+    """Make a table in which rows wait, this connection's own, and return by what the database tells payments apart."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} {until} AS SELECT {listed(COLUMNS)} FROM {TABLE} LIMIT 0"
-        )
+        key = tuple(connection.introspection.get_primary_key_columns(cursor, TABLE) or ID)
+        if key != ID:
+            # An import ends with a change of organizations, before which Citus must not have written side by side.
+            cursor.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
         if connection.vendor == "postgresql":
+            cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} (LIKE {TABLE}) ON COMMIT DROP")
             # Otherwise every row is remembered until the transaction ends, to be checked then.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        else:
+            cursor.execute(
+                f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} AS SELECT {listed(COLUMNS)} FROM {TABLE} LIMIT 0"
+            )
+    return key
 
 
-def write(rows: Sequence[StoredRow]) -> int:
+def write(rows: Sequence[StoredRow], *, key: Key) -> int:
     """Insert or update a payment for each row, no two of one payment, and return how many that changed.
 
     They come in the order of their ids, so that of two imports whose batches meet neither waits for the other in
@@ -50,7 +62,9 @@ def write(rows: Sequence[StoredRow]) -> int:
     `misplaced` tells which.
     """
     in_order = sorted(rows, key=attrgetter("id"))
-    return len(rows) if are_new(in_order) and added(in_order) else merged(in_order)
+    # Where payments are distributed, whether they are new is left to their shards.
+    is_added = key == ID and are_new(in_order) and added(in_order)
+    return len(rows) if is_added else merged(in_order, key=key)
 
 
 def are_new(rows: Sequence[StoredRow]) -> bool:
@@ -101,7 +115,7 @@ def stage(rows: Sequence[StoredRow]) -> None:
     insert(INCOMING, rows)
 
 
-def merged(rows: Sequence[StoredRow]) -> int:
+def merged(rows: Sequence[StoredRow], *, key: Key) -> int:
     """Insert or update a payment for each row, and return how many that changed."""
     stage(rows)
     changes = ", ".join(f"{column} = excluded.{column}" for column in CHANGEABLE)
@@ -109,7 +123,7 @@ def merged(rows: Sequence[StoredRow]) -> int:
         cursor.execute(
             f"INSERT INTO {TABLE} AS stored ({listed(COLUMNS)}) "
             f"SELECT {listed(COLUMNS)} FROM {INCOMING} WHERE TRUE ORDER BY id "
-            f"ON CONFLICT (id) DO UPDATE SET {changes} "
+            f"ON CONFLICT ({listed(key)}) DO UPDATE SET {changes} "
             f"WHERE ({listed(PLACE, 'stored')}) = ({listed(PLACE, 'excluded')}) "
             f"AND ({listed(CHANGEABLE, 'stored')}) {DIFFERS[connection.vendor]} ({listed(CHANGEABLE, 'excluded')})"
         )
@@ -117,15 +131,26 @@ def merged(rows: Sequence[StoredRow]) -> int:
     return changed
 
 
-def misplaced() -> dict[str, InvalidRecord]:
-    """Return what is wrong with each waiting row that `write` leaves out, by its id: it is stored elsewhere."""
+def misplaced(organization_ids: Collection[int], *, key: Key) -> dict[str, InvalidRecord]:
+    """Return what is wrong with each waiting row that `write` leaves out, by its id: it is stored elsewhere.
+
+    `organization_ids` are those of the rows.
+    """
     cases = " ".join(
         f"WHEN stored.{column} <> {INCOMING}.{column} THEN {index}" for index, (column, _) in enumerate(MISPLACED)
     )
-    # For each row the payment is looked up by its id, however many there are: a join might read all of them.
-    fault = f"(SELECT CASE {cases} END FROM {TABLE} AS stored WHERE stored.id = {INCOMING}.id)"
+    fault = f"CASE {cases} END"
+    if key == ID:
+        # For each row the payment is looked up by its id, however many there are: a join might read all of them.
+        fault = f"(SELECT {fault} FROM {TABLE} AS stored WHERE stored.id = {INCOMING}.id)"
+        found = INCOMING
+    else:
+        # Citus sends the rows to the shards of these organizations, and looks nothing up from here one by one.
+        pairs = " AND ".join(f"stored.{column} = {INCOMING}.{column}" for column in key)
+        organizations = ", ".join(map(str, organization_ids))
+        found = f"{INCOMING} JOIN {TABLE} AS stored ON {pairs} AND stored.organization_id IN ({organizations})"
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT id, {fault} FROM {INCOMING} WHERE {fault} IS NOT NULL")
+        cursor.execute(f"SELECT {INCOMING}.id, {fault} FROM {found} WHERE {fault} IS NOT NULL")
         return {payment_id: MISPLACED[index][1] for payment_id, index in cursor.fetchall()}
 
 

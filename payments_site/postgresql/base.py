@@ -15,13 +15,15 @@ from psycopg.pq import TransactionStatus
 from payments_site.postgresql.connecting import Connecting, NoConnectionYet, has_unread_words
 from payments_site.watchdog import SPARE_SECONDS_MAX, Line, waits
 
-# What holds for a session. Whatever the values, the list is read along its index: its statements are planned once.
-SETTINGS = {"plan_cache_mode": "force_generic_plan"}
+# Whatever the values, the list is read along its index: its statements are planned once. Not where Citus plans, which
+# has to know the values for a statement with subselects, and would refuse it.
+PLANNED_ONCE = """
+    SELECT set_config('plan_cache_mode', 'force_generic_plan', false) WHERE to_regclass('pg_dist_partition') IS NULL
+"""
 
 # For how long a request may wait; the watchdog ends what takes longer in all, and what does not answer. No request has
 # more than one of the server's processors, and so the rows of a statement's parts come part by part.
 REQUEST_SETTINGS = {
-    **SETTINGS,
     "statement_timeout": "2s",
     "lock_timeout": "1s",
     "max_parallel_workers_per_gather": "0",
@@ -95,9 +97,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
-        settings = REQUEST_SETTINGS if waits.database.is_on else SETTINGS
+        settings = REQUEST_SETTINGS if waits.database.is_on else {}
         with self.connection.cursor() as cursor:
-            cursor.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+            cursor.execute("; ".join([PLANNED_ONCE, *(f"SET {name} = '{value}'" for name, value in settings.items())]))
 
     def _close(self) -> None:
         waits.database.keep(None, name=self.alias)

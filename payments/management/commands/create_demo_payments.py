@@ -62,10 +62,10 @@ class Command(ExplainedCommand):
         with transaction.atomic(), tqdm(total=options["count"], unit=" payments", disable=None) as progress:
             for shop in SHOPS:
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
-            prepare()
+            key = prepare()
             while batch := list(islice(records, BATCH_RECORDS)):
                 rows = [row(record) for record in batch]
-                changed += write(rows)
+                changed += write(rows, key=key)
                 placed |= days(rows)
                 progress.update(len(batch))
             note_changes(placed)
