@@ -36,6 +36,7 @@ An import, in order:
     export                rows -> lines that an import takes back
     anonymization         what is personal, blanked
     demo                  believable records from a count and a seed
+    management.distribution   where the rows are kept on several servers
 
 For people:
 

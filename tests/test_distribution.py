@@ -231,6 +231,16 @@ def test_the_target_of_an_imports_conflicts_has_the_organization(distributed: No
     assert prepare() == ("organization_id", "id")
 
 
+def test_an_import_asks_for_one_connection_to_each_worker_before_it_touches_a_table(books: Organization) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        load(line())
+
+    about = [query["sql"] for query in queries if "payments_" in query["sql"] or "citus" in query["sql"]]
+    catalogs, rest = [sql for sql in about if "pg_class" in sql], [sql for sql in about if "pg_class" not in sql]
+    assert about[: len(catalogs) + 1] == [*catalogs, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"]
+    assert any(sql.startswith('UPDATE "payments_organization"') for sql in rest)
+
+
 def test_imports_add_change_and_leave_alone(books: Organization) -> None:
     first, _ = load(*(line(id=f"pt_{number}") for number in range(30)))
     again, _ = load(*(line(id=f"pt_{number}") for number in range(30)))
