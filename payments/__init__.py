@@ -44,4 +44,8 @@ For people:
     admin     payments to look into, keys to make and revoke              (scope: of which organization and mode)
     overview  the last thirty days                                        (totals: summed once, forgotten by an import
                                                                           that changes them; charts: as shapes)
+
+For its operators:
+
+    observing  what is told of statements, imports and replicas, to whoever keeps metrics or traces
 """

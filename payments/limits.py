@@ -5,10 +5,7 @@ The database is not asked: a limit holds while it is down, and costs it nothing.
 
 import hashlib
 import logging
-import os
 import sqlite3
-import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -16,9 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from django.utils.crypto import salted_hmac
-
-from payments.files import find_identity
+from payments.files import find_identity, private_directory
 
 FILE_NAME = "limits.sqlite3"
 SWEPT_EVERY_SECONDS = 60
@@ -180,17 +175,3 @@ def count(name: str, limit: Limit) -> Usage:
 def find(name: str, limit: Limit) -> Usage:
     """Return how it stands now, without an event; where that cannot be told, all of the limit is left."""
     return counting.ask(Counter.find, name, limit, now=time.time())
-
-
-def private_directory() -> Path:
-    """Return a directory for temporary files that this deployment's processes share and no other user can enter.
-
-    :raises PermissionError: where somebody else was there first
-    """
-    deployment = salted_hmac("payments.limits", "").hexdigest()[:16]
-    path = Path(tempfile.gettempdir()) / f"payments-{os.geteuid()}-{deployment}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise PermissionError(f"{path} is not a directory of this user's alone")
-    return path

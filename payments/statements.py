@@ -13,6 +13,7 @@ from django.db.models import Expression, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
 from psycopg import ClientCursor
 
+from payments import observing
 from payments.prepared import PreparedStatements
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -56,6 +57,11 @@ class Statement(Generic[Row]):
 
     def rows(self, using: str = DEFAULT_DB_ALIAS, /, **values: Any) -> list[Row]:
         """Ask the database of that alias, once."""
+        if observing.observers:
+            return observing.run_statement(self.sql, lambda: self.asked(using, values))
+        return self.asked(using, values)
+
+    def asked(self, using: str, values: Mapping[str, Any]) -> list[Row]:
         connection = connections[using]
         connection.close_if_health_check_failed()
         connection.ensure_connection()

@@ -1,7 +1,10 @@
 """The site as a Django application: it brings system checks, and the admin's own site."""
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.contrib.admin.apps import AdminConfig
+
+from payments.observing import observers
 
 
 class PaymentsSiteConfig(AppConfig):
@@ -11,6 +14,11 @@ class PaymentsSiteConfig(AppConfig):
 
     def ready(self) -> None:
         from payments_site import checks  # noqa: F401, PLC0415  registered by being imported
+
+        if settings.METRICS:
+            from payments_site.telemetry.metrics import MetricsObserver  # noqa: PLC0415
+
+            observers.append(MetricsObserver())
 
 
 class LimitedAdminConfig(AdminConfig):

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import closing
-from functools import lru_cache
+from functools import lru_cache, partial
 from http.client import BAD_REQUEST, NOT_MODIFIED, SERVICE_UNAVAILABLE
 from typing import Any, cast
 
@@ -29,7 +29,7 @@ from payments.handlers import is_api, unavailable
 from payments_site.bodies import NotReceived, receive
 from payments_site.watchdog import waits
 
-PROBES = {"/healthz", "/readyz"}
+PROBES = {"/healthz", "/readyz", *(["/metrics"] if settings.METRICS else [])}
 
 # A request that waited so long for the database, and in vain, has had others wait behind it. They have waited enough.
 LONG_SECONDS = 0.5
@@ -38,6 +38,9 @@ TOLD_AT_ONCE_SECONDS = 0.2
 # Of the paths that hold no id. Those that do are many, and nobody shall learn from the time of an answer which of them
 # somebody else has asked for.
 PATH_KEPT_CHARACTERS_MAX = 16
+
+# What else is done around each request: it is counted, or traced. Mostly nothing.
+around: list[Callable[..., HttpResponseBase]] = []
 
 access_logger = logging.getLogger("payments_site.access")
 
@@ -52,7 +55,7 @@ class ApiHandler(BaseHandler):
         self.view = cast("Callable[[HttpRequest], HttpResponse]", convert_exception_to_response(view_response))
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
-        return traced(request, by=self.short_way(request.path_info) or super().get_response)
+        return identified(request, by=self.short_way(request.path_info) or super().get_response)
 
     def short_way(self, path: str) -> Callable[[HttpRequest], HttpResponse] | None:
         """Return what answers requests of that path without middleware; None where Django does it all."""
@@ -76,10 +79,12 @@ class ApiHandler(BaseHandler):
         return response
 
 
-def traced(request: HttpRequest, *, by: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
+def identified(request: HttpRequest, *, by: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
     """Return the answer with its request's id, and log it where each request is to be."""
     begun_at = time.monotonic()
     request_id = request_ids.identify(request.META)
+    for each in around:
+        by = partial(each, by=by)
     response = by(request)
     response.headers[request_ids.HEADER] = request_id
     if settings.ACCESS_LOG:
@@ -140,6 +145,6 @@ class Handler(ApiHandler, WSGIHandler):
     ) -> list[bytes]:
         """Answer in one piece: as a list, which a server sends at once; whatever else it gets, it streams."""
         environ.pop("CONTENT_TYPE", None)  # of a body that nobody reads: Django fails on some, and is slow on others
-        response: Any = traced(self.request_class(environ), by=by)
+        response: Any = identified(self.request_class(environ), by=by)
         start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
         return [response.content]

@@ -1,6 +1,7 @@
 """Django's settings. The environment is read here alone, once; a wrong value stops the start and names its variable."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -36,6 +37,8 @@ TRUST_PROXY = env.bool("TRUST_PROXY", False)
 RATE_LIMIT = env.rate("RATE_LIMIT", "")
 BAD_KEY_LIMIT = env.rate("BAD_KEY_LIMIT", "100/minute")
 ACCESS_LOG = env.bool("ACCESS_LOG", False)
+METRICS = env.bool("METRICS", False)
+TRACING = env.bool("TRACING", False)
 HSTS_SECONDS = env.int("HSTS_SECONDS", 0, validate=validate.Range(min=0))
 
 try:
@@ -51,6 +54,8 @@ if not SECRET_KEY:
     if DATABASE_URL:
         raise ImproperlyConfigured("SECRET_KEY must be set where DATABASE_URL is: 50 random characters or more.")
     SECRET_KEY = kept_secret(DATA_DIR / "secret_key")
+if TRACING and not find_spec("opentelemetry"):
+    raise ImproperlyConfigured("TRACING needs packages of its own: run scripts/install --tracing.")
 
 # The application
 

@@ -1,5 +1,6 @@
 """The site's addresses: the way in, probes, the API, its documentation, the admin."""
 
+from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
@@ -25,6 +26,11 @@ urlpatterns = [
     path("docs/", include("payments_site.documentation.urls")),
     path("admin/", admin.site.urls),
 ]
+
+if settings.METRICS:
+    from payments_site.telemetry import metrics
+
+    urlpatterns.append(path("metrics", metrics.page))
 
 handler400 = "payments.handlers.bad_request"
 handler403 = "payments.handlers.permission_denied"

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from payments import limits
-from payments.limits import Counter, Counting, Limit, Usage, private_directory
+from payments.files import private_directory
+from payments.limits import Counter, Counting, Limit, Usage
 
 LIMIT = Limit(3, seconds=60)
 NOW = 1_800_000_000.0

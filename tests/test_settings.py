@@ -54,6 +54,8 @@ def test_the_readmes_production_settings_are_clean() -> None:
         ("RATE_LIMIT", "many", "Must be NUMBER/second, NUMBER/minute, NUMBER/hour or NUMBER/day."),
         ("BAD_KEY_LIMIT", "0/minute", "Must be NUMBER/second"),
         ("ACCESS_LOG", "perhaps", "Not a valid boolean."),
+        ("METRICS", "some", "Not a valid boolean."),
+        ("TRACING", "some", "Not a valid boolean."),
         ("ALLOWED_HOSTS", "", "Must be host names, separated by commas."),
         ("ALLOWED_HOSTS", "pay.example,,", "Must be host names, separated by commas."),
         ("PUBLIC_BASE_URL", "pay.example", "Must be http(s)://HOST[:PORT][/PATH]."),

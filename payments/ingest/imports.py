@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
 
+from payments import observing
 from payments.changes import note_changes
 from payments.ingest.checking import InvalidRecord, checked
 from payments.ingest.columns import StoredRow, days, row
@@ -81,8 +82,11 @@ def import_payments(
 
     :raises OutcomeUnknown: where it was cut off at its very end; before that, nothing is written
     """
-    with all_or_nothing():
-        run = Import(on_refused, prepare(), keep_going=keep_going, create_organizations=create_organizations)
+    imported = Imported()
+    with observing.importing(imported), all_or_nothing():
+        run = Import(
+            on_refused, prepare(), keep_going=keep_going, create_organizations=create_organizations, imported=imported
+        )
         with taker(run) as take:
             for batch in batches(sources):
                 take(batch)
@@ -93,7 +97,7 @@ def import_payments(
         else:
             transaction.set_rollback(True)
             run.imported.changed = 0
-    return run.imported
+    return imported
 
 
 @contextmanager
@@ -238,6 +242,8 @@ class Import:
             self.write(once)
         if self.imported.changed > changed_before:
             self.changed_days |= batch.days
+        if batch.found:
+            observing.import_went_on(self.imported)
 
     def right(self, found: list[Found], unknown: set[int]) -> Iterator[Placed]:
         """Yield the rows whose organization is not unknown, and refuse all else, until that is too much."""

@@ -12,6 +12,7 @@ from django.db import OperationalError, connections
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
+from payments_site.cursors import ObservedCursors
 from payments_site.postgresql.connecting import Connecting, NoConnectionYet, has_unread_words
 from payments_site.watchdog import SPARE_SECONDS_MAX, Line, waits
 
@@ -57,7 +58,7 @@ class ServerLine(Line):
         self.socket.close()
 
 
-class DatabaseWrapper(base.DatabaseWrapper):
+class DatabaseWrapper(ObservedCursors, base.DatabaseWrapper):
     """Lets no request wait without end, and asks whether a connection still serves only where there is reason to.
 
     What a command does may take its time: an import, an export, a migration.

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.backends.sqlite3 import base
 
 from payments.files import find_identity
+from payments_site.cursors import ObservedCursors
 from payments_site.watchdog import Line, waits
 
 # For how long a request waits for whoever has locked the file.
@@ -24,7 +25,7 @@ class Statements(Line):
         self.connection.interrupt()
 
 
-class DatabaseWrapper(base.DatabaseWrapper):
+class DatabaseWrapper(ObservedCursors, base.DatabaseWrapper):
     """Lets no request wait without end, read a file that is no longer there, or make one that is missing."""
 
     @property

@@ -1,0 +1,21 @@
+"""Forget what earlier processes have counted."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+
+class Command(BaseCommand):
+    """`forget_metrics`: what `scripts/start` begins with."""
+
+    help = "Forget what processes have counted for /metrics that have ended, as the service does when it starts."
+
+    def handle(self, *_args: Any, **_options: Any) -> None:
+        if settings.METRICS:
+            from payments_site.telemetry import slots  # noqa: PLC0415
+
+            try:
+                slots.forget(slots.directory())
+            except OSError as error:
+                raise CommandError(f"Metrics are not kept: {error}") from None
