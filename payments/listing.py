@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 
 from payments.filters import EVERYTHING, Filter, Selection, Values
 from payments.models import Access, Organization, Payment, PaymentQuerySet, ShownKey
+from payments.observing import count_passed_over
 from payments.rows import Row
 from payments.servers import PRIMARY, replica
 from payments.statements import Slot, Statement
@@ -51,8 +52,10 @@ class Listing(NamedTuple):
         values = {"organization_id": self.access.organization_id, "mode": self.access.mode, "start": start}
         if self.selection.filters:
             values |= self.filter_values()
-        if self.using != PRIMARY and (rows := self.rows_of_replica(declare, values)) is not None:
-            return rows
+        if self.using != PRIMARY:
+            if (rows := self.rows_of_replica(declare, values)) is not None:
+                return rows
+            count_passed_over("away" if replica.is_away else "not_found")
         return declare().rows(**values)
 
     def rows_of_replica(self, declare: Declaration, values: dict[str, Any]) -> list[Row] | None:

@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
+from payments import observing
 from payments.outages import is_outage, ran_out_of_time
 
 PRIMARY = DEFAULT_DB_ALIAS
@@ -111,6 +112,7 @@ class Replica(Server):
             return
         was_behind = self.lag_seconds > settings.REPLICA_LAG_SECONDS_MAX
         self.lag_seconds = self.lag(seen)
+        observing.set_replica_lag(self.lag_seconds)
         if self.lag_seconds > settings.REPLICA_LAG_SECONDS_MAX:
             connections[self.alias].close()
             if not was_behind:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from payments.observing import count_passed_over
 from payments.servers import PRIMARY, REPLICA, replica
 
 
@@ -9,7 +10,12 @@ class ReplicaRouter:
     """Has what a key lists read on the replica, while that keeps up; all else is the primary's."""
 
     def db_for_read(self, model: Any, *, key: Any = None, **_hints: Any) -> str | None:
-        return REPLICA if key is not None and replica.keeps_up() else None
+        if key is None:
+            return None
+        if replica.keeps_up():
+            return REPLICA
+        count_passed_over("away" if replica.is_away else "lag")
+        return None
 
     def allow_migrate(self, db: str, _app_label: str, **_hints: Any) -> bool:
         return db == PRIMARY

@@ -29,6 +29,7 @@ from tests.lines import line, source
 from tests.load import Load
 from tests.postgresql import BreakablePostgresql, Cluster, cluster
 from tests.scale import SEED, times
+from tests.scrape import total
 from tests.service import Service, Walker, connected_to
 from tests.test_promises import walk_while_two_write
 
@@ -77,6 +78,8 @@ def replicated_service(servers: Cluster, log: Path) -> Service:
     settings = {
         "DATABASE_REPLICA_URL": f"{read}?target_session_attrs=prefer-standby&load_balance_hosts=random",
         "REPLICA_LAG_SECONDS_MAX": str(LAG_SECONDS_MAX),
+        "METRICS": "true",
+        "TMPDIR": str(log.parent),
     }
     return Service(f"{written}?target_session_attrs=read-write", settings=settings, log=log)
 
@@ -170,6 +173,7 @@ def test_what_replicas_have_not_seen_is_looked_for_on_the_primary(shared: Replic
     assert {tuple(page[:2]) for page in pages} == {("pt_zNew2", "pt_zNew1")}
     assert (record.status, from_new.status) == (200, 200)
     assert (from_unknown.status, unknown.status) == (400, 404)
+    assert total(shared.service, "payments_replica_passed_over_total", reason="not_found") >= len(pages)
 
 
 def test_a_key_counts_and_is_revoked_at_once(shared: Replicated) -> None:
@@ -195,6 +199,8 @@ def test_a_replica_that_lags_too_much_is_passed_over(shared: Replicated) -> None
             assert time.monotonic() < end
         shared.pages()
         assert on_replicas.tables() == set()
+        assert total(shared.service, "payments_replica_lag_seconds") > LAG_SECONDS_MAX
+        assert total(shared.service, "payments_replica_passed_over_total", reason="lag") > 0
 
     end = time.monotonic() + 10
     while PAYMENTS not in on_replicas.tables():
@@ -351,6 +357,7 @@ def test_when_both_replicas_have_ended_the_primary_serves_until_they_are_back(sh
 
     assert {answer.status for answer in load.answers} == {200}
     assert PAYMENTS in on_primary.tables()
+    assert total(shared.service, "payments_replica_passed_over_total", reason="away") > 0
 
 
 def test_while_replicas_say_nothing_the_primary_is_asked(shared: Replicated) -> None:
