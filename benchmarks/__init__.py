@@ -9,4 +9,5 @@ load        wrk, and what the processors did meanwhile
 pages       requests a second, latency and depth; what a page reads
 memory      what a worker holds, before and after a hundred thousand requests
 transfer    import and export
+observing   what metrics and traces cost
 """

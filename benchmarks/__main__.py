@@ -37,6 +37,9 @@ def main() -> None:
     if options.admin:
         print_admin(options)
         return
+    if options.observing:
+        print_observing(options)
+        return
     if shutil.which("wrk") is None:
         sys.exit("wrk is needed, the load generator (Debian: apt-get install wrk).")
     if options.replicas:
@@ -68,6 +71,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--admin", action="store_true", help="how long the admin's pages take, in place of all else")
     parser.add_argument(
         "--replicas", action="store_true", help="what reading on replicas costs, and spares, in place of all else"
+    )
+    parser.add_argument(
+        "--observing", action="store_true", help="what metrics and traces cost a request, in place of all else"
     )
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="for how long each time (default: %(default)s)")
@@ -186,6 +192,19 @@ def print_replicas(options: argparse.Namespace) -> None:
         places = pages.find_places(url, dataset.LARGE.id)
         load = Load(key, options.seconds, servers.primary.processes[0])
         for line in replicas.measure_replicas(servers, places, load=load, rounds=options.rounds):
+            print(line, flush=True)
+
+
+def print_observing(options: argparse.Namespace) -> None:
+    """Print the same for docs/observing.md; how many payments there are does not matter to it."""
+    with postgresql() as (url, _):
+        set_up(url)
+        from benchmarks import dataset, observing  # noqa: PLC0415
+
+        count = min(options.rows, QUICK_ROWS)
+        key = fill(url, dataset.records(count), count=count)
+        vacuum()
+        for line in observing.measure_observing(key, rounds=options.rounds):
             print(line, flush=True)
 
 
