@@ -60,7 +60,7 @@ def test_the_readmes_production_settings_are_clean() -> None:
         ("ALLOWED_HOSTS", "pay.example,,", "Must be host names, separated by commas."),
         ("PUBLIC_BASE_URL", "pay.example", "Must be http(s)://HOST[:PORT][/PATH]."),
         ("DATABASE_REPLICA_URL", "db.example/payments", "Must begin with postgresql:// or sqlite:///."),
-        ("DATABASE_REPLICA_URL", "postgresql://db.example/payments", "DATABASE_REPLICA_URL needs PostgreSQL"),
+        ("DATABASE_REPLICA_URL", "sqlite:////srv/payments.sqlite3", "DATABASE_REPLICA_URL needs PostgreSQL"),
         ("REPLICA_LAG_SECONDS_MAX", "0", "Must be greater than or equal to 1 and less than or equal to 300."),
         ("REPLICA_LAG_SECONDS_MAX", "a while", "Not a valid integer."),
         ("DATABASE_URL", "mysql://localhost/x", "Must begin with postgresql:// or sqlite:///."),
