@@ -13,7 +13,7 @@ from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
 from payments_site.cursors import ObservedCursors
-from payments_site.postgresql.connecting import Connecting, NoConnectionYet, has_unread_words
+from payments_site.postgresql.connecting import Connecting, NoConnectionYet, unread_words
 from payments_site.watchdog import SPARE_SECONDS_MAX, Line, waits
 
 # Whatever the values, the list is read along its index: its statements are planned once. Not where Citus plans, which
@@ -78,6 +78,7 @@ class DatabaseWrapper(ObservedCursors, base.DatabaseWrapper):
         connection = self.connected_in_time(connect) if waits.database.is_on else connect()
         spare_seconds = 0 if self.is_only_server else SPARE_SECONDS_MAX
         waits.database.keep(ServerLine(connection, spare_seconds=spare_seconds), name=self.alias)
+        self.unread_words = unread_words(connection)
         return connection
 
     def connected_in_time(self, connect: Callable[[], Any]) -> Any:
@@ -115,4 +116,4 @@ class DatabaseWrapper(ObservedCursors, base.DatabaseWrapper):
             return False
         if self.connection is None or self.connection.closed or self.errors_occurred:
             return super().is_usable()
-        return not has_unread_words(self.connection) or super().is_usable()
+        return not self.unread_words.poll(0) or super().is_usable()

@@ -40,7 +40,7 @@ class Connecting(Generic[Connection]):
         """Tell whether it is worth waiting for: it has not failed, nor ended again while nobody came for it."""
         if not self.promised.done():
             return True
-        return self.promised.exception() is None and not has_unread_words(self.promised.result())
+        return self.promised.exception() is None and not unread_words(self.promised.result()).poll(0)
 
     def within(self, seconds: float) -> Connection:
         """Return the connection.
@@ -53,8 +53,8 @@ class Connecting(Generic[Connection]):
         return self.promised.result()
 
 
-def has_unread_words(connection: Open) -> bool:
-    """Tell whether the server has said something unasked, as it does when it ends, or ends a connection."""
+def unread_words(connection: Open) -> select.poll:
+    """Return what tells whether the server says something unasked, as it does when it ends, or ends a connection."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
-    return bool(poll.poll(0))
+    return poll
