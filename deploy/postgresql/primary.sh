@@ -1,0 +1,15 @@
+#!/bin/sh
+# Run once by the image of PostgreSQL, when it has made an empty database: the service's own, and what a replica needs.
+set -eu
+
+# Passwords come from the environment: no command line shows them.
+psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --username "${POSTGRES_USER:-postgres}" --dbname postgres <<'SQL'
+\getenv payments_password PAYMENTS_PASSWORD
+\getenv replication_password REPLICATION_PASSWORD
+CREATE ROLE payments LOGIN PASSWORD :'payments_password';
+CREATE ROLE replication LOGIN REPLICATION PASSWORD :'replication_password';
+CREATE DATABASE payments OWNER payments;
+SELECT FROM pg_create_physical_replication_slot('replica');
+SQL
+
+echo "host replication replication all scram-sha-256" >>"$PGDATA/pg_hba.conf"
