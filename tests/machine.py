@@ -104,6 +104,11 @@ class Machine:
             nspawn.wait()
             self.leader = None
 
+    def terminate(self) -> None:
+        """Tell its first process to end."""
+        assert self.leader is not None
+        self.leader.terminate()
+
     def enter(self, *command: str, directory: str = "/") -> subprocess.CompletedProcess[str]:
         """Run a command beside what is running, whatever comes of it."""
         assert self.leader is not None

@@ -21,7 +21,7 @@ NEVER = (
     "var/secret_key",
     "tests/service.py",
     "deploy/.env",
-    "payments/x.sqlite3-wal",
+    "payments/__pycache__/x.pyc",
 )
 HARDENED = {"read_only": True, "cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"]}
 

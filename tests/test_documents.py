@@ -7,10 +7,10 @@ import pytest
 
 from tests.service import ROOT
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("deploy/*.md"), *ROOT.glob("docs/**/*.md")])
 
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")
-PATH = re.compile(r"`((?:benchmarks|docs|payments|payments_site|scripts|tests)/[\w./-]*)`")
+PATH = re.compile(r"`((?:benchmarks|deploy|docs|payments|payments_site|scripts|tests)/[\w./-]*)`")
 MODULE = re.compile(r"`([\w/]+\.py)`")
 
 

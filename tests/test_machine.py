@@ -65,7 +65,7 @@ def test_the_readmes_commands_lead_from_a_fresh_machine_to_a_page(debian: Machin
         script = "\n".join(others).replace("host=pay.example", f"host={HOST}")
         done = fresh.enter("env", f"CURL_CA_BUNDLE={AUTHORITY}", "sh", "-euxc", script, directory="/root")
         assert done.returncode == 0, done.stderr
-        page = json.loads(done.stdout.splitlines()[-1])
+        page = json.loads(done.stdout[done.stdout.index('{"count"') :])
         assert_runs_well(fresh)
         assert_takes_sqlite(fresh)
 
@@ -151,7 +151,7 @@ def test_the_dockerfiles_steps_make_a_service_whose_root_may_be_read_only(debian
         entered = ["env", *(f"{name}={value}" for name, value in given.items()), *as_user, *final.health_check]
         wait_until(lambda: made.enter(*entered, directory=directory).returncode == 0)
         written = made.enter(*as_user, "sh", "-c", "touch /opt/payments/x /x", directory=directory)
-        made.enter("kill", "-TERM", "1")
+        made.terminate()
         status = container.wait(timeout=START_SECONDS_MAX)
 
     assert written.returncode != 0
