@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from payments_site.documentation.pages import PAGES
+from payments_site.environment import database
 from tests.dockerfile import Stage, stages
 from tests.service import ROOT, SETTINGS
 
@@ -126,6 +127,19 @@ def test_every_variable_that_compose_takes_is_made_by_the_readmes_steps(compose:
 @pytest.mark.parametrize("name", ["service", "migrate"])
 def test_what_compose_sets_are_settings(compose: dict[str, Any], name: str) -> None:
     assert set(compose["services"][name]["environment"]) <= set(SETTINGS)
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "DATABASE_REPLICA_URL"])
+def test_either_address_names_both_servers(compose: dict[str, Any], name: str) -> None:
+    """A replica that was made the primary is then found."""
+    url = compose["services"]["service"]["environment"][name].replace("${PAYMENTS_PASSWORD:?}", "secret")
+
+    found = database(url)
+
+    assert found["HOST"] == "primary,replica"
+    assert set(found["HOST"].split(",")) <= set(compose["services"])
+    assert (found["USER"], found["PASSWORD"], found["NAME"]) == ("payments", "secret", "payments")
+    assert "target_session_attrs" in found["OPTIONS"]
 
 
 def test_every_service_is_hardened_and_none_but_the_proxy_is_reached(compose: dict[str, Any]) -> None:
