@@ -16,6 +16,8 @@ from tests.dockerfile import Stage, stages
 from tests.service import ROOT, SETTINGS
 
 LINES_OF_ENV = re.compile(r"^([A-Z_]+)='", re.MULTILINE)
+# What is named as lying beside manage.py.
+READ = re.compile(r'BASE_DIR / "([^"]+)"')
 NEVER = (
     ".git/config",
     ".venv/bin/python",
@@ -67,6 +69,19 @@ def test_what_is_copied_is_there_and_is_sent(image: tuple[Stage, Stage]) -> None
     assert [name for name in copied(build) if not (ROOT / name).exists()] == []
     assert [name for name in files if not is_sent(name)] == []
     assert {f"docs/{page.file}" for page in PAGES} <= set(files)
+
+
+def test_what_the_service_reads_of_its_checkout_is_copied(image: tuple[Stage, Stage]) -> None:
+    sources = [file.read_text() for file in (ROOT / "payments_site").rglob("*.py")]
+    read = {name for source in sources for name in READ.findall(source)}
+
+    assert {"docs", "pyproject.toml"} <= read
+    assert [name for name in read if not any(overlaps(name, each) for each in copied(image[0]))] == ["var"]
+
+
+def overlaps(name: str, copied: str) -> bool:
+    """Tell whether one is the other, or lies within it."""
+    return Path(name).is_relative_to(copied) or Path(copied).is_relative_to(name)
 
 
 @pytest.mark.parametrize("name", NEVER)

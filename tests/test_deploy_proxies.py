@@ -93,6 +93,7 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         "TRUST_PROXY": "true",
         "BAD_KEY_LIMIT": f"{BAD_KEYS_ALLOWED}/hour",
         "ACCESS_LOG": "true",
+        "METRICS": "true",
         "TMPDIR": str(directory),
     }
     with fresh_database(directory) as url, Service(url, settings=given, log=directory / "log").running() as service:
