@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 from django.db.models import QuerySet
 
 from payments.filters import EVERYTHING, Filter, Selection, Values
-from payments.models import Access, Organization, Payment, PaymentQuerySet, ShownKey
+from payments.models import Access, Organization, Payment, PaymentQuerySet
 from payments.observing import count_passed_over
 from payments.rows import Row
 from payments.servers import PRIMARY, replica
@@ -64,10 +64,10 @@ class Listing(NamedTuple):
         So a page of a replica's is the page that the primary would have given then, and pages of one walk may come
         from any server. None is for what a replica does not find: the primary is to be asked.
         """
-        revision = cast("ShownKey", self.access).revision
-        if revision is not None:
+        key: Any = self.access  # nobody else's lists are read there
+        if key.revision is not None:
             statement = declare(is_current=True)
-            return replica.ask(lambda using: statement.rows(using, **values, revision=revision)) or None
+            return replica.ask(lambda using: statement.rows(using, **values, revision=key.revision)) or None
         # The primary is away. A list is what this replica has of it; whether there is no such payment, it cannot tell.
         rows = replica.ask(lambda using: declare().rows(using, **values))
         return rows if rows or values["start"] is None else None

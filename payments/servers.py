@@ -95,12 +95,10 @@ class Replica(Server):
     def keeps_up(self) -> bool:
         """Tell whether it is there, and no more behind than REPLICA_LAG_SECONDS_MAX; looked at once a second."""
         now = monotonic()
-        if now < self.asked_again_at:
-            return False
-        if now >= self.looks_again_at:
+        if now >= self.looks_again_at and now >= self.asked_again_at:
             self.looks_again_at = now + LOOKS_EVERY_SECONDS
             self.look(now)
-        return self.lag_seconds <= settings.REPLICA_LAG_SECONDS_MAX and not self.is_away
+        return now >= self.asked_again_at and self.lag_seconds <= settings.REPLICA_LAG_SECONDS_MAX
 
     def look(self, now: float) -> None:
         """See how far both servers are. Of several replicas, one that is too far behind makes room for another."""
