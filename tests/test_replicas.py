@@ -121,6 +121,8 @@ def paused(*replicas: BreakablePostgresql) -> Iterator[None]:
     """Have replicas see nothing new."""
     for replica in replicas:
         replica.ask("SELECT pg_wal_replay_pause()")
+        while replica.ask("SELECT pg_get_wal_replay_pause_state()") != "paused":
+            time.sleep(0.01)
     try:
         yield
     finally:
