@@ -19,8 +19,11 @@ from xxhash import xxh3_64_hexdigest
 # For each connection. The server keeps a plan for every one of them.
 STATEMENTS_MAX = 100
 
-# What a server says of a statement that it no longer has, or whose tables have changed since.
-OUTDATED = (InvalidSqlStatementName, FeatureNotSupported)
+# What a server says of a statement that it does not have: behind some poolers it was prepared on another.
+MISSING = InvalidSqlStatementName
+
+# What it says of one whose tables have changed since.
+OUTDATED = FeatureNotSupported
 
 PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|%)")
 
@@ -35,15 +38,20 @@ class PreparedStatements:
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Run `sql`, whose placeholders are `%(name)s`, and which is prepared where it is not yet.
 
+        Where what was prepared cannot be used it is run without, and prepared anew the next time.
+
         :raises psycopg.Error: what the server, or the connection to it, has failed with
         """
+        found = self.find(sql)
         try:
-            return self.find(sql).rows(values)
-        except OUTDATED:
-            self.forget(sql)
+            return found.rows(values)
+        except (MISSING, OUTDATED) as error:
+            del self.prepared[sql]
+            if isinstance(error, OUTDATED):
+                found.close()
             if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
                 raise  # the transaction has failed with it
-            return self.find(sql).rows(values)
+            return found.rows_unprepared(values)
 
     def are_ready(self) -> bool:
         """Tell whether a statement can be run now: whatever has to begin before it, has begun."""
@@ -54,14 +62,10 @@ class PreparedStatements:
         found = self.prepared.pop(sql, None)
         if found is None:
             if len(self.prepared) == STATEMENTS_MAX:
-                self.forget(next(iter(self.prepared)))
+                self.prepared.pop(next(iter(self.prepared))).close()
             found = Prepared(self.connection, sql)
         self.prepared[sql] = found
         return found
-
-    def forget(self, sql: str) -> None:
-        if found := self.prepared.pop(sql, None):
-            found.deallocate()
 
 
 class Prepared:
@@ -73,9 +77,9 @@ class Prepared:
         self.name = f"payments_{xxh3_64_hexdigest(sql.encode())}".encode()
         self.transformer = Transformer(connection)
         self.slots: list[str] = []
-        numbered = PLACEHOLDER.sub(lambda placeholder: self.number(placeholder[1]), sql)
+        self.numbered = PLACEHOLDER.sub(lambda placeholder: self.number(placeholder[1]), sql).encode()
         with suppress(DuplicatePreparedStatement):
-            self.expect(ExecStatus.COMMAND_OK, self.pgconn.prepare(self.name, numbered.encode()))
+            self.expect(ExecStatus.COMMAND_OK, self.pgconn.prepare(self.name, self.numbered))
 
     def number(self, slot: str | None) -> str:
         """Return `$n` for a slot, the same one wherever it stands again; without one, the percent sign."""
@@ -86,8 +90,15 @@ class Prepared:
         return f"${self.slots.index(slot) + 1}"
 
     def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        parameters: list[Any] = [text(values[slot]) for slot in self.slots]
-        result = self.pgconn.exec_prepared(self.name, parameters)
+        return self.fetched(self.pgconn.exec_prepared(self.name, self.parameters(values)))
+
+    def rows_unprepared(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        return self.fetched(self.pgconn.exec_params(self.numbered, self.parameters(values)))
+
+    def parameters(self, values: Mapping[str, Any]) -> list[Any]:
+        return [text(values[slot]) for slot in self.slots]
+
+    def fetched(self, result: PGresult) -> list[tuple[Any, ...]]:
         self.expect(ExecStatus.TUPLES_OK, result)
         self.transformer.set_pgresult(result)
         rows = self.transformer.load_rows(0, result.ntuples, tuple)
@@ -101,8 +112,9 @@ class Prepared:
             raise psycopg.OperationalError(self.pgconn.error_message.decode(errors="replace"))
         raise error_from_result(result)
 
-    def deallocate(self) -> None:
-        self.pgconn.exec_(b"DEALLOCATE " + self.name)
+    def close(self) -> None:
+        """Have the server forget it, by libpq's own call: of a DEALLOCATE no pooler takes notice."""
+        self.pgconn.close_prepared(self.name)
 
 
 def text(value: Any) -> bytes | None:
