@@ -35,6 +35,7 @@ An import, in order:
     changes               word of it, for replicas and for what was summed
     export                rows -> lines that an import takes back
     anonymization         what is personal, blanked
+    backup                SQLite's file, copied while it is in use
     demo                  believable records from a count and a seed
     management.distribution   where the rows are kept on several servers
 

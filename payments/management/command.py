@@ -6,6 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
 
+# The exit status of what Ctrl-C has ended, as a shell has it.
+INTERRUPTED = 130
+
 
 class HelpFormatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
     """Leaves the lines of a description, and of examples, as they were written."""

@@ -18,11 +18,8 @@ from payments.ingest import Imported, Source, import_payments
 from payments.ingest.checking import InvalidRecord
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
 from payments.ingest.reading import Place
-from payments.management.command import ExplainedCommand
+from payments.management.command import INTERRUPTED, ExplainedCommand
 from payments.models import ApiKey, Mode, Organization, Payment
-
-# As a shell has it for whatever Ctrl-C has ended.
-INTERRUPTED = 130
 
 # What is left of Ctrl-C where SQLite was just asking Django about a regular expression.
 INTERRUPTED_WITHIN_SQLITE = "user-defined function raised exception"
