@@ -92,6 +92,14 @@ def hosts(text: str) -> list[str]:
     return names
 
 
+def secret_keys(text: str) -> list[str]:
+    """Read keys separated by commas; an empty text is none. An empty key would be one that everybody knows."""
+    found = [key.strip() for key in text.split(",")] if text else []
+    if not all(found):
+        raise ValidationError("Must be keys, separated by commas.")
+    return found
+
+
 def kept_secret(path: Path) -> str:
     """Return the secret that `path` keeps, made on first use; only its owner can read it."""
     try:

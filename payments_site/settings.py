@@ -7,7 +7,7 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvError, validate
 
-from payments_site.environment import POSTGRESQL, base_url, database, hosts, kept_secret, rate
+from payments_site.environment import POSTGRESQL, base_url, database, hosts, kept_secret, rate, secret_keys
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / "var"
@@ -22,9 +22,11 @@ env.add_parser("database", database)
 env.add_parser("base_url", base_url)
 env.add_parser("hosts", hosts)
 env.add_parser("rate", rate)
+env.add_parser("secret_keys", secret_keys)
 
 DEBUG = env.bool("DEBUG", False)
 SECRET_KEY = env.str("SECRET_KEY", "")
+SECRET_KEY_FALLBACKS = env.secret_keys("SECRET_KEY_FALLBACKS", "")
 DATABASE_URL = env.str("DATABASE_URL", "")
 DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{DATA_DIR}/payments.sqlite3")}
 DATABASE_REPLICA_URL = env.str("DATABASE_REPLICA_URL", "")

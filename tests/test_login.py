@@ -11,6 +11,8 @@ from payments_site.login import ACCOUNT_TRIES, ADDRESS_TRIES
 
 pytestmark = pytest.mark.django_db
 
+OLD, NEW = "the-old-key", "the-new-key"
+
 
 @pytest.fixture(autouse=True)
 def quick_passwords(settings: Settings) -> None:
@@ -29,6 +31,32 @@ def log_in(*, password: str, username: str = "baker", address: str = "192.0.2.1"
 
 def test_whoever_knows_the_password_gets_in(admin: User) -> None:
     assert log_in(password="right-password").status_code == 302
+
+
+@pytest.mark.parametrize(("fallbacks", "status"), [([OLD], 200), ([], 302)])
+def test_who_is_logged_in_stays_so_under_a_new_secret_key_with_the_old_one_to_fall_back_to(
+    admin: User, settings: Settings, fallbacks: list[str], status: int
+) -> None:
+    settings.SECRET_KEY = OLD
+    client = Client()
+    client.post("/admin/login/", {"username": "baker", "password": "right-password"})
+    assert client.get("/admin/").status_code == 200
+
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = NEW, fallbacks
+
+    assert client.get("/admin/").status_code == status
+
+
+def test_who_has_come_by_meanwhile_needs_the_old_secret_key_no_more(admin: User, settings: Settings) -> None:
+    settings.SECRET_KEY = OLD
+    client = Client()
+    client.post("/admin/login/", {"username": "baker", "password": "right-password"})
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = NEW, [OLD]
+    client.get("/admin/")
+
+    settings.SECRET_KEY_FALLBACKS = []
+
+    assert client.get("/admin/").status_code == 200
 
 
 def test_after_too_many_tries_the_right_password_helps_no_more(admin: User) -> None:

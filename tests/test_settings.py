@@ -13,7 +13,7 @@ from environs import ValidationError
 from pytest_django import Settings
 
 from payments.limits import Limit
-from payments_site.environment import BOUND, base_url, database, hosts, kept_secret, rate
+from payments_site.environment import BOUND, base_url, database, hosts, kept_secret, rate, secret_keys
 from tests.service import ROOT, SETTINGS
 
 PRODUCTION = {
@@ -56,6 +56,7 @@ def test_the_readmes_production_settings_are_clean() -> None:
         ("ACCESS_LOG", "perhaps", "Not a valid boolean."),
         ("METRICS", "some", "Not a valid boolean."),
         ("TRACING", "some", "Not a valid boolean."),
+        ("SECRET_KEY_FALLBACKS", "an-old-one,", "Must be keys, separated by commas."),
         ("ALLOWED_HOSTS", "", "Must be host names, separated by commas."),
         ("ALLOWED_HOSTS", "pay.example,,", "Must be host names, separated by commas."),
         ("PUBLIC_BASE_URL", "pay.example", "Must be http(s)://HOST[:PORT][/PATH]."),
@@ -106,6 +107,11 @@ def test_the_embedded_default_makes_a_secret_once_for_its_owner_alone(tmp_path: 
 
 def test_host_names_may_have_spaces_around_their_commas() -> None:
     assert hosts("a.example, b.example") == ["a.example", "b.example"]
+
+
+@pytest.mark.parametrize(("text", "expected"), [("", []), ("old", ["old"]), ("older, oldest", ["older", "oldest"])])
+def test_secret_keys_of_before_are_separated_by_commas(text: str, expected: list[str]) -> None:
+    assert secret_keys(text) == expected
 
 
 @pytest.mark.parametrize(
