@@ -18,8 +18,9 @@ from payments.outages import is_outage, ran_out_of_time
 PRIMARY = DEFAULT_DB_ALIAS
 REPLICA = "replica"
 
-# After a failure a server is passed over for ten times as long as that took: no more than a tenth of the time is lost.
+# After a failure a server is passed over for ten times as long as that took, within bounds.
 PAUSE_SECONDS_MIN = 1.0
+PAUSE_SECONDS_MAX = 5.0
 PAUSE_FOR_EACH_SECOND = 10
 
 LOOKS_EVERY_SECONDS = 1.0
@@ -67,7 +68,8 @@ class Server:
 
     def pass_over(self, *, begun_at: float, why: Error) -> None:
         now = monotonic()
-        self.asked_again_at = now + max(PAUSE_SECONDS_MIN, (now - begun_at) * PAUSE_FOR_EACH_SECOND)
+        seconds = (now - begun_at) * PAUSE_FOR_EACH_SECOND
+        self.asked_again_at = now + min(max(seconds, PAUSE_SECONDS_MIN), PAUSE_SECONDS_MAX)
         if not self.is_missed:
             self.is_missed = True
             logger.warning("The %s is passed over until it answers again: %s", self, why)

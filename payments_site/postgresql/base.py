@@ -32,10 +32,10 @@ REQUEST_SETTINGS = {
 
 # For one address of a server's. There may be several, one tried after the other.
 CONNECT_SECONDS_MAX = 2
-CONNECT_SECONDS_MIN = 0.3
+CONNECT_SECONDS_MIN = 0.2
 
-# Of all that a request may wait, for a new connection where there is another server to ask.
-CONNECT_SECONDS_BESIDE_ANOTHER = 1.0
+# Of all that a request may wait, for a new connection where there is another server to ask. It goes on being made.
+CONNECT_SECONDS_BESIDE_ANOTHER = 0.3
 
 
 class ServerLine(Line):
