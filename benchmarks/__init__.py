@@ -10,4 +10,8 @@ pages       requests a second, latency and depth; what a page reads
 memory      what a worker holds, before and after a hundred thousand requests
 transfer    import and export
 observing   what metrics and traces cost
+filters     pages of some of the payments
+indexes     what an index costs an import
+admin       how long staff wait
+growth/     what the table takes and a page of it reads, whole and in partitions
 """

@@ -40,6 +40,9 @@ def main() -> None:
     if options.observing:
         print_observing(options)
         return
+    if options.growth:
+        print_growth(options)
+        return
     if shutil.which("wrk") is None:
         sys.exit("wrk is needed, the load generator (Debian: apt-get install wrk).")
     if options.replicas:
@@ -74,6 +77,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--observing", action="store_true", help="what metrics and traces cost a request, in place of all else"
+    )
+    parser.add_argument(
+        "--growth", action="store_true", help="what the table takes, whole and in partitions, in place of all else"
     )
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=4, help="for how long each time (default: %(default)s)")
@@ -205,6 +211,18 @@ def print_observing(options: argparse.Namespace) -> None:
         key = fill(url, dataset.records(count), count=count)
         vacuum()
         for line in observing.measure_observing(key, rounds=options.rounds):
+            print(line, flush=True)
+
+
+def print_growth(options: argparse.Namespace) -> None:
+    """Print the same of how the table grows, question by question."""
+    with postgresql() as (url, _):
+        set_up(url)
+        from benchmarks.growth import dataset, report  # noqa: PLC0415
+
+        fill(url, dataset.records(options.rows), count=options.rows)
+        vacuum()
+        for line in report.measure_growth(count=options.rows, rounds=options.rounds):
             print(line, flush=True)
 
 
