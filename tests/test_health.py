@@ -30,12 +30,12 @@ def test_it_is_ready_where_the_database_has_all_migrations(client: Client) -> No
 
 @pytest.mark.django_db
 def test_it_is_not_before_a_migration(client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    MigrationRecorder(connection).record_unapplied("payments", "0005_revision")
+    MigrationRecorder(connection).record_unapplied("payments", "0006_largest_organization")
 
     response = client.get("/readyz")
 
-    assert told(response) == (503, {"status": "Not migrated: payments.0005_revision."})
-    assert "is not ready: Not migrated: payments.0005" in caplog.text
+    assert told(response) == (503, {"status": "Not migrated: payments.0006_largest_organization."})
+    assert "is not ready: Not migrated: payments.0006" in caplog.text
 
 
 @pytest.mark.django_db

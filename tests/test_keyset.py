@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 import pytest
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from payments.keyset import NEWEST_FIRST
 from payments.listing import Listing
 from payments.models import Organization, Payment, PaymentQuerySet
-from payments.pagination import Page, UnknownStart, fetch_page
+from payments.pagination import Page, UnknownStart, fetch_page, page_statement
+from payments.statements import kept, prepared_statements
 from tests.factories import NOON, OrganizationFactory, PaymentFactory
 
 pytestmark = pytest.mark.django_db
@@ -184,3 +185,31 @@ def test_within_an_instant_ids_are_ordered_byte_by_byte() -> None:
         page = fetch_page(listing, start=None, limit=20)
 
     assert ids(page) == [f"pt_{name}" for name in "zbaZBA90"]
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite plans each statement with its values")
+@pytest.mark.django_db(transaction=True)
+def test_the_largest_of_many_organizations_has_its_pages_begin_by_their_id() -> None:
+    """Of an average organization's payments all could be read for it: there are few."""
+    large, *small = Organization.objects.bulk_create(
+        [OrganizationFactory.build(id=number) for number in range(1, 1002)]
+    )
+    payments = [placed(large, "live", number, f"{number:04}") for number in range(3000)]
+    Payment.objects.bulk_create([*payments, *(placed(each, "live", each.id, f"of{each.id}") for each in small)])
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE payments_payment")
+
+    page = fetch_page(Listing(Place(large.id, "live")), start="pt_1500", limit=20)
+
+    plan = plan_of_page(limit=20, organization_id="1", mode="live", start="pt_1500")
+    assert len(page.rows) == 20
+    assert plan.count("payments_payment_pkey") == 3, plan  # for the page, the one before it, and the first of all
+
+
+def plan_of_page(*, limit: int, **values: str) -> str:
+    """Return the plan by which this connection has asked for a page."""
+    prepared = kept(connections[DEFAULT_DB_ALIAS], prepared_statements).prepared[page_statement(limit, True).sql]
+    given = ", ".join(f"'{values[slot]}'" for slot in prepared.slots)
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN EXECUTE {prepared.name.decode()} ({given})")
+        return "\n".join(line for (line,) in cursor.fetchall())
