@@ -13,5 +13,7 @@ observing   what metrics and traces cost
 filters     pages of some of the payments
 indexes     what an index costs an import
 admin       how long staff wait
+replicas    what reading on replicas costs, and takes off the primary
+routing     what the choice of a server costs a request
 growth/     what the table takes and a page of it reads, whole and in partitions
 """

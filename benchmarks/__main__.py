@@ -190,7 +190,7 @@ def print_replicas(options: argparse.Namespace) -> None:
         servers.primary.execute("CREATE DATABASE payments")
         url = servers.address(servers.primary, name="payments")
         set_up(url)
-        from benchmarks import dataset, pages, replicas  # noqa: PLC0415
+        from benchmarks import dataset, pages, replicas, routing  # noqa: PLC0415
 
         key = fill(url, dataset.records(options.rows), count=options.rows)
         vacuum()
@@ -198,6 +198,8 @@ def print_replicas(options: argparse.Namespace) -> None:
         places = pages.find_places(url, dataset.LARGE.id)
         load = Load(key, options.seconds, servers.primary.processes[0])
         for line in replicas.measure_replicas(servers, places, load=load, rounds=options.rounds):
+            print(line, flush=True)
+        for line in routing.measure_routing(places, key=key, rounds=options.rounds):
             print(line, flush=True)
 
 
