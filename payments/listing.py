@@ -12,7 +12,7 @@ from payments.filters import EVERYTHING, Filter, Selection, Values
 from payments.models import Access, Organization, Payment, PaymentQuerySet
 from payments.observing import count_passed_over
 from payments.rows import Row
-from payments.servers import PRIMARY, replica
+from payments.servers import PRIMARY, primary, replica
 from payments.statements import Slot, Statement
 
 
@@ -52,25 +52,35 @@ class Listing(NamedTuple):
         values = {"organization_id": self.access.organization_id, "mode": self.access.mode, "start": start}
         if self.selection.filters:
             values |= self.filter_values()
-        if self.using != PRIMARY:
-            if (rows := self.rows_of_replica(declare, values)) is not None:
-                return rows
-            count_passed_over("away" if replica.is_away else "not_found")
-        return declare().rows(**values)
+        if self.using == PRIMARY:
+            return declare().rows(**values)
+        rows = self.current_rows(declare, values)
+        return self.known_rows(declare, values) if rows is None else rows
 
-    def rows_of_replica(self, declare: Declaration, values: dict[str, Any]) -> list[Row] | None:
+    def current_rows(self, declare: Declaration, values: dict[str, Any]) -> list[Row] | None:
         """Return what a replica has, if it has seen every change that the primary had when it was asked for the key.
 
         So a page of a replica's is the page that the primary would have given then, and pages of one walk may come
-        from any server. None is for what a replica does not find: the primary is to be asked.
+        from any server. What a replica does not find the primary is asked for; None is for when that is away.
         """
         key: Any = self.access  # nobody else's lists are read there
-        if key.revision is not None:
-            statement = declare(is_current=True)
-            return replica.ask(lambda using: statement.rows(using, **values, revision=key.revision)) or None
-        # The primary is away. A list is what this replica has of it; whether there is no such payment, it cannot tell.
+        if key.revision is None:
+            return None
+        statement = declare(is_current=True)
+        if rows := replica.ask(lambda using: statement.rows(using, **values, revision=key.revision)):
+            return rows
+        count_passed_over("away" if replica.is_away else "not_found")
+        return primary.ask(lambda using: declare().rows(using, **values))
+
+    def known_rows(self, declare: Declaration, values: dict[str, Any]) -> list[Row]:
+        """Return what a replica has of a list while the primary is away, which alone can tell that there is no payment.
+
+        :raises Error: that of the primary, where it would have to tell
+        """
         rows = replica.ask(lambda using: declare().rows(using, **values))
-        return rows if rows or values["start"] is None else None
+        if rows or (rows is not None and values["start"] is None):
+            return rows
+        return declare().rows(**values)
 
     def filter_values(self) -> dict[str, str]:
         return {

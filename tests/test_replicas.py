@@ -318,12 +318,30 @@ def test_a_walk_from_a_replica_to_one_that_is_behind_it_leaves_nothing_out(
 def test_a_walk_that_takes_a_replica_at_its_word_is_found_out(
     shared: Replicated, holder: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Listing, "rows_of_replica", ask_as_it_is)
+    monkeypatch.setattr(Listing, "current_rows", ask_as_it_is)
     old = [f"pt_{token_hex(8)}" for _ in range(2)]
 
     found = walk_from_one_to_the_other(shared, *holder, old)
 
     assert set(old) - set(found)
+
+
+def test_where_the_primary_ends_after_its_word_on_the_key_a_replica_is_taken_at_its_word(
+    shared: Replicated, holder: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers.primary, "asked_again_at", 0.0)
+    key, text = holder
+    replica, _ = shared.servers.replicas
+    with paused(replica), reading_on(replica):
+        load(key, f"pt_{token_hex(8)}", created_at="2020-01-01T00:00:00.000")
+        shown = find_key(text, now=datetime.now(UTC))
+        assert shown is not None
+        end_sessions(shared.servers.primary)
+
+        page = fetch_page(Listing(shown, using=REPLICA), start=None, limit=10)
+
+    assert shown.revision is not None
+    assert len(page.rows) == 3
 
 
 @pytest.mark.parametrize("end", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])
