@@ -419,6 +419,21 @@ def test_while_the_primary_says_nothing_replicas_are_read(shared: Replicated) ->
     load.tell("a frozen primary")
 
 
+def test_what_only_the_primary_could_tell_keeps_no_page_from_others(shared: Replicated) -> None:
+    with shared.walker() as walker:
+        end = time.monotonic() + 20
+        while walker.get("/readyz")["status"] != "ok":  # the worker has missed the primary before
+            assert time.monotonic() < end
+        shared.servers.primary.freeze()
+        try:
+            from_unknown, _ = walker.ask("/v2/payments?from=pt_unknown")
+            page, _ = walker.ask("/v2/payments")
+        finally:
+            shared.servers.primary.thaw()
+
+    assert (from_unknown.status, page.status) == (503, 200)
+
+
 @pytest.fixture
 def doomed(tmp_path: Path) -> Iterator[Replicated]:
     """One whose primary is to be lost. What it has acknowledged, a replica has too."""
