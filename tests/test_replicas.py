@@ -13,7 +13,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
 from pytest_django import DjangoDbBlocker
 
 from payments import servers
@@ -21,10 +21,13 @@ from payments.authentication import find_key
 from payments.ingest import import_payments
 from payments.listing import Listing
 from payments.models import ApiKey, Organization
+from payments.outages import ran_out_of_time
 from payments.pagination import fetch_page
 from payments.rows import Row
 from payments.servers import REPLICA
 from payments_site.environment import database
+from payments_site.postgresql.base import CONNECT_SECONDS_BESIDE_ANOTHER
+from payments_site.watchdog import waits
 from tests.lines import line, source
 from tests.load import Load
 from tests.postgresql import BreakablePostgresql, Cluster, cluster
@@ -342,6 +345,18 @@ def test_where_the_primary_ends_after_its_word_on_the_key_a_replica_is_taken_at_
 
     assert shown.revision is not None
     assert len(page.rows) == 3
+
+
+def test_a_replica_that_is_asked_too_much_is_not_taken_for_one_that_says_nothing(
+    shared: Replicated, holder: tuple[ApiKey, str]
+) -> None:
+    with reading_on(shared.servers.replicas[0]), waits.database:
+        time.sleep(CONNECT_SECONDS_BESIDE_ANOTHER)  # as long as connecting may take
+
+        with pytest.raises(OperationalError) as raised:
+            servers.replica.ask(lambda alias: connections[alias].cursor().execute("SELECT pg_sleep(10)"))
+
+    assert ran_out_of_time(raised.value)
 
 
 @pytest.mark.parametrize("end", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])

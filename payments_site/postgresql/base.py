@@ -37,6 +37,10 @@ CONNECT_SECONDS_MIN = 0.2
 # Of all that a request may wait, for a new connection where there is another server to ask. It goes on being made.
 CONNECT_SECONDS_BESIDE_ANOTHER = 0.3
 
+# There a line is cut sooner, by SPARE_SECONDS_MAX, and whose line is cut is passed over. A server that is well has
+# ended its statement by then, even where it was connected to anew.
+BESIDE_ANOTHER = {"statement_timeout": "1.6s"}
+
 
 class ServerLine(Line):
     """The socket of a connection, under a number of its own, which stays this connection's."""
@@ -70,6 +74,10 @@ class DatabaseWrapper(ObservedCursors, base.DatabaseWrapper):
     def is_only_server(self) -> bool:
         return len(connections.settings) == 1
 
+    @property
+    def request_settings(self) -> dict[str, str]:
+        return REQUEST_SETTINGS if self.is_only_server else REQUEST_SETTINGS | BESIDE_ANOTHER
+
     def get_connection_params(self) -> dict[str, Any]:
         return {"connect_timeout": CONNECT_SECONDS_MAX, **super().get_connection_params()}
 
@@ -99,7 +107,7 @@ class DatabaseWrapper(ObservedCursors, base.DatabaseWrapper):
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
-        settings = REQUEST_SETTINGS if waits.database.is_on else {}
+        settings = self.request_settings if waits.database.is_on else {}
         with self.connection.cursor() as cursor:
             cursor.execute("; ".join([PLANNED_ONCE, *(f"SET {name} = '{value}'" for name, value in settings.items())]))
 
