@@ -13,7 +13,7 @@ from payments import keys
 from payments.last_use import note_use
 from payments.models import ApiKey, ShownKey
 from payments.rows import SecondsText
-from payments.servers import ask_either, has_replica, primary
+from payments.servers import PRIMARY, ask_either, has_replica, primary
 from payments.statements import Slot, Statement
 from payments.throttling import count_bad_key
 
@@ -48,9 +48,14 @@ def find_key(text: str, *, now: datetime) -> ShownKey | None:
     if not has_replica():
         rows = key_statement().rows(**values)
         return ShownKey(*rows[0]) if rows else None
-    rows, server = ask_either(lambda using: key_statement("organization__revision").rows(using, **values))
-    key = ShownKey(*rows[0]) if rows else None
-    return key if key is None or server is primary else key._replace(revision=None)
+
+    def ask(using: str) -> list[Any]:
+        return key_statement("organization__revision").rows(using, **values)
+
+    rows, server = ask_either(ask)
+    if server is not primary:  # which alone can tell that there is no such key, and what the revision is
+        rows = [(*row[:-1], None) for row in rows] or ask(PRIMARY)
+    return ShownKey(*rows[0]) if rows else None
 
 
 @lru_cache

@@ -67,7 +67,8 @@ class Listing(NamedTuple):
         if key.revision is None:
             return None
         statement = declare(is_current=True)
-        if rows := replica.ask(lambda using: statement.rows(using, **values, revision=key.revision)):
+        is_quick = not self.selection.filters
+        if rows := replica.ask(lambda using: statement.rows(using, **values, revision=key.revision), is_quick=is_quick):
             return rows
         count_passed_over("away" if replica.is_away else "not_found")
         return primary.ask(lambda using: declare().rows(using, **values))

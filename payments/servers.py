@@ -24,6 +24,7 @@ PAUSE_SECONDS_MAX = 5.0
 PAUSE_FOR_EACH_SECOND = 10
 
 LOOKS_EVERY_SECONDS = 1.0
+TRIES_EVERY_SECONDS = 60.0
 POSITIONS_KEPT = 600
 
 # How far a server is in the log of all changes (WAL), in bytes.
@@ -49,15 +50,18 @@ class Server:
     def is_away(self) -> bool:
         return monotonic() < self.asked_again_at
 
-    def ask(self, question: Callable[[str], Answer]) -> Answer | None:
-        """Return what the server of this alias answers; None where it is away, or turns out to be."""
+    def ask(self, question: Callable[[str], Answer], *, is_quick: bool = False) -> Answer | None:
+        """Return what the server of this alias answers; None where it is away, or turns out to be.
+
+        What runs out of time would take as long on another, unless it is quick on a server that is well.
+        """
         begun_at = monotonic()
         if begun_at < self.asked_again_at:
             return None
         try:
             answer = question(self.alias)
         except Error as error:
-            if ran_out_of_time(error) or not is_outage(error):
+            if not is_outage(error) or (ran_out_of_time(error) and not is_quick):
                 raise
             self.pass_over(begun_at=begun_at, why=error)
             return None
@@ -99,15 +103,19 @@ class Replica(Server):
         now = monotonic()
         if now >= self.looks_again_at and now >= self.asked_again_at:
             self.looks_again_at = now + LOOKS_EVERY_SECONDS
-            self.look(now)
+            try:
+                self.look(now)
+            except Error as error:  # some services lack functions of PostgreSQL's
+                self.looks_again_at = now + TRIES_EVERY_SECONDS
+                logger.warning("How far behind the replica is cannot be told: %s", error)
         return now >= self.asked_again_at and self.lag_seconds <= settings.REPLICA_LAG_SECONDS_MAX
 
     def look(self, now: float) -> None:
         """See how far both servers are. Of several replicas, one that is too far behind makes room for another."""
-        reached = primary.ask(position)
+        reached = primary.ask(position, is_quick=True)
         if reached is not None:
             self.note(Position(reached, now))
-        seen = self.ask(position)
+        seen = self.ask(position, is_quick=True)
         if seen is None:
             return
         was_behind = self.lag_seconds > settings.REPLICA_LAG_SECONDS_MAX

@@ -19,6 +19,7 @@ from pytest_django import DjangoDbBlocker
 from payments import servers
 from payments.authentication import find_key
 from payments.ingest import import_payments
+from payments.keys import new_key
 from payments.listing import Listing
 from payments.models import ApiKey, Organization
 from payments.outages import ran_out_of_time
@@ -501,6 +502,9 @@ def test_a_primary_that_is_lost_costs_no_read_and_nothing_that_was_acknowledged(
         ready, told = walker.ask("/readyz")
         from_unknown, _ = walker.ask("/v2/payments?from=pt_unknown")
         assert (ready.status, from_unknown.status) == (200, 503), told
+        with Walker(service.base_url, key=new_key("live")) as stranger:
+            unknown_key, _ = stranger.ask("/v2/payments")
+        assert unknown_key.status == 503  # it may be a new one
 
         cluster.promote()
 

@@ -53,6 +53,14 @@ def test_what_another_server_would_say_too_is_raised(error: Exception) -> None:
     assert not server.is_away
 
 
+def test_a_server_that_is_slow_with_what_is_quick_is_passed_over() -> None:
+    server = Server("replica")
+
+    assert server.ask(failing(out_of_time()), is_quick=True) is None
+
+    assert server.is_away
+
+
 def test_the_database_at_fault_is_passed_over_whatever_it_says() -> None:
     server = Server("replica")
 

@@ -231,7 +231,8 @@ class Import:
 
     def take(self, batch: Batch) -> None:
         """Name what is wrong with the records of a batch, and write the others."""
-        unknown = {each for each in batch.organization_ids if not self.has_organization(each)}
+        # In order, for where they are made other imports may make some of them too.
+        unknown = {each for each in sorted(batch.organization_ids) if not self.has_organization(each)}
         if unknown or batch.has_faults:
             to_write = rounds(list(self.right(batch.found, unknown)))
         else:
