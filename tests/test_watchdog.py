@@ -146,6 +146,6 @@ def test_time_is_spared_for_another_line_and_then_that_has_all_of_it() -> None:
         for seconds_before_the_end in (1.5, 0.5, 0.4, -0.1):
             watch.cut_if_late(ends_at - seconds_before_the_end)
             cut.append([line.was_cut.is_set() for line in lines])
-            first.waiting, second.waiting = False, first.was_cut.is_set()
+            first.waiting, second.waiting = not first.was_cut.is_set(), first.was_cut.is_set()
 
     assert cut == [[False, False], [True, False], [True, False], [True, True]]
