@@ -14,7 +14,7 @@ def unplaced(sql: str) -> list[str]:
 
     :raises ParseError: where it cannot be read
     """
-    reading = sql.replace(f"(LIKE {TABLE})", "")  # which is about columns, and reads no row
+    reading = sql.replace(f"(LIKE {TABLE} INCLUDING DEFAULTS)", "")  # which is about columns, and reads no row
     if TABLE not in reading:
         return []
     statement = sqlglot.parse_one(reading, dialect="postgres")

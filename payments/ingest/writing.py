@@ -44,7 +44,9 @@ def prepare() -> Key:
             # An import ends with a change of organizations, before which Citus must not have written side by side.
             cursor.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
         if connection.vendor == "postgresql":
-            cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} (LIKE {TABLE}) ON COMMIT DROP")
+            # A later schema may have columns that this code knows nothing of: those have a default.
+            like = f"(LIKE {TABLE} INCLUDING DEFAULTS)"
+            cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} {like} ON COMMIT DROP")
             # Otherwise every row is remembered until the transaction ends, to be checked then.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         else:
