@@ -6,6 +6,7 @@ database    a PostgreSQL for the occasion, filled by the project's own commands
 servers     the service and its peers, as they would be deployed
 peers/      stock DRF; FastAPI with asyncpg; raw WSGI, which is the limit
 load        wrk, and what the processors did meanwhile
+medians     what several rounds come to
 pages       requests a second, latency and depth; what a page reads
 memory      what a worker holds, before and after a hundred thousand requests
 transfer    import and export

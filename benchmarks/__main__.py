@@ -155,8 +155,7 @@ def print_filters(options: argparse.Namespace) -> None:
         fill(url, filters.records(options.rows), count=options.rows)
         if not on_sqlite:
             vacuum()
-        for line in filters.measure_filters():
-            print(line, flush=True)
+        print_lines(filters.measure_filters())
 
 
 def print_indexes(options: argparse.Namespace) -> None:
@@ -166,8 +165,7 @@ def print_indexes(options: argparse.Namespace) -> None:
         from benchmarks import dataset, indexes  # noqa: PLC0415
 
         fill(url, dataset.records(options.rows), count=options.rows)
-        for line in indexes.measure_indexes(url, rounds=options.rounds):
-            print(line, flush=True)
+        print_lines(indexes.measure_indexes(url, rounds=options.rounds))
 
 
 def print_admin(options: argparse.Namespace) -> None:
@@ -178,8 +176,7 @@ def print_admin(options: argparse.Namespace) -> None:
 
         fill(url, admin.records(options.rows), count=options.rows)
         vacuum()
-        for line in admin.measure_admin(url, rounds=options.rounds):
-            print(line, flush=True)
+        print_lines(admin.measure_admin(url, rounds=options.rounds))
 
 
 def print_replicas(options: argparse.Namespace) -> None:
@@ -197,10 +194,8 @@ def print_replicas(options: argparse.Namespace) -> None:
         servers.wait_until_replayed()
         places = pages.find_places(url, dataset.LARGE.id)
         load = Load(key, options.seconds, servers.primary.processes[0])
-        for line in replicas.measure_replicas(servers, places, load=load, rounds=options.rounds):
-            print(line, flush=True)
-        for line in routing.measure_routing(places, key=key, rounds=options.rounds):
-            print(line, flush=True)
+        print_lines(replicas.measure_replicas(servers, places, load=load, rounds=options.rounds))
+        print_lines(routing.measure_routing(places, key=key, rounds=options.rounds))
 
 
 def print_observing(options: argparse.Namespace) -> None:
@@ -212,8 +207,7 @@ def print_observing(options: argparse.Namespace) -> None:
         count = min(options.rows, QUICK_ROWS)
         key = fill(url, dataset.records(count), count=count)
         vacuum()
-        for line in observing.measure_observing(key, rounds=options.rounds):
-            print(line, flush=True)
+        print_lines(observing.measure_observing(key, rounds=options.rounds))
 
 
 def print_growth(options: argparse.Namespace) -> None:
@@ -224,8 +218,13 @@ def print_growth(options: argparse.Namespace) -> None:
 
         fill(url, dataset.records(options.rows), count=options.rows)
         vacuum()
-        for line in report.measure_growth(count=options.rows, rounds=options.rounds):
-            print(line, flush=True)
+        print_lines(report.measure_growth(count=options.rows, rounds=options.rounds))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print a table as it comes: some lines take minutes."""
+    for line in lines:
+        print(line, flush=True)
 
 
 def set_up(database_url: str) -> None:

@@ -12,6 +12,7 @@ from urllib.request import Request, urlopen
 import psycopg
 
 from benchmarks.load import Load, Measured, put_under_load
+from benchmarks.medians import median, ranged
 from benchmarks.servers import SERVICE, Running, Start
 from payments.listing import Listing
 from payments.models import ShownKey
@@ -163,13 +164,8 @@ def table(rounds: Sequence[dict[int, dict[str, Measured]]]) -> Iterable[str]:
                 f"{limit:>5} {name:<15} {median(each, 'requests_per_second'):>10.0f} {median(each, 'p50_ms'):>7.2f} "
                 f"{median(each, 'p99_ms'):>7.2f} {median(each, 'server_cpu_ms'):>7.3f} "
                 f"{median(each, 'database_cpu_ms'):>13.3f}  "
-                f"{statistics.median(over):.2f} ({min(over):.2f} to {max(over):.2f})"
+                f"{ranged(over)}"
             )
-
-
-def median(measured: Sequence[Measured], name: str) -> float:
-    values: list[float] = [getattr(each, name) for each in measured]
-    return statistics.median(values)
 
 
 def buffers(places: Places, *, organization_id: int) -> dict[str, int]:

@@ -1,6 +1,5 @@
 """What a replica costs a request, and takes off the primary: processor time of each, by how many servers are read."""
 
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 import psutil
 
 from benchmarks.load import Load, cpu_seconds, put_under_load
+from benchmarks.medians import median, ranged
 from benchmarks.pages import LIMITS, Places
 from benchmarks.servers import SERVICE, Running, from_path, running
 from tests.postgresql import Cluster
@@ -61,7 +61,7 @@ def measure_replicas(servers: Cluster, places: Places, *, load: Load, rounds: in
             yield (
                 f"| {limit} | {each} | {median(costs, 'requests_per_second'):.0f} | {median(costs, 'service_ms'):.3f} "
                 f"| {median(costs, 'primary_ms'):.3f} | {median(costs, 'replicas_ms'):.3f} "
-                f"| {statistics.median(over):.3f} ({min(over):.3f} to {max(over):.3f}) |"
+                f"| {ranged(over, digits=3)} |"
             )
 
 
@@ -87,8 +87,3 @@ def cost(servers: Cluster, service: Running, paths: Sequence[str], *, load: Load
 
 def replicas_of(servers: Cluster) -> list[psutil.Process]:
     return [replica.postmaster for replica in servers.replicas if replica.postmaster is not None]
-
-
-def median(costs: Sequence[Cost], name: str) -> float:
-    values: list[float] = [getattr(each, name) for each in costs]
-    return statistics.median(values)

@@ -1,6 +1,5 @@
 """What an import costs PostgreSQL, by how the table is kept: CPU, and what it writes to its log ahead of the table."""
 
-import statistics
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from django.db import connection
 
 from benchmarks.growth.dataset import UNTIL, records
 from benchmarks.growth.tables import PLAIN, TABLE, TABLES, Table, execute, leaves, used
+from benchmarks.medians import median, ranged
 from payments.export import export_payments
 from payments.ingest import Source, import_payments
 from payments.models import Payment
@@ -62,15 +62,10 @@ def measure_importing(*, count: int, rounds: int) -> Iterator[str]:
             over = [each.cpu_seconds / its.cpu_seconds for each, its in zip(costs, whole, strict=True)]
             yield (
                 f"| {kind} | {name} | {median(costs, 'cpu_seconds') * 1e6:.0f} | "
-                f"{statistics.median(over):.2f} ({min(over):.2f} to {max(over):.2f}) | "
+                f"{ranged(over)} | "
                 f"{median(costs, 'log_bytes'):.0f}, {median(costs, 'log_pages'):.2f} | "
                 f"{median(costs, 'updated_in_place'):.0%} |"
             )
-
-
-def median(costs: Iterable[Cost], name: str) -> float:
-    values: list[float] = [getattr(each, name) for each in costs]
-    return statistics.median(values)
 
 
 def files(directory: Path, exported: Path, *, new: int, number: int) -> Iterator[tuple[str, Path]]:
