@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import django
 from tqdm import tqdm
@@ -19,7 +19,9 @@ from tqdm import tqdm
 from benchmarks.database import postgresql
 from benchmarks.load import Load
 from benchmarks.servers import PEERS, SERVICE, SETTINGS, Running, running
-from tests.service import Service
+
+if TYPE_CHECKING:
+    from tests.service import Service
 
 ROWS = 1_000_000
 QUICK_ROWS = 100_000
@@ -244,17 +246,18 @@ def fill(database_url: str, records: Iterable[Any], *, count: int) -> str:
     """Load payments into an empty database, and return a key to most of them."""
     from benchmarks import dataset, pages  # noqa: PLC0415
     from payments.records import encode  # noqa: PLC0415
+    from tests.service import Service  # noqa: PLC0415
 
     say(f"Loading {database_url.partition(':')[0]}")
     service = Service(database_url)
-    service.manage("migrate", "--verbosity", "0")
+    service.migrate()
     lines = (encode(record) + b"\n" for record in records)
     import_lines(service, tqdm(lines, total=count, unit=" payments", disable=None))
     keys = [service.create_api_key(organization=shop.id, mode=pages.MODE) for shop in (dataset.SMALL, dataset.LARGE)]
     return keys[-1]
 
 
-def import_lines(service: Service, lines: Iterable[bytes]) -> None:
+def import_lines(service: "Service", lines: Iterable[bytes]) -> None:
     """Import the payments as they are made: no file of their size is needed."""
     command = ("import_payments", "--create-organizations", "-")
     importing = service.popen(*command, stdin=subprocess.PIPE, stdout=None, stderr=None)

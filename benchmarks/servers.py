@@ -12,7 +12,8 @@ from urllib.parse import quote, urlencode
 
 import psutil
 
-from tests.service import ROOT, STOP_SECONDS_MAX, free_port, wait_until_listening
+from tests.ports import free_port
+from tests.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
 
 WORKERS = 2
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})

@@ -43,8 +43,7 @@ def database(url: str) -> dict[str, Any]:
     Its complaints would repeat the password, so they are not passed on.
     """
     if path := re.fullmatch(r"sqlite:///(.+)", url):
-        # Tests get a file too: in memory, SQLite has no write-ahead log.
-        return {**SQLITE, "NAME": path[1], "TEST": {"NAME": f"{path[1]}.test"}}
+        return {**SQLITE, "NAME": path[1]}
     if not url.startswith(("postgres://", "postgresql://")):
         raise ValidationError("Must begin with postgresql:// or sqlite:///.")
     try:

@@ -4,19 +4,26 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import hypothesis
 import pytest
+from django.db import connection
 from django.test import Client
 from django.test.client import ClientHandler
+from pytest_django import DjangoDbBlocker
 
 from payments import last_use, limits
 from payments.models import ApiKey, Organization
 from payments_site.handlers import ApiHandler
+from tests import placement
 from tests.api import REQUEST_ID, Api
 from tests.factories import ApiKeyFactory, OrganizationFactory
-from tests.service import Service, fresh_database
+from tests.migrated import fresh_database, migrated, name_of
+from tests.scale import IS_LONG
+from tests.service import Service
+from tests.tools import require
 
 # Whoever runs the tests in the background may have them ignore Ctrl-C, and so every process that they begin.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -25,6 +32,40 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", print_blob=True, deadline=None, max_examples=1000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Migrate a database, of which every worker's test database is a copy."""
+    if not hasattr(config, "workerinput") and not config.option.collectonly:
+        stack = ExitStack()
+        config.add_cleanup(stack.close)
+        stack.enter_context(migrated())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that run elsewhere, and begin with the modules that take longest."""
+    here = [item for item in items if placement.runs_here(item) and (IS_LONG or not item.get_closest_marker("long"))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in here])
+    items[:] = sorted(here, key=placement.order)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        require(*mark.args)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_test_environment: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Use a copy of the migrated database as the test database."""
+    usual = connection.settings_dict["NAME"]
+    with fresh_database(tmp_path_factory.mktemp("database")) as url:
+        connection.settings_dict["NAME"] = name_of(url)
+        yield
+        with django_db_blocker.unblock():
+            connection.close()
+        connection.settings_dict["NAME"] = usual
 
 
 class ApiClientHandler(ApiHandler, ClientHandler):
@@ -73,7 +114,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service as it is deployed: its own database, filled by its own commands, served by scripts/start."""
     directory = tmp_path_factory.mktemp("service")
     settings = {"ACCESS_LOG": "true", "BAD_KEY_LIMIT": ""}  # many tests show bad keys
-    with fresh_database(directory) as url, Service(url, settings=settings, log=directory / "log").running() as running:
+    with fresh_database(directory) as url, Service(url, settings=settings, log=directory / "log").serving() as running:
         yield running
 
 

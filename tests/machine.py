@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.service import ROOT
+from tests.processes import ROOT
 
 SUITE = "trixie"
 PACKAGES = ("python3", "python3-venv", "ca-certificates")

@@ -2,50 +2,38 @@
 
 import os
 import re
-import shutil
-import socket
 import subprocess
 from configparser import ConfigParser
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import psutil
 import psycopg
 
-from tests.service import ROOT, STOP_SECONDS_MAX, wait_until_listening
+from tests.ports import free_port
+from tests.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
+from tests.tools import require, unavailable
 
 CONFIGURATION = ROOT / "deploy/pgbouncer.ini"
 SERVER = "host=db.example port=5432"
 PASSWORD = "for-tests-alone"  # noqa: S105  of nobody's
 
-FIXED_PORT_MIN, FIXED_PORT_MAX = 20000, 32768
-
 # The first that follows what its clients prepare.
 FOLLOWING_SINCE = (1, 21)
 
 
-@cache
+def require_pgbouncer() -> None:
+    """Skip the test unless a pgbouncer is installed that follows prepared statements; in CI, fail it."""
+    require("pgbouncer")
+    if version() < FOLLOWING_SINCE:
+        unavailable(f"pgbouncer is older than {'.'.join(map(str, FOLLOWING_SINCE))}.")
+
+
 def version() -> tuple[int, int]:
-    """Return the version of the pgbouncer that is installed; (0, 0) where there is none."""
-    if shutil.which("pgbouncer") is None:
-        return 0, 0
     told = subprocess.run(["pgbouncer", "--version"], capture_output=True, text=True, check=True).stdout
     found = re.match(r"PgBouncer (\d+)\.(\d+)", told)
     assert found, told
     return int(found[1]), int(found[2])
-
-
-def fixed_port() -> int:
-    """Return a free port of those that no client's end is given.
-
-    Who tries to connect where nobody listens may be given that very port, is connected to himself, and occupies it.
-    """
-    for port in range(FIXED_PORT_MIN + os.getpid() % 10000, FIXED_PORT_MAX):
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-    raise AssertionError("no port is free")
 
 
 @dataclass
@@ -56,7 +44,7 @@ class Pgbouncer:
     server_port: int
     server_connections: int  # for requests
     follows_statements: bool = True
-    port: int = field(default_factory=fixed_port)
+    port: int = field(default_factory=free_port)
     process: psutil.Popen | None = None  # while it runs
 
     def url(self, database: str, *, user: str) -> str:
@@ -75,8 +63,6 @@ class Pgbouncer:
         settings["auth_file"] = str(self.directory / "userlist.txt")
         if not self.follows_statements:
             settings["max_prepared_statements"] = "0"
-        if version() < FOLLOWING_SINCE:
-            del settings["max_prepared_statements"]
         with (self.directory / "pgbouncer.ini").open("w") as file:
             configuration.write(file)
         users = (user, settings["admin_users"])

@@ -22,7 +22,8 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from tests.service import START_SECONDS_MAX, STOP_SECONDS_MAX, free_port
+from tests.ports import free_port
+from tests.processes import START_SECONDS_MAX, STOP_SECONDS_MAX
 
 # Started as root, the server runs as another user, who may not enter a directory that is root's alone, as the one is
 # that tests have for themselves.

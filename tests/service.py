@@ -2,80 +2,36 @@
 
 import http.client
 import os
-import secrets
-import socket
 import subprocess
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import msgspec
-import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections
-from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
+from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.utils import timezone
 
-from payments_site.environment import database
+from payments import keys
+from payments.export import export_payments
+from payments.models import ApiKey, Organization, Payment
+from tests.connecting import connected_to
+from tests.loading import issue_key, store
+from tests.ports import free_port
+from tests.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
 
-ROOT = Path(__file__).resolve().parent.parent
-START_SECONDS_MAX = 30
-STOP_SECONDS_MAX = 10
 RECONNECT_EVERY = 50
 SETTINGS = (
+    "DJANGO_SETTINGS_MODULE",
     *("DATABASE_URL", "DATABASE_REPLICA_URL", "REPLICA_LAG_SECONDS_MAX"),
     *("DEBUG", "SECRET_KEY", "SECRET_KEY_FALLBACKS"),
     *("ALLOWED_HOSTS", "PUBLIC_BASE_URL", "TRUST_PROXY", "HSTS_SECONDS"),
     *("RATE_LIMIT", "BAD_KEY_LIMIT", "ACCESS_LOG", "METRICS", "TRACING"),
 )
-
-
-@contextmanager
-def fresh_database(directory: Path) -> Iterator[str]:
-    """Give the address of an empty database of the kind that the tests run on."""
-    server = os.environ.get("DATABASE_URL")
-    if server is None:
-        yield f"sqlite:///{directory}/payments.sqlite3"
-        return
-    name = f"payments_{secrets.token_hex(6)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        try:
-            yield f"postgresql:///?{urlencode({**conninfo_to_dict(server), 'dbname': name})}"
-        finally:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
-@contextmanager
-def connected_to(url: str) -> Iterator[None]:
-    """Have this thread's ORM, and what is built on it, read and write another database of the kind it is used to."""
-    usual = connections[DEFAULT_DB_ALIAS]
-    other = type(usual)({**usual.settings_dict, **database(url)}, DEFAULT_DB_ALIAS)
-    connections[DEFAULT_DB_ALIAS] = other
-    try:
-        yield
-    finally:
-        other.close()
-        connections[DEFAULT_DB_ALIAS] = usual
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
-def wait_until_listening(server: subprocess.Popen[bytes], port: int, *, seconds_max: int = START_SECONDS_MAX) -> None:
-    for _ in range(seconds_max * 10):
-        assert server.poll() is None, f"{server.args!r} ended with {server.returncode}"
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise AssertionError(f"{server.args!r} did not begin to listen")
 
 
 @dataclass
@@ -135,20 +91,45 @@ class Service:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    # What tests need beforehand is written in this process: a process of manage.py takes a second to start.
+
+    def migrate(self, *target: str) -> None:
+        with connected_to(self.database_url):
+            call_command("migrate", *target, verbosity=0)
+
+    def create_organization(self, organization: int, *, name: str = "Books") -> None:
+        with connected_to(self.database_url):
+            Organization.objects.create(id=organization, name=name)
+
     def create_api_key(self, *, organization: int, mode: str) -> str:
-        arguments = ("--organization", str(organization), "--mode", mode, "--name", "Tests")
-        return self.manage("create_api_key", *arguments).strip()
+        with connected_to(self.database_url):
+            return issue_key(organization=organization, mode=mode)
+
+    def revoke_api_key(self, text: str) -> None:
+        with connected_to(self.database_url):
+            ApiKey.objects.filter(digest=keys.digest(text)).revoke(now=timezone.now())
+
+    def create_demo_payments(self, count: int) -> None:
+        with connected_to(self.database_url):
+            call_command("create_demo_payments", count=count, verbosity=0)
+
+    def create_superuser(self, name: str, *, password: str) -> None:
+        with connected_to(self.database_url):
+            hashed = make_password(password, hasher="pbkdf2_sha256")
+            User.objects.create(username=name, password=hashed, is_staff=True, is_superuser=True)
+
+    def import_records(self, lines: Iterable[bytes]) -> None:
+        with connected_to(self.database_url):
+            store(lines)
+
+    def exported(self, **selection: Any) -> str:
+        """Return what `export_payments` writes, of the payments that match a selection of the ORM."""
+        with connected_to(self.database_url):
+            return b"".join(export_payments(Payment.objects.filter(**selection))).decode()
 
     @contextmanager
-    def running(self) -> Iterator["Service"]:
-        """Migrate the database and serve it until the block ends."""
-        self.manage("migrate", "--verbosity", "0")
-        with self.serving():
-            yield self
-
-    @contextmanager
-    def serving(self, *command: str) -> Iterator[None]:
-        """Serve it until the block ends; `command` starts another server than ours."""
+    def serving(self, *command: str) -> Iterator["Service"]:
+        """Serve until the block ends; `command` starts another server than ours."""
         with ExitStack() as stack:
             log = stack.enter_context(self.log.open("ab")) if self.log else None
             server = self.server = subprocess.Popen(
@@ -156,7 +137,7 @@ class Service:
             )
             try:
                 wait_until_listening(server, self.port)
-                yield
+                yield self
             finally:
                 server.terminate()
                 assert server.wait(timeout=STOP_SECONDS_MAX) == 0

@@ -17,9 +17,11 @@ from payments.anonymization import BLANK, Part, anonymize_payments, batches, old
 from payments.export import export_payments
 from payments.models import Mode, Organization, Payment, Status
 from tests.api import Api
+from tests.connecting import connected_to
 from tests.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.lines import MISSING, line
-from tests.service import Service, fresh_database
+from tests.migrated import fresh_database
+from tests.service import Service
 
 pytestmark = pytest.mark.django_db
 
@@ -247,7 +249,6 @@ def test_a_batch_is_found_in_the_lists_index(organization: Organization) -> None
         assert "SORT" not in plan.upper().replace("ENABLE_SORT", "")
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has one writer, who has all")
 @pytest.mark.django_db(transaction=True)
 def test_it_does_not_wait_for_whoever_writes_the_same_payments_and_says_to_run_it_again(
     organization: Organization, run: Run
@@ -268,14 +269,12 @@ def test_it_does_not_wait_for_whoever_writes_the_same_payments_and_says_to_run_i
 def stored(service: Service) -> bytes:
     """Return all that the database holds of payments, once it has tidied up: SQLite's files, PostgreSQL's table."""
     if service.database_url.startswith("sqlite:///"):
-        service.manage("shell", "--no-imports", "--command", VACUUM)
+        with connected_to(service.database_url), connection.cursor() as cursor:
+            cursor.execute("VACUUM")
         file = Path(service.database_url.removeprefix("sqlite:///"))
         return b"".join(each.read_bytes() for each in file.parent.glob(f"{file.name}*"))
     with psycopg.connect(service.database_url) as server:
         return str(server.execute("SELECT payments_payment::text FROM payments_payment").fetchall()).encode()
-
-
-VACUUM = "from django.db import connection; connection.cursor().execute('VACUUM')"
 
 
 def test_nothing_personal_is_left_in_the_database(tmp_path: Path) -> None:
@@ -291,15 +290,14 @@ def test_nothing_personal_is_left_in_the_database(tmp_path: Path) -> None:
     left_out = dict.fromkeys(("redirectUrl", "webhookUrl", "details", "customerId"), MISSING)
     with fresh_database(tmp_path) as url:
         service = Service(url)
-        service.manage("migrate", "--verbosity", "0")
-        service.manage("import_payments", "--create-organizations", "-", input=record.decode())
+        service.import_records([record])
         before = stored(service)
 
         service.manage("anonymize_payments", "--customer", f"ct_{canary}")
 
         assert canary.encode() in before
         assert canary.encode() not in stored(service)
-        exported = service.manage("export_payments").encode()
+        exported = service.exported().encode()
         assert exported == line(description="", metadata={}, **left_out) + b"\n"
 
 

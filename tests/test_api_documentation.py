@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -27,7 +26,9 @@ from payments.schema import PROBLEMS
 from tests.contract import PAGE_KEYS, PAGE_LINKS, RULES
 from tests.factories import NOON
 from tests.lines import line
-from tests.service import ROOT, Service
+from tests.processes import ROOT
+from tests.service import Service
+from tests.tools import require
 
 INDEX, REFERENCE = ((ROOT / "docs/api" / name).read_text() for name in ("index.md", "reference.md"))
 
@@ -100,8 +101,7 @@ class Shop(NamedTuple):
 @pytest.fixture(scope="module")
 def shop(service: Service) -> Shop:
     """Whose payments are those that the documents show."""
-    lines = [encode(record).decode() for record in shown_records()]
-    service.manage("import_payments", "--create-organizations", "-", input="\n".join(lines))
+    service.import_records(map(encode, shown_records()))
     return Shop(service, service.create_api_key(organization=ORGANIZATION, mode="live"))
 
 
@@ -186,8 +186,8 @@ Program = Callable[[Example, Shop], list[str]]
 def program(tmp_path: Path) -> Program:
     def command(example: Example, shop: Shop) -> list[str]:
         interpreter, suffix = INTERPRETERS[example.language]
-        if shutil.which(interpreter) is None:
-            pytest.skip(f"There is no {interpreter} on this machine.")
+        if interpreter != sys.executable:
+            require(interpreter)
         path = tmp_path / f"walk.{suffix}"
         path.write_text(example.text.replace(EXAMPLE, shop.service.base_url))
         return [interpreter, str(path)]
@@ -207,10 +207,10 @@ def large_shop(service: Service) -> Shop:
             id=f"pt_large{number:03}",
             organizationId=str(LARGE_ORGANIZATION),
             createdAt=record_time(NOON + timedelta(seconds=number)),
-        ).decode()
+        )
         for number in range(LARGE_COUNT)
     ]
-    service.manage("import_payments", "--create-organizations", "-", input="\n".join(lines))
+    service.import_records(lines)
     return Shop(service, service.create_api_key(organization=LARGE_ORGANIZATION, mode="live"))
 
 

@@ -9,18 +9,16 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 
 from payments import backup
 from payments.backup import Damaged, back_up
 from payments.ingest.imports import BATCH_RECORDS
+from tests.connecting import connected_to
 from tests.load import Load
-from tests.service import Service, connected_to
+from tests.service import Service
 
 PAYMENTS = 2 * BATCH_RECORDS + 1000  # half of them are more than an import's first batch
 PAGE_BYTES = 4096
-
-on_sqlite = pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has pg_dump")
 
 
 def unheard(copied: int, of: int) -> None:
@@ -45,7 +43,6 @@ def texts(file: Path) -> set[str]:
         return {text for (text,) in connection.execute("SELECT text FROM numbers")}
 
 
-@on_sqlite
 def test_what_is_committed_meanwhile_is_not_in_the_copy_and_does_not_have_it_begin_anew(
     database: Path, tmp_path: Path
 ) -> None:
@@ -65,14 +62,12 @@ def test_what_is_committed_meanwhile_is_not_in_the_copy_and_does_not_have_it_beg
     assert len(pages) > 10
 
 
-@on_sqlite
 def test_a_copy_is_its_owners_alone(database: Path, tmp_path: Path) -> None:
     back_up(database, to=tmp_path / "copy", on_progress=unheard)
 
     assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
 
 
-@on_sqlite
 def test_a_file_that_exists_is_not_overwritten(database: Path, tmp_path: Path) -> None:
     file = tmp_path / "copy"
     file.write_text("precious")
@@ -87,7 +82,6 @@ def interrupt(copied: int, of: int) -> None:
     raise KeyboardInterrupt
 
 
-@on_sqlite
 def test_of_a_copy_that_is_interrupted_nothing_is_left(database: Path, tmp_path: Path) -> None:
     (tmp_path / "copies").mkdir()
 
@@ -97,7 +91,6 @@ def test_of_a_copy_that_is_interrupted_nothing_is_left(database: Path, tmp_path:
     assert list((tmp_path / "copies").iterdir()) == []
 
 
-@on_sqlite
 def test_a_damaged_database_is_told_rather_than_copied(database: Path, tmp_path: Path) -> None:
     content = database.read_bytes()
     database.write_bytes(content[: PAGE_BYTES * 5] + bytes(PAGE_BYTES) + content[PAGE_BYTES * 6 :])
@@ -112,16 +105,15 @@ def test_a_damaged_database_is_told_rather_than_copied(database: Path, tmp_path:
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Service:
     service = Service(f"sqlite:///{tmp_path_factory.mktemp('filled')}/payments.sqlite3")
-    service.manage("migrate", "--verbosity", "0")
-    service.manage("create_demo_payments", "--count", str(PAYMENTS), "--verbosity", "0")
+    service.migrate()
+    service.create_demo_payments(PAYMENTS)
     return service
 
 
-@on_sqlite
 def test_a_copy_taken_during_an_import_has_nothing_of_it_and_one_taken_afterwards_all(
     filled: Service, tmp_path: Path
 ) -> None:
-    before = filled.manage("export_payments")
+    before = filled.exported()
     after = before.replace('"description":"', '"description":"again ')
     with filled.popen("import_payments", "-", stdin=subprocess.PIPE) as command:
         assert command.stdin is not None
@@ -132,11 +124,10 @@ def test_a_copy_taken_during_an_import_has_nothing_of_it_and_one_taken_afterward
         command.communicate(after[len(after) // 2 :].encode())
     filled.manage("back_up_database", str(tmp_path / "afterwards"), "--verbosity", "0")
 
-    assert Service(f"sqlite:///{tmp_path}/during").manage("export_payments") == before
-    assert Service(f"sqlite:///{tmp_path}/afterwards").manage("export_payments") == after
+    assert Service(f"sqlite:///{tmp_path}/during").exported() == before
+    assert Service(f"sqlite:///{tmp_path}/afterwards").exported() == after
 
 
-@on_sqlite
 def test_a_copy_that_is_put_in_a_databases_place_is_served(filled: Service, tmp_path: Path) -> None:
     key = filled.create_api_key(organization=1001, mode="live")
 
@@ -158,7 +149,6 @@ def onto_another(directory: Path) -> Path:
     return directory / "copy"
 
 
-@on_sqlite
 @pytest.mark.parametrize(
     ("place", "words"), [(into_nowhere, "No such file or directory"), (onto_another, "exists already")]
 )
@@ -171,7 +161,6 @@ def test_where_a_copy_cannot_be_is_named(
         call_command("back_up_database", str(file))
 
 
-@on_sqlite
 def test_a_database_that_is_missing_is_not_made(tmp_path: Path) -> None:
     with (
         connected_to(f"sqlite:///{tmp_path}/missing"),
@@ -182,7 +171,6 @@ def test_a_database_that_is_missing_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite's own")
 def test_on_postgresql_its_own_means_are_named(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="pg_dump") as error:
         call_command("back_up_database", str(tmp_path / "copy"))

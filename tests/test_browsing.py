@@ -23,7 +23,8 @@ from payments.views import PaymentDetail, PaymentList
 from tests.api import Api, key_text
 from tests.factories import PaymentFactory
 from tests.problem import assert_problem, body
-from tests.service import ROOT, Service, Walker
+from tests.processes import ROOT
+from tests.service import Service, Walker
 from tests.test_negotiation import BROWSER
 
 BASIC = 'Basic realm="payments", charset="UTF-8"'
@@ -149,7 +150,7 @@ def test_a_program_does_not_get_in_by_basic(client: Client, key: ApiKey, develop
 
 
 def test_production_knows_neither_pages_nor_basic(service: Service) -> None:
-    service.manage("create_organization", "7101", "--name", "Browsing")
+    service.create_organization(7101, name="Browsing")
     key = service.create_api_key(organization=7101, mode="live")
     with Walker(service.base_url, key) as walker:
         answers = [

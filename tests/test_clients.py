@@ -25,8 +25,8 @@ def ids(service: Service) -> list[str]:
         record for record in demo_records(10_000, seed=3, until=NOON) if belongs(record.organization_id, record.mode)
     )
     chosen = list(islice(records, COUNT))
-    service.manage("create_organization", str(SHOP.id), "--name", SHOP.name)
-    service.manage("import_payments", "-", input=b"\n".join(map(encode, chosen)).decode())
+    service.create_organization(SHOP.id, name=SHOP.name)
+    service.import_records(map(encode, chosen))
     ordered = sorted(chosen, key=lambda record: (record.created_at, record.id.encode()), reverse=True)
     return [record.id for record in ordered]
 

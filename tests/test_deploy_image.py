@@ -13,7 +13,8 @@ import yaml
 from payments_site.documentation.pages import PAGES
 from payments_site.environment import database
 from tests.dockerfile import Stage, stages
-from tests.service import ROOT, SETTINGS
+from tests.processes import ROOT
+from tests.service import SETTINGS
 
 LINES_OF_ENV = re.compile(r"^([A-Z_]+)='", re.MULTILINE)
 # What is named as lying beside manage.py.
@@ -27,8 +28,6 @@ NEVER = (
     "payments/__pycache__/x.pyc",
 )
 HARDENED = {"read_only": True, "cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"]}
-
-pytestmark = pytest.mark.skipif("DATABASE_URL" in os.environ, reason="an image is the same whatever the database")
 
 
 @pytest.fixture(scope="module")

@@ -22,13 +22,15 @@ from django.conf import settings
 from payments import keys
 from payments.demo import SHOPS
 from payments_site.watchdog import BODY_SECONDS_MAX
-from tests.service import ROOT, STOP_SECONDS_MAX, Service, free_port, fresh_database, wait_until_listening
+from tests.migrated import fresh_database
+from tests.ports import free_port
+from tests.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
+from tests.service import Service
+from tests.tools import require
 
 HOST = "pay.example"
 BAD_KEYS_ALLOWED = 3
 COUNT = 600
-
-pytestmark = pytest.mark.skipif("DATABASE_URL" in os.environ, reason="a proxy is the same whatever the database")
 
 
 @dataclass
@@ -71,8 +73,7 @@ class Front:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate that signs itself, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("there is no openssl (Debian: apt-get install openssl)")
+    require("openssl")
     directory = tmp_path_factory.mktemp("certificate")
     files = directory / "payments.pem", directory / "payments.key"
     names = ("-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST}")
@@ -96,8 +97,8 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         "METRICS": "true",
         "TMPDIR": str(directory),
     }
-    with fresh_database(directory) as url, Service(url, settings=given, log=directory / "log").running() as service:
-        service.manage("create_demo_payments", "--count", str(COUNT), "--verbosity", "0")
+    with fresh_database(directory) as url, Service(url, settings=given, log=directory / "log").serving() as service:
+        service.create_demo_payments(COUNT)
         yield service
 
 
@@ -170,8 +171,7 @@ PROXIES: dict[str, tuple[Callable[..., Arguments], str]] = {"nginx": (nginx, "12
 @contextmanager
 def proxied(name: str, *, upstreams: list[int], files: tuple[Path, Path], directory: Path) -> Iterator[Front]:
     """Give a proxy that runs, in front of what listens on these ports."""
-    if shutil.which(name) is None:
-        pytest.skip(f"there is no {name} (Debian: apt-get install {name})")
+    require(name)
     arguments, network = PROXIES[name]
     trusted = ssl.create_default_context(cafile=files[0])
     front = Front(name, free_port(), free_port(), directory / "log", trusted, network)
@@ -329,7 +329,7 @@ def test_what_was_asked_for_is_not_logged_even_where_all_are_down(
     assert "canary" not in front.log.read_text()
 
 
-@pytest.mark.skipif(shutil.which("caddy") is None, reason="there is no caddy (Debian: apt-get install caddy)")
+@pytest.mark.needs("caddy")
 def test_the_caddyfile_is_written_as_caddy_writes_it(tmp_path: Path) -> None:
     file = shutil.copy(ROOT / "deploy/Caddyfile", tmp_path)
 

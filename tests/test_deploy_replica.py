@@ -13,8 +13,9 @@ import psutil
 import psycopg
 import pytest
 
+from tests.ports import free_port
 from tests.postgresql import BreakablePostgresql, breakable_postgresql, get_server
-from tests.service import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX, free_port
+from tests.processes import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX
 
 SCRIPTS = ROOT / "deploy/postgresql"
 PAYMENTS_PASSWORD = 'it\'s \\a "password"'  # noqa: S105
@@ -22,8 +23,6 @@ REPLICATION_PASSWORD = "another's"  # noqa: S105
 
 # As the image has it: the superuser gets in here, everybody else by password, a replica not at all.
 ACCESS = "host all postgres 127.0.0.1/32 trust\nhost all all all scram-sha-256\n"
-
-pytestmark = pytest.mark.skipif("DATABASE_URL" not in os.environ, reason="two servers of PostgreSQL are wanted")
 
 
 @pytest.fixture(scope="module")

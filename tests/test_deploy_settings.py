@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 
-import pytest
-
-from tests.service import ROOT, SETTINGS, Service
+from tests.processes import ROOT
+from tests.service import SETTINGS, Service
 
 FILE = ROOT / "deploy/payments.env"
 
@@ -19,8 +18,6 @@ FILE = ROOT / "deploy/payments.env"
 LINE = re.compile(r"^(?P<comment>#?)(?P<name>[A-Z_]+)='(?P<value>[^'\n]*)'$", re.MULTILINE)
 README_ROW = re.compile(r"^\| ((?:`[A-Z_]+`(?:, )?)+) \| ([^|]+) \|", re.MULTILINE)
 SHELL_DEFAULT = re.compile(r"^([A-Z_]+)=\$\{\1:-", re.MULTILINE)
-
-pytestmark = pytest.mark.skipif("DATABASE_URL" in os.environ, reason="settings are the same whatever the database")
 
 
 def read_by_settings() -> Iterator[str]:

@@ -1,23 +1,16 @@
 """The systemd unit: it is one, and it leaves the service little of the machine."""
 
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.service import ROOT
+from tests.processes import ROOT
 
 UNIT = ROOT / "deploy/payments.service"
 EXPOSURE_MAX_TENTHS = 11  # of 100
 
-pytestmark = [
-    pytest.mark.skipif("DATABASE_URL" in os.environ, reason="a unit is the same whatever the database"),
-    pytest.mark.skipif(
-        shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze (Debian: apt-get install systemd)"
-    ),
-]
+pytestmark = pytest.mark.needs("systemd-analyze")
 
 
 def systemd_analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

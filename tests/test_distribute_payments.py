@@ -19,8 +19,6 @@ from tests.factories import OrganizationFactory, PaymentFactory
 
 pytestmark = pytest.mark.django_db
 
-ON_POSTGRESQL = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite is never distributed")
-
 STAND_IN = """
     CREATE TABLE pg_dist_node (groupid int);
     INSERT INTO pg_dist_node VALUES (0), (1);
@@ -70,7 +68,6 @@ def execute(statement: str) -> None:
         cursor.execute(statement)
 
 
-@ON_POSTGRESQL
 def test_payments_are_distributed_by_these_statements(citus: None, run: Run, document: str) -> None:
     output, words = run()
 
@@ -82,7 +79,6 @@ def test_payments_are_distributed_by_these_statements(citus: None, run: Run, doc
     assert state() == DONE
 
 
-@ON_POSTGRESQL
 def test_a_dry_run_writes_the_same_and_changes_nothing(citus: None, run: Run, document: str) -> None:
     before = state()
 
@@ -93,14 +89,12 @@ def test_a_dry_run_writes_the_same_and_changes_nothing(citus: None, run: Run, do
     assert state() == before
 
 
-@ON_POSTGRESQL
 def test_running_it_again_finds_nothing_to_do(citus: None, run: Run) -> None:
     run()
 
     assert run() == ("", "Payments are distributed already: there is nothing to do.\n")
 
 
-@ON_POSTGRESQL
 @pytest.mark.parametrize("done", range(6))
 def test_wherever_it_was_cut_off_it_goes_on(citus: None, run: Run, document: str, done: int) -> None:
     statements = document.splitlines(keepends=True)
@@ -113,7 +107,6 @@ def test_wherever_it_was_cut_off_it_goes_on(citus: None, run: Run, document: str
     assert state() == DONE
 
 
-@ON_POSTGRESQL
 def test_of_no_payments_there_is_nothing_local_to_take_away(run: Run, document: str) -> None:
     execute(STAND_IN)
     execute("TRUNCATE payments_payment")  # other tests' rows, though they were rolled back, take room
@@ -124,7 +117,6 @@ def test_of_no_payments_there_is_nothing_local_to_take_away(run: Run, document: 
     assert state() == DONE
 
 
-@ON_POSTGRESQL
 def test_where_a_statement_fails_those_behind_it_are_not_begun(citus: None, run: Run) -> None:
     execute(
         "CREATE OR REPLACE FUNCTION create_distributed_table(regclass, text) RETURNS void LANGUAGE plpgsql "
@@ -140,7 +132,6 @@ def test_where_a_statement_fails_those_behind_it_are_not_begun(citus: None, run:
     assert state().has_local_rows
 
 
-@ON_POSTGRESQL
 def test_without_citus_it_says_what_to_do_and_does_nothing(run: Run) -> None:
     before = connection.introspection.get_constraints(connection.cursor(), "payments_payment")
 
@@ -150,7 +141,6 @@ def test_without_citus_it_says_what_to_do_and_does_nothing(run: Run) -> None:
     assert connection.introspection.get_constraints(connection.cursor(), "payments_payment") == before
 
 
-@ON_POSTGRESQL
 def test_a_coordinator_that_workers_cannot_find_is_told_first(citus: None, run: Run) -> None:
     execute("DELETE FROM pg_dist_node WHERE groupid = 0")
 
@@ -160,7 +150,6 @@ def test_a_coordinator_that_workers_cannot_find_is_told_first(citus: None, run: 
     assert not state().key_has_organization
 
 
-@ON_POSTGRESQL
 def test_a_database_that_is_not_migrated_is_not_distributed(citus: None, run: Run) -> None:
     MigrationRecorder(connection).migration_qs.filter(app="payments").latest("applied").delete()
 
@@ -170,7 +159,6 @@ def test_a_database_that_is_not_migrated_is_not_distributed(citus: None, run: Ru
     assert not state().key_has_organization
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="is about SQLite")
 def test_on_sqlite_it_says_that_it_is_the_wrong_database(run: Run) -> None:
     with pytest.raises(CommandError, match="This database is SQLite"):
         run()

@@ -27,12 +27,11 @@ from payments.models import ApiKey, Organization, Payment, SummedDay
 from payments.parameters import FILTERS
 from payments.totals import sum_day
 from tests.api import Api, ids
+from tests.connecting import connected_to
 from tests.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.lines import line, source
-from tests.service import connected_to, fresh_database
+from tests.migrated import fresh_database
 from tests.shards import TABLE, unplaced
-
-pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite is never distributed")
 
 UNTOUCHED = State(
     key_has_organization=False,

@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from payments_site.documentation.markdown import Section, render
 from payments_site.documentation.pages import PAGES, address
-from tests.service import ROOT
+from tests.processes import ROOT
 
 SITE = "http://testserver"
 DOCUMENTS = [f"/docs/{page.place}" for page in PAGES]

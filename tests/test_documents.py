@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service import ROOT
+from tests.processes import ROOT
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("deploy/*.md"), *ROOT.glob("docs/**/*.md")])
 

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import load_command_class
 
 from payments.management.command import ExplainedCommand
-from tests.service import ROOT
+from tests.processes import ROOT
 
 COMMANDS = sorted(file.stem for file in (ROOT / "payments/management/commands").glob("[!_]*.py"))
 COLUMNS = 80

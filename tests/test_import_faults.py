@@ -27,9 +27,11 @@ from django.db import connection
 
 from tests.factories import OrganizationFactory
 from tests.lines import RECORD, line
+from tests.migrated import fresh_database
 from tests.postgresql import BreakablePostgresql, breakable_postgresql
+from tests.processes import ROOT, STOP_SECONDS_MAX
 from tests.scale import report, times
-from tests.service import ROOT, STOP_SECONDS_MAX, Service, fresh_database
+from tests.service import Service
 
 UNCHANGED, CHANGED, NEW = 4000, 6000, 1000
 CARD = dict(sorted(RECORD["details"].items()))  # as the API writes it
@@ -93,8 +95,7 @@ class Imports:
         return not is_sqlite or self.read("PRAGMA integrity_check") == (("ok",),)
 
     def prepare(self) -> None:
-        self.service.manage("migrate", "--verbosity", "0")
-        self.service.manage("create_organization", "1", "--name", "Books")
+        self.service.create_organization(1)
         self.service.create_api_key(organization=1, mode="live")  # or an import would speak of that
         self.run(self.files.next())
 
@@ -161,9 +162,6 @@ with Path(sys.argv[1]).open("rb") as stream:
                 key = prepare()
                 write([row for _, row in once], key=key)
 """
-
-
-ON_POSTGRESQL = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server that crashes")
 
 
 @dataclass(frozen=True)
@@ -300,7 +298,6 @@ def interrupt(importing: Importing) -> None:
     importing.send_signal(signal.SIGINT)
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="a server has no functions of Python's")
 @pytest.mark.django_db(transaction=True)
 def test_an_import_interrupted_within_a_function_of_sqlites_says_so_too(tmp_path: Path) -> None:
     def interrupt_it(*_arguments: object) -> None:
@@ -333,7 +330,6 @@ def test_an_import_that_is_interrupted_while_it_reads_says_so_in_one_line(import
     assert imports.read(EVERYTHING) == before
 
 
-@ON_POSTGRESQL
 def test_an_import_whose_server_crashes_leaves_all_or_nothing_and_says_so_in_one_line(
     server: BreakablePostgresql, on_server: Imports, chance: random.Random
 ) -> None:
@@ -358,7 +354,6 @@ def test_an_import_whose_server_crashes_leaves_all_or_nothing_and_says_so_in_one
     report(f"{outcomes.total()} database crashes; what the imports said: {dict(outcomes)}")
 
 
-@ON_POSTGRESQL
 @pytest.mark.parametrize("returncode", [130, 1])
 def test_an_import_that_is_cut_off_while_the_server_commits_does_not_say_that_nothing_was_changed(
     server: BreakablePostgresql, on_server: Imports, returncode: int
@@ -384,7 +379,6 @@ def test_an_import_that_is_cut_off_while_the_server_commits_does_not_say_that_no
     assert before != on_server.read(EVERYTHING) == on_server.make_whole(file)
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="a server's disk is its own")
 def test_an_import_onto_a_full_disk_changes_nothing_and_says_so_in_one_line(imports: Imports) -> None:
     before = imports.read(EVERYTHING)
     file = imports.files.next()

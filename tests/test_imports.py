@@ -300,7 +300,6 @@ def test_an_interrupted_import_leaves_nothing_behind(
     assert not Payment.objects.exists()
 
 
-@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server that waits")
 @pytest.mark.django_db(transaction=True)
 def test_an_import_that_waits_for_somebody_else_can_be_interrupted(
     organization: Organization, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,5 @@
 """Whatever is sent, the answer is the contract's: to a corpus of requests, to made-up ones, to HTTP that is none."""
 
-import io
 import re
 import socket
 import subprocess
@@ -13,17 +12,18 @@ from typing import Any
 from urllib.parse import parse_qsl, quote_from_bytes, unquote_to_bytes
 
 import pytest
-from django.core.management import call_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from moneyed import CURRENCIES
 
 from payments_site.handlers import Handler
+from tests.connecting import connected_to
 from tests.contract import assert_kept
 from tests.corpus import OURS, SUBJECTS, Case, cases, load, read
 from tests.exchange import ANSWER_SECONDS_MAX, Answer, Request, call, exchange, send
+from tests.processes import ROOT
 from tests.scale import report, times
-from tests.service import ROOT, Service
+from tests.service import Service
 
 # What may stand in an address (RFC 3986).
 ADDRESS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]*")
@@ -70,22 +70,17 @@ def tally() -> Iterator[Counter[str]]:
 
 
 @pytest.fixture
-def inside(transactional_db: None, tmp_path: Path, tally: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Door:
+def inside(transactional_db: None, tally: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Door:
     """The application in this process."""
     monkeypatch.setattr("django.conf.settings.BAD_KEY_LIMIT", None)  # among them are many bad keys
-
-    def manage(*arguments: str) -> str:
-        output = io.StringIO()
-        call_command(*arguments, stdout=output, stderr=io.StringIO())
-        return output.getvalue()
-
-    return Door(partial(call, Handler()), "testserver", load(manage, tmp_path), tally)
+    return Door(partial(call, Handler()), "testserver", load(), tally)
 
 
 @pytest.fixture(scope="module")
-def outside(service: Service, tmp_path_factory: pytest.TempPathFactory, tally: Counter[str]) -> Door:
+def outside(service: Service, tally: Counter[str]) -> Door:
     """The service, over HTTP."""
-    key = load(service.manage, tmp_path_factory.mktemp("inputs"))
+    with connected_to(service.database_url):
+        key = load()
     return Door(partial(send, service.port), f"127.0.0.1:{service.port}", key, tally, is_served=True)
 
 

@@ -21,9 +21,11 @@ from pytest_django import DjangoDbBlocker
 
 from payments.models import ApiKey, Mode, Organization, Payment
 from tests.api import Api
+from tests.connecting import connected_to
 from tests.factories import NOON, OrganizationFactory, PaymentFactory
+from tests.processes import ROOT
 from tests.scale import IS_LONG, SEED, report, times
-from tests.service import ROOT, Service, Walker, connected_to
+from tests.service import Service, Walker
 
 PAYMENTS = times(100, long=2000)  # of each holder of a key
 THREADS = 4

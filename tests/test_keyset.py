@@ -187,7 +187,6 @@ def test_within_an_instant_ids_are_ordered_byte_by_byte() -> None:
     assert ids(page) == [f"pt_{name}" for name in "zbaZBA90"]
 
 
-@pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite plans each statement with its values")
 @pytest.mark.django_db(transaction=True)
 def test_the_largest_of_many_organizations_has_its_pages_begin_by_their_id() -> None:
     """Of an average organization's payments all could be read for it: there are few."""

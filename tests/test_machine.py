@@ -14,22 +14,22 @@ from tests import machine
 from tests.dockerfile import Stage, stages
 from tests.lines import line
 from tests.machine import Machine, put_checkout
-from tests.scale import IS_LONG, report
-from tests.service import ROOT, START_SECONDS_MAX
+from tests.processes import ROOT, START_SECONDS_MAX
+from tests.scale import report
+from tests.tools import unavailable
 
 HOST = "pay.localhost"  # for which Caddy is an authority itself
 AUTHORITY = "/var/lib/caddy/.local/share/caddy/pki/authorities/local/root.crt"
 CLONE = "git clone REPOSITORY /opt/payments\n"
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
-pytestmark = [
-    pytest.mark.skipif(not IS_LONG, reason="takes long"),
-    pytest.mark.skipif(bool(machine.why_not()), reason=machine.why_not()),
-]
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
 def debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    if reason := machine.why_not():
+        unavailable(reason)
     made = Machine.made(tmp_path_factory.mktemp("debian") / "root")
     yield made
     shutil.rmtree(made.root)

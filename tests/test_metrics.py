@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,8 +17,10 @@ from payments.demo import demo_records
 from payments.records import encode
 from payments_site.telemetry.routes import method, route
 from tests.factories import NOON
+from tests.migrated import fresh_database
+from tests.processes import ROOT
 from tests.scrape import LIST, READ, ask, families, requests, samples, total
-from tests.service import ROOT, Service, fresh_database
+from tests.service import Service
 from tests.test_server import begun, workers
 
 WORKERS = 2
@@ -37,8 +38,8 @@ def measured(directory: Path, url: str) -> Service:
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("observed")
-    with fresh_database(directory) as url, measured(directory, url).running() as service:
-        service.manage("create_demo_payments", "--count", "100", "--verbosity", "0")
+    with fresh_database(directory) as url, measured(directory, url).serving() as service:
+        service.create_demo_payments(100)
         wait_until(lambda: begun(service) == WORKERS)
         yield service
 
@@ -270,7 +271,7 @@ def test_it_is_only_read(observed: Service) -> None:
 def test_a_service_begins_anew_but_knows_when_an_import_last_succeeded(tmp_path: Path, lines: list[bytes]) -> None:
     with fresh_database(tmp_path) as url:
         service = measured(tmp_path, url)
-        with service.running():
+        with service.serving():
             service.manage("import_payments", "--create-organizations", "-", input=lines[0].decode())
             assert ask(service, "/healthz")[0] == 200
             assert (total(service, READ), requests(service, route="/healthz")) == (1, 1)
@@ -295,7 +296,6 @@ def test_another_service_that_starts_takes_nothing_from_one_that_runs(observed: 
 def test_requests_are_answered_where_nothing_can_be_counted(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url:
         service = measured(tmp_path, url)
-        service.manage("migrate", "--verbosity", "0")
         service.manage("forget_metrics")
         (directory,) = tmp_path.glob("payments-*/metrics")
         directory.rmdir()
@@ -366,7 +366,7 @@ def test_prometheus_asks_where_the_service_listens() -> None:
     assert configuration["rule_files"] == ["prometheus-rules.yml"]
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool (Debian: apt-get install prometheus)")
+@pytest.mark.needs("promtool")
 def test_prometheus_takes_configuration_rules_and_the_dashboards_expressions(tmp_path: Path) -> None:
     rules = [{"record": f"panel_{number}", "expr": asked} for number, asked in enumerate(panel_expressions())]
     (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))

@@ -9,17 +9,17 @@ from pathlib import Path
 import psycopg
 import pytest
 import yaml
-from django.db import connection
 
 from tests.load import Load
+from tests.migrated import empty_database, fresh_database
 from tests.postgresql import get_server
-from tests.service import ROOT, Service, fresh_database
+from tests.processes import ROOT
+from tests.service import Service
+from tests.tools import unavailable
 
 GUIDE = (ROOT / "docs/operations.md").read_text()
 PAYMENTS = 2000
 ORGANIZATION = 1001
-
-needs_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has back_up_database")
 
 
 def commands(section: str) -> list[str]:
@@ -34,7 +34,7 @@ def programs(service: Service, directory: Path) -> Path:
     version = subprocess.check_output([bin_path / "pg_dump", "--version"], text=True)
     with psycopg.connect(service.database_url) as database:
         if f" {database.info.server_version // 10_000}." not in version:
-            pytest.skip(f"The server is of another version than {version.strip()}.")
+            unavailable(f"The server is of another version than {version.strip()}.")
     return bin_path
 
 
@@ -42,16 +42,14 @@ def programs(service: Service, directory: Path) -> Path:
 def dumped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with fresh_database(tmp_path_factory.mktemp("dumped")) as url:
         service = Service(url)
-        service.manage("migrate", "--verbosity", "0")
-        service.manage("create_demo_payments", "--count", str(PAYMENTS), "--verbosity", "0")
+        service.create_demo_payments(PAYMENTS)
         yield service
 
 
-@needs_postgresql
 def test_what_is_dumped_as_the_guide_has_it_is_restored_to_the_byte(dumped: Service, tmp_path: Path) -> None:
     dump, _create, restore, compare = commands("### A dump")
     key = dumped.create_api_key(organization=ORGANIZATION, mode="live")
-    with fresh_database(tmp_path) as url:
+    with empty_database(tmp_path) as url:
         restored = Service(url, log=tmp_path / "log")
         environment = {
             **dumped.environment,
@@ -65,7 +63,7 @@ def test_what_is_dumped_as_the_guide_has_it_is_restored_to_the_byte(dumped: Serv
 
         sums = subprocess.check_output(["sh", "-euc", compare], cwd=ROOT, env=environment, text=True).split("\n")
         assert sums[0] == sums[1]
-        assert restored.manage("export_payments") == dumped.manage("export_payments") != ""
+        assert restored.exported() == dumped.exported() != ""
         with restored.serving():
             assert Load(restored.port, key).ask_once().status == 200
         assert revisions(restored) == revisions(dumped)

@@ -10,21 +10,14 @@ from typing import Any, NamedTuple
 
 import psycopg
 import pytest
-from django.db import connection
 
 from payments.prepared import STATEMENTS_MAX, PreparedStatements
 from payments_site.postgresql.base import REQUEST_SETTINGS
 from tests.filters import assert_told_what_to_narrow
 from tests.load import Load
-from tests.pgbouncer import FOLLOWING_SINCE, PASSWORD, Pgbouncer, version
+from tests.pgbouncer import PASSWORD, Pgbouncer, require_pgbouncer
 from tests.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.service import Service, Walker
-
-pytestmark = [
-    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server"),
-    pytest.mark.skipif(version() == (0, 0), reason="pgbouncer is not installed"),
-]
-follows_statements = pytest.mark.skipif(version() < FOLLOWING_SINCE, reason="this pgbouncer is older than 1.21")
 
 USER = NAME = "payments"
 COMMANDS = "payments_commands"
@@ -100,6 +93,7 @@ def pooling(server: BreakablePostgresql, *, follows_statements: bool) -> Iterato
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[BreakablePostgresql]:
+    require_pgbouncer()
     with breakable_postgresql() as server:
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute(f"CREATE ROLE {USER} LOGIN PASSWORD '{PASSWORD}'")
@@ -112,8 +106,8 @@ def pooled(server: BreakablePostgresql, tmp_path_factory: pytest.TempPathFactory
     log = tmp_path_factory.mktemp("log") / "log"
     with pooling(server, follows_statements=True) as pooler:
         commands = Service(pooler.url(COMMANDS, user=USER))
-        commands.manage("migrate", "--verbosity", "0")
-        commands.manage("create_demo_payments", "--count", str(PAYMENTS), "--verbosity", "0")
+        commands.migrate()
+        commands.create_demo_payments(PAYMENTS)
         key = commands.create_api_key(organization=1001, mode="live")
         service = service_behind(pooler, log=log)
         with service.serving():
@@ -144,7 +138,6 @@ def walked_at_once(service: Service, key: str) -> list[list[Any]]:
         return list(clients.map(lambda path: walked(service, key, path), LISTS))
 
 
-@follows_statements
 def test_walks_of_many_at_once_over_few_connections_are_right(pooled: Pooled, expected: list[list[Any]]) -> None:
     found = [walked_at_once(pooled.service, pooled.key) for _ in range(3)]
 
@@ -168,7 +161,6 @@ def test_behind_a_pooler_that_does_not_follow_what_is_prepared_every_answer_is_r
     assert 'prepared statement "payments_' in pooled.server.log.read_text(), "every statement was where it was prepared"
 
 
-@follows_statements
 def test_what_was_prepared_is_prepared_once_on_each_connection_and_used_by_all(pooled: Pooled) -> None:
     pooled.pooler.command(f"RECONNECT {NAME}")
     with pooled.load().of(CLIENTS):
@@ -183,7 +175,6 @@ def test_what_was_prepared_is_prepared_once_on_each_connection_and_used_by_all(p
             assert len(prepared) < CLIENTS
 
 
-@follows_statements
 def test_limits_of_requests_hold_on_every_connection_as_it_is_made(pooled: Pooled) -> None:
     expected = {**REQUEST_SETTINGS, "plan_cache_mode": "force_generic_plan"}
     pooled.pooler.command(f"RECONNECT {NAME}")
@@ -200,7 +191,6 @@ def clients(pooled: Pooled) -> Iterator[list[PreparedStatements]]:
         yield [PreparedStatements(stack.enter_context(pooled.borrow())) for _ in range(CLIENTS)]
 
 
-@follows_statements
 def test_more_statements_than_are_kept_are_right_and_forgotten_again(
     pooled: Pooled, clients: list[PreparedStatements]
 ) -> None:
@@ -217,7 +207,6 @@ def test_more_statements_than_are_kept_are_right_and_forgotten_again(
             assert kept <= 2 * STATEMENTS_MAX
 
 
-@follows_statements
 def test_a_migration_meanwhile_is_survived_and_a_reconnection_has_statements_prepared_anew(
     pooled: Pooled, clients: list[PreparedStatements]
 ) -> None:
@@ -263,7 +252,6 @@ def freeze_server(pooled: Pooled) -> None:
     pooled.server.thaw()
 
 
-@follows_statements
 @pytest.mark.parametrize("fault", [restart_pooler, restart_server, kill_server, freeze_server])
 def test_a_restart_is_missed_no_longer_than_it_lasts(pooled: Pooled, fault: Callable[[Pooled], None]) -> None:
     with pooled.load().of(CLIENTS) as load:
@@ -279,7 +267,6 @@ def test_a_restart_is_missed_no_longer_than_it_lasts(pooled: Pooled, fault: Call
     assert [answer for answer in load.begun_after(back_at + BACK_SECONDS_MAX) if answer.status != 200] == []
 
 
-@follows_statements
 def test_filters_that_take_too_long_are_ended_by_the_server_itself(pooled: Pooled) -> None:
     with pooled.administer() as other:
         other.execute("ALTER TABLE payments_payment RENAME TO payments")
@@ -307,7 +294,7 @@ def descriptions(pooled: Pooled) -> set[object]:
 def described(pooled: Pooled, tmp_path: Path) -> Path:
     """A file of all payments, each with another description."""
     file = tmp_path / "payments.jsonl"
-    exported = pooled.commands.manage("export_payments")
+    exported = pooled.commands.exported()
     file.write_text(exported.replace('"description":"', '"description":"again '))
     return file
 
@@ -321,7 +308,6 @@ def waited_for(pooled: Pooled) -> Iterator[psycopg.Connection[Any]]:
         yield looking
 
 
-@follows_statements
 def test_an_import_that_is_interrupted_is_ended_on_the_server_too(pooled: Pooled, described: Path) -> None:
     with pooled.commands.popen("import_payments", str(described)) as command, waited_for(pooled) as looking:
         command.send_signal(signal.SIGINT)
@@ -332,7 +318,6 @@ def test_an_import_that_is_interrupted_is_ended_on_the_server_too(pooled: Pooled
     assert "again" not in descriptions(pooled)
 
 
-@follows_statements
 def test_an_import_by_the_way_of_requests_has_their_limits_and_then_changes_nothing(
     pooled: Pooled, described: Path
 ) -> None:
@@ -345,7 +330,6 @@ def test_an_import_by_the_way_of_requests_has_their_limits_and_then_changes_noth
     assert "again" not in descriptions(pooled)
 
 
-@follows_statements
 def test_an_import_may_take_longer_than_a_request_beside_readers(pooled: Pooled, described: Path) -> None:
     with pooled.load().of(CLIENTS) as load, pooled.commands.popen("import_payments", str(described)) as command:
         with waited_for(pooled):
@@ -357,13 +341,12 @@ def test_an_import_may_take_longer_than_a_request_beside_readers(pooled: Pooled,
     assert descriptions(pooled) == {"again"}
 
 
-@follows_statements
 def test_a_revoked_key_is_refused_at_once(pooled: Pooled) -> None:
     key = pooled.commands.create_api_key(organization=1001, mode="live")
     load = Load(pooled.service.port, key)
     assert {load.ask_once().status for _ in range(CLIENTS * 2)} == {200}
 
-    pooled.commands.manage("revoke_api_key", "-", input=key)
+    pooled.commands.revoke_api_key(key)
 
     assert {load.ask_once().status for _ in range(CLIENTS * 2)} == {401}
 

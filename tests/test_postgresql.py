@@ -5,11 +5,8 @@ from typing import LiteralString
 
 import psycopg
 import pytest
-from django.db import connection
 
 from tests.postgresql import BreakablePostgresql, breakable_postgresql
-
-pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server")
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,12 @@ from typing import NamedTuple
 
 import psycopg
 import pytest
-from django.db import connection
 
 from tests.filters import assert_told_what_to_narrow
 from tests.load import Answer, Load
 from tests.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.scale import times
 from tests.service import Service
-
-pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no server")
 
 USER = NAME = "payments"
 CLIENTS = 8
@@ -102,8 +99,8 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
         # A server of two addresses: whoever tries one in vain tries the other.
         addresses = ",".join([f"127.0.0.1:{gate.port}"] * 2)
         service = Service(f"postgresql://{USER}@{addresses}/{NAME}", log=log)
-        with service.running():
-            service.manage("create_demo_payments", "--count", "500", "--verbosity", "0")
+        with service.serving():
+            service.create_demo_payments(500)
             yield Faulty(service, server, gate, service.create_api_key(organization=1001, mode="live"), log)
 
 

@@ -13,7 +13,6 @@ from payments.prepared import PreparedStatements
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite prepares by itself"),
 ]
 
 

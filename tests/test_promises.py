@@ -39,10 +39,11 @@ from payments.models import ApiKey, Mode, Organization, Payment, PaymentQuerySet
 from payments.pagination import Page
 from payments.rows import COLUMNS, Row, TimeText, record_time
 from tests.api import Api, ids
+from tests.connecting import connected_to
 from tests.factories import DETAILS, NOON, OrganizationFactory
 from tests.lines import line, source
 from tests.scale import SEED, report, times
-from tests.service import Service, Walker, connected_to
+from tests.service import Service, Walker
 
 
 class Faults(NamedTuple):

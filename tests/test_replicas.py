@@ -13,7 +13,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from pytest_django import DjangoDbBlocker
 
 from payments import servers
@@ -29,15 +29,14 @@ from payments.servers import REPLICA
 from payments_site.environment import database
 from payments_site.postgresql.base import CONNECT_SECONDS_BESIDE_ANOTHER
 from payments_site.watchdog import waits
+from tests.connecting import connected_to
 from tests.lines import line, source
 from tests.load import Load
 from tests.postgresql import BreakablePostgresql, Cluster, cluster
 from tests.scale import SEED, times
 from tests.scrape import total
-from tests.service import Service, Walker, connected_to
+from tests.service import Service, Walker
 from tests.test_promises import walk_while_two_write
-
-pytestmark = pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no replicas")
 
 USER = NAME = "payments"
 ORGANIZATION = 1001
@@ -93,8 +92,8 @@ def replicated(directory: Path) -> Iterator[Replicated]:
     with cluster() as servers:
         servers.primary.configure("log_statement", "all")
         service = replicated_service(servers, directory / "log")
-        with service.running():
-            service.manage("create_demo_payments", "--count", "500", "--verbosity", "0")
+        with service.serving():
+            service.create_demo_payments(500)
             key = service.create_api_key(organization=ORGANIZATION, mode="live")
             for replica in servers.replicas:
                 replica.configure("log_statement", "all")
@@ -163,11 +162,11 @@ def end_sessions(*servers: BreakablePostgresql) -> None:
 
 def test_what_replicas_have_not_seen_is_looked_for_on_the_primary(shared: Replicated, tmp_path: Path) -> None:
     new = ["pt_zNew1", "pt_zNew2"]
-    file = tmp_path / "new.jsonl"
     created_at = "2999-01-01T00:00:00.000"
-    file.write_bytes(b"\n".join(line(id=each, organizationId=str(ORGANIZATION), createdAt=created_at) for each in new))
     with paused(*shared.servers.replicas):
-        shared.service.manage("import_payments", str(file))
+        shared.service.import_records(
+            line(id=each, organizationId=str(ORGANIZATION), createdAt=created_at) for each in new
+        )
 
         pages = shared.pages()
         with shared.walker() as walker:
@@ -186,7 +185,7 @@ def test_a_key_counts_and_is_revoked_at_once(shared: Replicated) -> None:
     with paused(*shared.servers.replicas), Walker(shared.service.base_url, key="") as walker:
         walker.key = shared.service.create_api_key(organization=ORGANIZATION, mode="live")
         made, _ = walker.ask("/v2/payments")
-        shared.service.manage("revoke_api_key", "-", input=walker.key)
+        shared.service.revoke_api_key(walker.key)
         revoked, _ = walker.ask("/v2/payments")
 
     assert (made.status, revoked.status) == (200, 401)

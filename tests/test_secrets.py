@@ -29,7 +29,7 @@ class Aviary(NamedTuple):
 
 @pytest.fixture(scope="module")
 def aviary(service: Service) -> Aviary:
-    service.manage("create_organization", "7001", "--name", "Canaries")
+    service.create_organization(7001, name="Canaries")
     assert service.log is not None
     return Aviary(service, service.log, service.create_api_key(organization=7001, mode="live"))
 

@@ -11,8 +11,9 @@ import pytest
 
 from payments import keys
 from tests.load import Load
+from tests.migrated import fresh_database
 from tests.scale import report, times
-from tests.service import Service, fresh_database
+from tests.service import Service
 
 ALLOWED = 200
 ASKED = 400
@@ -27,8 +28,8 @@ GROWTH_MB_MAX = 5
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("limited")
     settings = {"RATE_LIMIT": f"{ALLOWED}/day", "BAD_KEY_LIMIT": f"{BAD_KEYS_ALLOWED}/hour", "TMPDIR": str(directory)}
-    with fresh_database(directory) as url, Service(url, settings=settings, log=directory / "log").running() as service:
-        service.manage("create_organization", "1", "--name", "Books")
+    with fresh_database(directory) as url, Service(url, settings=settings, log=directory / "log").serving() as service:
+        service.create_organization(1)
         yield service
 
 

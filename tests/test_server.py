@@ -13,8 +13,10 @@ import psutil
 import pytest
 
 from tests.load import Load
-from tests.scale import IS_LONG, report, times
-from tests.service import ROOT, STOP_SECONDS_MAX, Service, fresh_database
+from tests.migrated import fresh_database
+from tests.processes import ROOT, STOP_SECONDS_MAX
+from tests.scale import report, times
+from tests.service import Service
 
 CLIENTS = 4
 SLOW = times(50, long=500)
@@ -36,8 +38,8 @@ SCRIPT = b"/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("served")
-    with fresh_database(directory) as url, Service(url, log=directory / "log").running() as service:
-        service.manage("create_demo_payments", "--count", "500", "--verbosity", "0")
+    with fresh_database(directory) as url, Service(url, log=directory / "log").serving() as service:
+        service.create_demo_payments(500)
         yield service
 
 
@@ -145,7 +147,7 @@ def test_a_server_that_waits_for_bodies_is_found_out(served: Service, key: str) 
         load.wait_for(200, begun_after=time.monotonic())
 
 
-@pytest.mark.skipif(not IS_LONG, reason="takes long")
+@pytest.mark.long
 def test_more_connections_than_there_are_places_for_are_waited_out(served: Service, key: str) -> None:
     """Whoever stays silent has a place for ten seconds; for as long others wait, and none in vain."""
     connections = WORKERS * PLACES * 11 // 10
@@ -180,7 +182,7 @@ def test_a_worker_that_was_killed_comes_back(served: Service, key: str) -> None:
     report(f"a killed worker was back after {time.monotonic() - killed_at:.1f} s")
 
 
-@pytest.mark.skipif(not IS_LONG, reason="takes long")
+@pytest.mark.long
 def test_workers_are_replaced_one_by_one_without_a_failure(served: Service, key: str) -> None:
     """SIGHUP. A connection that is kept open may end between two requests; a new one never fails."""
     asked = 0
@@ -197,8 +199,8 @@ def test_workers_are_replaced_one_by_one_without_a_failure(served: Service, key:
 def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url:
         service = Service(url, log=tmp_path / "log")
-        with service.running():
-            service.manage("create_demo_payments", "--count", "500", "--verbosity", "0")
+        with service.serving():
+            service.create_demo_payments(500)
             load = Load(service.port, service.create_api_key(organization=1001, mode="live"), "/v2/payments?limit=250")
             with load.of(CLIENTS):
                 while begun(service) < WORKERS:

@@ -53,10 +53,10 @@ def key(service: Service, lines: list[bytes], tmp_path_factory: pytest.TempPathF
     file = tmp_path_factory.mktemp("files") / "payments.jsonl"
     shuffled = random.Random(1).sample(lines, COUNT)  # noqa: S311
     file.write_bytes(b"".join(line + b"\n" for line in shuffled))
-    service.manage("create_organization", str(SHOP.id), "--name", SHOP.name)
+    service.create_organization(SHOP.id, name=SHOP.name)
     service.manage("import_payments", str(file))
     others = (demo_record(random.Random(n), SHOP, Mode.TEST, NOON, recurring=True) for n in range(100))  # noqa: S311
-    service.manage("import_payments", "-", input=b"\n".join(map(encode, others)).decode())
+    service.import_records(map(encode, others))
     return service.create_api_key(organization=SHOP.id, mode="live")
 
 
@@ -175,7 +175,7 @@ def test_a_revoked_key_is_refused_on_every_worker(service: Service, key: str) ->
         for walker in walkers:
             walker.get(href)
 
-        service.manage("revoke_api_key", "-", input=revoked)
+        service.revoke_api_key(revoked)
 
         for walker in walkers:
             with pytest.raises(AssertionError, match="This API key is not valid"):

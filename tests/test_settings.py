@@ -14,7 +14,8 @@ from pytest_django import Settings
 
 from payments.limits import Limit
 from payments_site.environment import BOUND, base_url, database, hosts, kept_secret, rate, secret_keys
-from tests.service import ROOT, SETTINGS
+from tests.processes import ROOT
+from tests.service import SETTINGS
 
 PRODUCTION = {
     "DATABASE_URL": "postgresql://payments:secret@db.example/payments",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connections
 
 from payments.outages import is_outage
 from payments_site.environment import SQLITE
@@ -20,8 +20,6 @@ from tests.filters import assert_told_what_to_narrow
 from tests.load import Load
 from tests.scale import times
 from tests.service import Service
-
-pytestmark = pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has other faults")
 
 CLIENTS = 8
 ANSWER_SECONDS_MAX = 3
@@ -48,8 +46,8 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
     directory = tmp_path_factory.mktemp("faulty")
     file, log = directory / "payments.sqlite3", directory / "log"
     service = Service(f"sqlite:///{file}", log=log)
-    with service.running():
-        service.manage("create_demo_payments", "--count", str(PAYMENTS), "--verbosity", "0")
+    with service.serving():
+        service.create_demo_payments(PAYMENTS)
         yield Faulty(service, file, service.create_api_key(organization=1001, mode="live"), log)
 
 
@@ -77,7 +75,7 @@ def never_made(file: Path) -> Iterator[None]:
 def replaced(file: Path) -> Iterator[None]:
     """Put another database into its place, as when a backup is put back."""
     with missing(file):
-        Service(f"sqlite:///{file}").manage("migrate", "--verbosity", "0")
+        Service(f"sqlite:///{file}").migrate()
         yield
 
 
@@ -180,7 +178,7 @@ def without_root() -> Iterator[None]:
 
 
 def test_readers_are_served_while_an_import_writes(faulty: Faulty) -> None:
-    lines = faulty.service.manage("export_payments").replace('"description":"', '"description":"again ')
+    lines = faulty.service.exported().replace('"description":"', '"description":"again ')
     end = time.monotonic() + times(0, long=300)
     with faulty.load().of(CLIENTS) as load:
         imports = 0

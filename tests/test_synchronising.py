@@ -17,7 +17,8 @@ from payments.models import Status
 from payments.rows import record_time
 from tests.factories import NOON
 from tests.lines import line
-from tests.service import ROOT, Service
+from tests.processes import ROOT
+from tests.service import Service
 
 DOCUMENT = (ROOT / "docs/synchronising.md").read_text()
 BY_HAND, WITH_DLT = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
@@ -37,8 +38,7 @@ class Shop:
     directory: Path
 
     def load(self, payments: Payments) -> None:
-        text = b"\n".join(self.line(minute, status) for minute, status in payments.items()).decode()
-        self.service.manage("import_payments", "--create-organizations", "-", input=text)
+        self.service.import_records(self.line(minute, status) for minute, status in payments.items())
 
     def line(self, minute: int, status: str) -> bytes:
         created_at = record_time(NOON + timedelta(minutes=minute))

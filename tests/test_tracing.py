@@ -23,7 +23,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from payments_site.telemetry.tracing import StatementSpans, request_traced, send_the_last, summed_up
-from tests.service import ROOT, Service, fresh_database
+from tests.migrated import fresh_database
+from tests.processes import ROOT
+from tests.service import Service
 
 SECONDS_MAX = 30
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
@@ -129,9 +131,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
     with (
         fresh_database(directory) as url,
         receiving() as receiver,
-        traced(url, receiver.port, directory / "log", OTEL_BSP_SCHEDULE_DELAY="100").running() as service,
+        traced(url, receiver.port, directory / "log", OTEL_BSP_SCHEDULE_DELAY="100").serving() as service,
     ):
-        service.manage("create_demo_payments", "--count", "100", "--verbosity", "0")
+        service.create_demo_payments(100)
         yield Traced(service, receiver, service.create_api_key(organization=1001, mode="live"))
 
 
@@ -274,7 +276,7 @@ def test_a_worker_that_ends_sends_what_it_has(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url, receiving() as receiver:
         with traced(
             url, receiver.port, tmp_path / "log", OTEL_BSP_SCHEDULE_DELAY="600000", OTEL_SERVICE_NAME="shop"
-        ).running() as service:
+        ).serving() as service:
             assert Traced(service, receiver, "").ask("/healthz") == 200
             assert receiver.spans == []
 

@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -15,7 +16,8 @@ from django.db.models.fields import NOT_PROVIDED
 
 from payments_site.health import latest_migrations
 from tests.load import Load
-from tests.service import Service, fresh_database
+from tests.migrated import empty_database, fresh_database
+from tests.service import Service
 
 # These came before tables were full.
 INITIAL = {"0001_initial", "0002_forms_without_counts", "0003_filters", "0004_totals"}
@@ -105,11 +107,18 @@ def test_a_migration_that_adds_what_old_code_can_leave_out_is_none(operations: l
     assert faults(operations) == []
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    directory = tmp_path_factory.mktemp("upgraded")
-    with fresh_database(directory) as url:
-        yield Service(url, log=directory / "log")
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Service]:
+    with empty_database(tmp_path) as url:
+        yield Service(url, log=tmp_path / "log")
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Iterator[Service]:
+    with fresh_database(tmp_path) as url:
+        service = Service(url, log=tmp_path / "log")
+        service.create_demo_payments(100)
+        yield service
 
 
 def ready(service: Service) -> tuple[int, str]:
@@ -135,13 +144,13 @@ def executed(service: Service, statements: tuple[str, ...]) -> None:
         connection.commit()
 
 
-def test_a_service_that_runs_already_is_told_what_to_wait_for_and_serves_once_it_is_there(service: Service) -> None:
-    service.manage("migrate", "payments", "0004", "--verbosity", "0")
+def test_a_service_that_runs_already_is_told_what_to_wait_for_and_serves_once_it_is_there(empty: Service) -> None:
+    empty.migrate("payments", "0004")
     for app in ("admin", "auth", "contenttypes", "sessions"):
-        service.manage("migrate", app, "--verbosity", "0")
-    with service.serving():
+        empty.migrate(app)
+    with empty.serving() as service:
         before = ready(service)
-        service.manage("migrate", "--verbosity", "0")
+        service.migrate()
         after = ready(service)
 
     (latest,) = (name for app, name in latest_migrations() if app == "payments")
@@ -149,20 +158,18 @@ def test_a_service_that_runs_already_is_told_what_to_wait_for_and_serves_once_it
     assert after == (200, '{"status": "ok"}')
 
 
-def test_a_service_goes_on_while_the_schema_becomes_a_later_one_and_starts_on_it(service: Service) -> None:
-    service.manage("migrate", "--verbosity", "0")
-    service.manage("create_demo_payments", "--count", "100", "--verbosity", "0")
-    key = service.create_api_key(organization=1001, mode="live")
-    exported = service.manage("export_payments")
-    with service.serving(), Load(service.port, key).of(2) as load:
+def test_a_service_goes_on_while_the_schema_becomes_a_later_one_and_starts_on_it(filled: Service) -> None:
+    key = filled.create_api_key(organization=1001, mode="live")
+    exported = filled.exported()
+    with filled.serving() as service, Load(service.port, key).of(2) as load:
         executed(service, LATER)
         load.wait_for(200, begun_after=time.monotonic())
 
     assert {answer.status for answer in load.answers} == {200}
-    with service.serving():
+    with filled.serving() as service:
         assert ready(service)[0] == 200
         assert Load(service.port, key).ask_once().status == 200
     changed = exported.replace('"description":"', '"description":"again ')
-    service.manage("import_payments", "-", input=changed)
-    assert service.manage("export_payments") == changed
-    assert service.create_api_key(organization=1001, mode="live")
+    filled.manage("import_payments", "-", input=changed)
+    assert filled.exported() == changed
+    assert filled.create_api_key(organization=1001, mode="live")

@@ -7,7 +7,7 @@ import threading
 import time
 
 from payments_site.watchdog import Line, Waits, Watch, Watchdog, watchdog
-from tests.service import ROOT
+from tests.processes import ROOT
 
 
 class Known(Line):

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,16 +11,17 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from payments.demo import SHOPS
-from tests.browser.pages import CHROMIUM, launched, log_in, opened
-from tests.service import Service, fresh_database
+from tests.browser.pages import launched, log_in, opened
+from tests.migrated import fresh_database
+from tests.service import Service
+from tests.tools import require
 
 PAYMENTS = 12_000  # more than an export takes in one part
 
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium (Debian: apt-get install chromium)")
+    require("chromium")
     with launched() as browser:
         yield browser
 
@@ -65,10 +66,7 @@ def staffed(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Itera
     password = secrets.token_urlsafe()
     with fresh_database(directory) as url:
         service = Service(url, settings={"BAD_KEY_LIMIT": ""}, log=directory / "log")
-        service.manage("migrate", "--verbosity", "0")
-        service.manage("create_demo_payments", "--count", str(PAYMENTS), "--verbosity", "0")
-        settings = {**service.settings, "DJANGO_SUPERUSER_PASSWORD": password}
-        user = ("--username", "staff", "--email", "staff@shop.example")
-        replace(service, settings=settings).manage("createsuperuser", "--noinput", *user)
+        service.create_demo_payments(PAYMENTS)
+        service.create_superuser("staff", password=password)
         with service.serving():
             yield Staffed(service, browser, password)

@@ -10,7 +10,8 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from tests.browser.pages import launched, log_in, opened
-from tests.service import ROOT, Service
+from tests.processes import ROOT
+from tests.service import Service
 
 PAYMENTS = 40_000
 ORGANIZATION = 1001  # the first of the demo's
@@ -39,12 +40,12 @@ def main() -> None:
 @contextmanager
 def developed(password: str) -> Iterator[Service]:
     """Serve demo payments as a developer does."""
-    settings = {"DEBUG": "true", "DJANGO_SUPERUSER_PASSWORD": password}
     with tempfile.TemporaryDirectory(prefix="payments-pictures-") as directory:
-        service = Service(f"sqlite:///{directory}/payments.sqlite3", settings=settings, log=Path(directory) / "log")
-        service.manage("migrate", "--verbosity", "0")
-        service.manage("create_demo_payments", "--count", str(PAYMENTS), "--verbosity", "0")
-        service.manage("createsuperuser", "--noinput", "--username", USER, "--email", "demo@shop.example")
+        url = f"sqlite:///{directory}/payments.sqlite3"
+        service = Service(url, settings={"DEBUG": "true"}, log=Path(directory) / "log")
+        service.migrate()
+        service.create_demo_payments(PAYMENTS)
+        service.create_superuser(USER, password=password)
         with service.serving(".venv/bin/python", "manage.py", "runserver", f"127.0.0.1:{service.port}"):
             yield service
 
@@ -55,7 +56,3 @@ def take(page: Page, name: str, path: str | None = None) -> None:
         page.goto(path)
     page.screenshot(path=IMAGES / f"{name}.png")
     sys.stderr.write(f"docs/images/{name}.png\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 
 from payments.demo import SHOPS
 from tests.browser.conftest import Staffed
-from tests.browser.pages import ONCE, WIDTHS, faults
+from tests.browser.pages import WIDTHS, faults
 
 LIST = "/admin/payments/payment/"
 
@@ -26,15 +26,13 @@ def ids(page: Page) -> list[str]:
     return page.locator("th.id a").all_inner_texts()
 
 
-def exported(staffed: Staffed, *filters: str) -> str:
+def exported(staffed: Staffed, **selection: str) -> str:
     """Return what the command writes of the same payments."""
-    return staffed.service.manage(
-        "export_payments", "--verbosity", "0", "--organization", str(staffed.organization), "--mode", "live", *filters
-    )
+    return staffed.service.exported(organization=staffed.organization, mode="live", **selection)
 
 
-def exported_ids(staffed: Staffed, *filters: str) -> list[str]:
-    return [json.loads(line)["id"] for line in exported(staffed, *filters).splitlines()]
+def exported_ids(staffed: Staffed, **selection: str) -> list[str]:
+    return [json.loads(line)["id"] for line in exported(staffed, **selection).splitlines()]
 
 
 def click(page: Page, link: str) -> None:
@@ -109,7 +107,7 @@ def writing(database_url: str, *, organization: int) -> Iterator[None]:
 
 
 def test_payments_are_filtered_and_paged_to_the_end_and_back(staffed: Staffed) -> None:
-    expected = exported_ids(staffed, "--status", "expired")
+    expected = exported_ids(staffed, status="expired")
 
     with staffed.page() as page:
         page.goto(LIST)
@@ -269,7 +267,6 @@ def test_all_of_it_works_without_a_mouse(staffed: Staffed) -> None:
         expect(page.get_by_role("heading", level=1)).to_contain_text("failed")
 
 
-@ONCE
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_page_can_be_used_by_everybody(staffed: Staffed, width: int, dark: bool) -> None:

@@ -12,8 +12,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from payments.demo import SHOPS
 from tests.api import ids
-from tests.browser.pages import ONCE, WIDTHS, faults, opened
-from tests.service import Service, Walker, fresh_database
+from tests.browser.pages import WIDTHS, faults, opened
+from tests.migrated import fresh_database
+from tests.service import Service, Walker
 
 
 class Development(NamedTuple):
@@ -40,8 +41,7 @@ def development(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> I
     directory = tmp_path_factory.mktemp("development")
     with fresh_database(directory) as url:
         service = Service(url, settings={"DEBUG": "true", "BAD_KEY_LIMIT": ""}, log=directory / "log")
-        service.manage("migrate", "--verbosity", "0")
-        service.manage("create_demo_payments", "--count", "200", "--verbosity", "0")
+        service.create_demo_payments(200)
         key = service.create_api_key(organization=SHOPS[0].id, mode="live")
         with service.serving(".venv/bin/python", "manage.py", "runserver", f"127.0.0.1:{service.port}"):
             yield Development(service, key, browser)
@@ -158,7 +158,6 @@ def test_a_record_leads_to_its_place_in_the_admin_and_back_to_the_list(developme
         page.wait_for_url(development.list)
 
 
-@ONCE
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_pages_can_be_read_by_everybody(development: Development, width: int, dark: bool) -> None:

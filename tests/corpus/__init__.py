@@ -20,7 +20,7 @@ a text so many times.
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from typing import Any
 from tests.contract import assert_kept
 from tests.exchange import Answer
 from tests.lines import line
+from tests.loading import issue_key, store
 
 DIRECTORY = Path(__file__).parent
 SUBJECTS = sorted(file.stem for file in DIRECTORY.glob("*.jsonl"))
@@ -38,15 +39,13 @@ SENT = {"send", "headers", "without", "body", "served", "why"}  # what a case ha
 PLACEHOLDER = re.compile(r"«(.+?)(?:\*([0-9]+))?»", re.DOTALL)
 
 
-def load(manage: Callable[..., str], directory: Path) -> str:
-    """Import the payments that the cases speak of, by commands, and return a key to those that are ours."""
-    file = directory / "inputs.jsonl"
+def load() -> str:
+    """Import the payments that the cases name, and return a key that reads those of the first organization."""
     ours = [line(id=OURS[n], organizationId="9001", createdAt=f"2026-01-0{3 - n}T12:00:00.000") for n in range(3)]
     other_mode = line(id="pt_Test", organizationId="9001", mode="test")
     other_organization = line(id="pt_Foreign", organizationId="9002")
-    file.write_bytes(b"\n".join([*ours, other_mode, other_organization]))
-    manage("import_payments", str(file), "--create-organizations")
-    return manage("create_api_key", "--organization", "9001", "--mode", "live", "--name", "Inputs").strip()
+    store([*ours, other_mode, other_organization])
+    return issue_key(organization=9001, mode="live")
 
 
 @dataclass(frozen=True)

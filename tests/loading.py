@@ -1,0 +1,28 @@
+"""Payments and keys that tests need beforehand, written by this process into the database that its ORM uses.
+
+A process of manage.py would take a second to start.
+"""
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+from payments.ingest import import_payments
+from payments.ingest.checking import InvalidRecord
+from payments.ingest.reading import Place
+from payments.models import ApiKey, Organization
+from tests.lines import source
+
+
+def store(lines: Iterable[bytes]) -> None:
+    """Import records, all of which must be valid; an organization that does not exist is created."""
+    import_payments([source(b"\n".join(lines))], on_refused=fail, create_organizations=True)
+
+
+def fail(place: Place, error: InvalidRecord) -> NoReturn:
+    raise AssertionError(f"{place}: {error}")
+
+
+def issue_key(*, organization: int, mode: str) -> str:
+    """Create an API key and return it."""
+    _, text = ApiKey.objects.issue(Organization.objects.get(id=organization), mode=mode, name="Tests")
+    return text

@@ -1,0 +1,145 @@
+"""Where each test runs. This is the only list; docs/testing.md explains it.
+
+The suite runs on SQLite and, at the same time, on PostgreSQL. A test that is not listed runs on both. An entry is a
+module, or one test of a module, relative to `tests/`.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from django.db import connection
+
+TESTS: Final = Path(__file__).parent
+
+# Independent of the database, or about SQLite itself.
+ON_SQLITE: Final = (
+    # Pages, documents and clients
+    "browser",
+    "test_api_documentation.py",
+    "test_charts.py",
+    "test_clients.py",
+    "test_documentation.py",
+    "test_documents.py",
+    "test_help.py",
+    "test_negotiation.py",
+    "test_parameters.py",
+    "test_placement.py",
+    "test_root.py",
+    "test_schema.py",
+    "test_synchronising.py",
+    # The server, its settings and its deployment
+    "test_bodies.py",
+    "test_deploy_image.py",
+    "test_deploy_proxies.py",
+    "test_deploy_settings.py",
+    "test_deploy_unit.py",
+    "test_limits.py",
+    "test_logs.py",
+    "test_machine.py",
+    "test_server.py",
+    "test_served_limits.py",
+    "test_settings.py",
+    "test_throttling.py",
+    "test_tracing.py",
+    "test_watchdog.py",
+    # Input that no database has seen
+    "test_card_data.py",
+    "test_checking.py",
+    "test_glance.py",
+    "test_inputs.py::test_a_body_is_not_read_as_the_next_request",
+    "test_inputs.py::test_broken_http_is_refused_and_the_next_request_is_served",
+    "test_inputs.py::test_it_is_answered_so_over_http_too",
+    "test_inputs.py::test_so_does_any_path_over_http",
+    "test_inputs.py::test_so_is_any_header_over_http",
+    "test_inputs.py::test_so_is_any_query_over_http",
+    "test_inputs.py::test_the_api_is_as_it_describes_itself",
+    "test_reading.py",
+    # SQLite
+    "test_backup.py",
+    "test_distribute_payments.py::test_on_sqlite_it_says_that_it_is_the_wrong_database",
+    "test_import_faults.py::test_an_import_interrupted_within_a_function_of_sqlites_says_so_too",
+    "test_import_faults.py::test_an_import_onto_a_full_disk_changes_nothing_and_says_so_in_one_line",
+    "test_sqlite_faults.py",
+    "test_statements.py::test_a_column_that_needs_a_converter_is_refused",
+)
+
+# About PostgreSQL, or independent of the database and placed here to balance the two runs.
+ON_POSTGRESQL: Final = (
+    "test_anonymization.py::test_it_does_not_wait_for_whoever_writes_the_same_payments_and_says_to_run_it_again",
+    "test_backup.py::test_on_postgresql_its_own_means_are_named",
+    "test_deploy_replica.py",
+    "test_distribute_payments.py",
+    "test_distribution.py",
+    "test_import_faults.py::test_an_import_that_is_cut_off_while_the_server_commits_does_not_say_that_nothing_was_changed",
+    "test_import_faults.py::test_an_import_whose_server_crashes_leaves_all_or_nothing_and_says_so_in_one_line",
+    "test_imports.py::test_an_import_that_waits_for_somebody_else_can_be_interrupted",
+    "test_keyset.py::test_the_largest_of_many_organizations_has_its_pages_begin_by_their_id",
+    "test_metrics.py",
+    "test_operations.py",
+    "test_poolers.py",
+    "test_postgresql.py",
+    "test_postgresql_faults.py",
+    "test_prepared.py",
+    "test_replicas.py",
+    "test_statements.py::test_a_connection_that_the_server_ended_is_replaced_before_it_is_used",
+)
+
+# These take longest, so each run begins with them.
+FIRST: Final = (
+    "test_replicas.py",
+    "browser/test_admin.py",
+    "test_poolers.py",
+    "test_postgresql_faults.py",
+    "test_metrics.py",
+    "test_promises.py",
+    "test_import_faults.py",
+    "browser/test_development.py",
+    "browser/test_documentation.py",
+    "test_service.py",
+    "test_sqlite_faults.py",
+    "test_inputs.py",
+    "test_server.py",
+)
+
+
+def path_of(item: pytest.Item) -> str:
+    """Return an item's module and function as an entry has them: `browser/test_admin.py::test_a_key_is_made`."""
+    return f"{item.path.relative_to(TESTS)}::{getattr(item, 'originalname', item.name)}"
+
+
+def covers(entry: str, path: str) -> bool:
+    return path == entry or path.startswith((f"{entry}::", f"{entry}/"))
+
+
+def rank(path: str, entries: Iterable[str]) -> int | None:
+    """Return how many characters of the path its most exact entry has; None where no entry covers it."""
+    return max((len(entry) for entry in entries if covers(entry, path)), default=None)
+
+
+def databases(path: str) -> set[str]:
+    """Return the databases on which a test runs; the entry of a test counts more than that of its module."""
+    ranks = {"sqlite": rank(path, ON_SQLITE), "postgresql": rank(path, ON_POSTGRESQL)}
+    most_exact = max((found for found in ranks.values() if found is not None), default=None)
+    return {vendor for vendor, found in ranks.items() if found == most_exact}
+
+
+def runs_here(item: pytest.Item) -> bool:
+    """Return whether the test runs on the database of this run."""
+    return connection.vendor in databases(path_of(item))
+
+
+def order(item: pytest.Item) -> int:
+    """Return the item's rank: modules that take long come first, the others keep their order."""
+    path = path_of(item)
+    return next((rank for rank, entry in enumerate(FIRST) if covers(entry, path)), len(FIRST))
+
+
+def missing() -> Iterator[str]:
+    """Yield the entries that name no module and no test."""
+    for entry in {*ON_SQLITE, *ON_POSTGRESQL, *FIRST}:
+        module, _, function = entry.partition("::")
+        path = TESTS / module
+        if not path.exists() or (function and f"def {function}(" not in path.read_text()):
+            yield entry

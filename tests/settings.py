@@ -1,0 +1,8 @@
+"""The service's settings, with passwords that cost no time to hash."""
+
+from payments_site.settings import *  # noqa: F403
+
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.MD5PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",  # for users of a service that runs with its own settings
+]

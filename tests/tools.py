@@ -1,0 +1,37 @@
+"""Programs that are not Python packages, which some tests use.
+
+Where a program is missing, its tests are skipped. In CI, which installs all of them, its tests fail.
+"""
+
+import os
+import shutil
+from typing import Final
+
+import pytest
+
+# The Debian package that has each program.
+PACKAGES: Final = {
+    "caddy": "caddy",
+    "chromium": "chromium",
+    "curl": "curl",
+    "nginx": "nginx",
+    "node": "nodejs",
+    "openssl": "openssl",
+    "pgbouncer": "pgbouncer",
+    "php": "php-cli",
+    "promtool": "prometheus",
+    "systemd-analyze": "systemd",
+}
+
+
+def require(program: str) -> None:
+    """Skip the test unless the program is installed; in CI, fail it."""
+    if shutil.which(program) is None:
+        unavailable(f"{program} is not installed (Debian: apt-get install {PACKAGES[program]}).")
+
+
+def unavailable(reason: str) -> None:
+    """Skip the test because of this machine; in CI, fail it."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
