@@ -3,9 +3,10 @@
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -21,16 +22,16 @@ from tests import placement
 from tests.api import REQUEST_ID, Api
 from tests.factories import ApiKeyFactory, OrganizationFactory
 from tests.migrated import fresh_database, migrated, name_of
-from tests.scale import IS_LONG
+from tests.scale import IS_LONG, examples
 from tests.service import Service
 from tests.tools import require
 
 # Whoever runs the tests in the background may have them ignore Ctrl-C, and so every process that they begin.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same examples every time; HYPOTHESIS_PROFILE=explore looks for new ones, and prints how to repeat a failure.
+# The same examples in every run. HYPOTHESIS_PROFILE=explore looks for new ones and prints how to repeat a failure.
 hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None)
-hypothesis.settings.register_profile("explore", print_blob=True, deadline=None, max_examples=1000)
+hypothesis.settings.register_profile("explore", print_blob=True, deadline=None, max_examples=examples(100))
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
@@ -52,6 +53,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         require(*mark.args)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """Escape lone surrogates, which occur in captured logs and failures, and which workers cannot send."""
+    return encodable((yield))
+
+
+def encodable(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode(errors="backslashreplace").decode()
+        case dict():
+            return {encodable(key): encodable(item) for key, item in value.items()}
+        case list() | tuple():
+            return type(value)(map(encodable, value))
+    return value
 
 
 @pytest.fixture(scope="session")

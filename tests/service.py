@@ -26,6 +26,7 @@ from tests.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
 
 RECONNECT_EVERY = 50
 SETTINGS = (
+    "DJANGO_ALLOW_ASYNC_UNSAFE",
     "DJANGO_SETTINGS_MODULE",
     *("DATABASE_URL", "DATABASE_REPLICA_URL", "REPLICA_LAG_SECONDS_MAX"),
     *("DEBUG", "SECRET_KEY", "SECRET_KEY_FALLBACKS"),
@@ -53,6 +54,10 @@ class Service:
         return f"http://127.0.0.1:{self.port}"
 
     @property
+    def workers(self) -> int:
+        return int(self.settings.get("WEB_WORKERS", "2"))
+
+    @property
     def environment(self) -> dict[str, str]:
         """Nothing of the tests' own settings."""
         inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
@@ -60,7 +65,7 @@ class Service:
             "DATABASE_URL": self.database_url,
             "SECRET_KEY": "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz",
             "PORT": str(self.port),
-            "WEB_WORKERS": "2",
+            "WEB_WORKERS": str(self.workers),
             **self.settings,
         }
 
@@ -136,7 +141,7 @@ class Service:
                 command or [ROOT / "scripts/start"], cwd=ROOT, env=self.environment, stderr=log
             )
             try:
-                wait_until_listening(server, self.port)
+                wait_until_listening(server, self.port, workers=1 if command else self.workers)
                 yield self
             finally:
                 server.terminate()

@@ -26,6 +26,7 @@ from payments.parameters import LIMIT_MAX, list_parameters
 from payments.rows import record_time
 from tests.api import Api, ids
 from tests.factories import NOON, OrganizationFactory, PaymentFactory
+from tests.scale import examples
 from tests.test_keyset import Place, there_and_back
 
 pytestmark = pytest.mark.django_db
@@ -227,7 +228,7 @@ def starts(payments: list[Described]) -> st.SearchStrategy[str | None]:
 
 
 @given(lists, asked(), limits, st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(120, long=3_000))
 def test_a_page_equals_the_reference_whatever_is_asked_for(
     payments: list[Described], asking: tuple[dict[str, str], Matches], limit: int, data: st.DataObject
 ) -> None:
@@ -235,7 +236,7 @@ def test_a_page_equals_the_reference_whatever_is_asked_for(
 
 
 @given(lists, asked(), limits)
-@settings(max_examples=100)
+@settings(max_examples=examples(60, long=1_000))
 def test_walking_there_and_back_gives_all_that_matches_once_and_the_same_pages(
     payments: list[Described], asking: tuple[dict[str, str], Matches], limit: int
 ) -> None:
@@ -250,7 +251,7 @@ def test_walking_there_and_back_gives_all_that_matches_once_and_the_same_pages(
 
 
 @given(lists.filter(bool), asked(), limits)
-@settings(max_examples=50)
+@settings(max_examples=examples(30, long=500))
 def test_a_start_that_the_key_does_not_see_is_an_error_whatever_is_asked_for(
     payments: list[Described], asking: tuple[dict[str, str], Matches], limit: int
 ) -> None:
@@ -261,7 +262,7 @@ def test_a_start_that_the_key_does_not_see_is_an_error_whatever_is_asked_for(
 
 
 @given(lists, asked())
-@settings(max_examples=100)
+@settings(max_examples=examples(60, long=1_000))
 def test_the_orm_gives_the_same_for_the_values_themselves(
     payments: list[Described], asking: tuple[dict[str, str], Matches]
 ) -> None:

@@ -30,15 +30,16 @@ from tests.lines import RECORD, line
 from tests.migrated import fresh_database
 from tests.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.processes import ROOT, STOP_SECONDS_MAX
-from tests.scale import report, times
+from tests.scale import IS_LONG, report, times
 from tests.service import Service
 
-UNCHANGED, CHANGED, NEW = 4000, 6000, 1000
+# More than one batch of an import, so that a batch is written before the file ends.
+UNCHANGED, CHANGED, NEW = (4000, 6000, 1000) if IS_LONG else (2000, 3500, 500)
 CARD = dict(sorted(RECORD["details"].items()))  # as the API writes it
 COUNT = UNCHANGED + CHANGED + NEW
 DISK_BYTES = 2**20
 
-PIECE_BYTES = 2**19
+PIECE_BYTES = 2**18
 ENDING_SECONDS = 0.5  # by then, an import that has read all has ended
 LOOK_EVERY_SECONDS = 0.05
 WAITING_SECONDS = 0.5  # after this, what could be read has been
@@ -239,6 +240,7 @@ def server() -> Iterator[BreakablePostgresql]:
 @pytest.fixture(scope="module")
 def on_server(server: BreakablePostgresql, tmp_path_factory: pytest.TempPathFactory) -> Imports:
     imports = Imports(Service(server.url), Files(tmp_path_factory.mktemp("crashes")))
+    imports.service.migrate()
     imports.prepare()
     return imports
 
@@ -247,7 +249,7 @@ def test_a_killed_import_leaves_all_or_nothing_and_running_it_again_the_right_ro
     imports: Imports, chance: random.Random
 ) -> None:
     outcomes = Counter[str]()
-    for _ in range(times(5, long=50)):
+    for _ in range(times(3, long=50)):
         file = imports.files.next()
 
         found = cut_off(imports, file, chance=chance, fault=Importing.kill)

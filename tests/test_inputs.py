@@ -22,7 +22,7 @@ from tests.contract import assert_kept
 from tests.corpus import OURS, SUBJECTS, Case, cases, load, read
 from tests.exchange import ANSWER_SECONDS_MAX, Answer, Request, call, exchange, send
 from tests.processes import ROOT
-from tests.scale import report, times
+from tests.scale import examples, report, times
 from tests.service import Service
 
 # What may stand in an address (RFC 3986).
@@ -214,8 +214,8 @@ STATUSES = {
 
 # Nothing that is sent changes anything, so the examples share what the test was given.
 SHARED = [HealthCheck.function_scoped_fixture]
-INSIDE = settings(max_examples=times(500, long=12_000), suppress_health_check=SHARED)
-OUTSIDE = settings(max_examples=times(200, long=3_000), suppress_health_check=SHARED)
+INSIDE = settings(max_examples=examples(300, long=12_000), suppress_health_check=SHARED)
+OUTSIDE = settings(max_examples=examples(100, long=3_000), suppress_health_check=SHARED)
 
 
 def assert_path_is_answered(door: Door, path: str) -> None:

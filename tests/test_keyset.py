@@ -18,6 +18,7 @@ from payments.models import Organization, Payment, PaymentQuerySet
 from payments.pagination import Page, UnknownStart, fetch_page, page_statement
 from payments.statements import kept, prepared_statements
 from tests.factories import NOON, OrganizationFactory, PaymentFactory
+from tests.scale import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -98,7 +99,7 @@ def as_expected(page: Page) -> Expected:
 
 
 @given(listings, limits, st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(150, long=3_000))
 def test_a_page_equals_the_reference_from_any_start(
     places: list[tuple[int, str]], limit: int, data: st.DataObject
 ) -> None:
@@ -111,7 +112,7 @@ def test_a_page_equals_the_reference_from_any_start(
 
 
 @given(listings, limits)
-@settings(max_examples=50)
+@settings(max_examples=examples(50, long=500))
 def test_walking_there_and_back_gives_every_payment_once_and_the_same_pages(
     places: list[tuple[int, str]], limit: int
 ) -> None:
@@ -124,7 +125,7 @@ def test_walking_there_and_back_gives_every_payment_once_and_the_same_pages(
 
 
 @given(listings.filter(bool), limits, st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(50, long=500))
 def test_previous_from_any_start_ends_at_the_newest_and_misses_none(
     places: list[tuple[int, str]], limit: int, data: st.DataObject
 ) -> None:
@@ -142,7 +143,7 @@ def test_previous_from_any_start_ends_at_the_newest_and_misses_none(
 
 
 @given(listings, limits)
-@settings(max_examples=25)
+@settings(max_examples=examples(25, long=250))
 def test_a_start_that_is_not_in_the_listing_is_an_error(places: list[tuple[int, str]], limit: int) -> None:
     with stored(places) as listing:
         for start in ["pt_none", *(f"pt_{name}other" for _, name in places)]:

@@ -99,6 +99,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
         # A server of two addresses: whoever tries one in vain tries the other.
         addresses = ",".join([f"127.0.0.1:{gate.port}"] * 2)
         service = Service(f"postgresql://{USER}@{addresses}/{NAME}", log=log)
+        service.migrate()
         with service.serving():
             service.create_demo_payments(500)
             yield Faulty(service, server, gate, service.create_api_key(organization=1001, mode="live"), log)

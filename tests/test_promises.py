@@ -42,7 +42,7 @@ from tests.api import Api, ids
 from tests.connecting import connected_to
 from tests.factories import DETAILS, NOON, OrganizationFactory
 from tests.lines import line, source
-from tests.scale import SEED, report, times
+from tests.scale import SEED, examples, report, times
 from tests.service import Service, Walker
 
 
@@ -283,7 +283,7 @@ def run(api: Api, *, is_selective: bool, **options: Any) -> None:
 
 
 def test_walks_keep_their_promises_whatever_happens_meanwhile(api: Api) -> None:
-    run(api, is_selective=True, max_examples=times(600, long=6000))
+    run(api, is_selective=True, max_examples=examples(200, long=6_000))
 
 
 # What the promises forbid: each in turn stands where the right one does, and the same machine finds it out.

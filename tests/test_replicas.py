@@ -92,6 +92,7 @@ def replicated(directory: Path) -> Iterator[Replicated]:
     with cluster() as servers:
         servers.primary.configure("log_statement", "all")
         service = replicated_service(servers, directory / "log")
+        service.migrate()
         with service.serving():
             service.create_demo_payments(500)
             key = service.create_api_key(organization=ORGANIZATION, mode="live")

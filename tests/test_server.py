@@ -132,7 +132,9 @@ def test_slow_clients_keep_nobody_waiting(served: Service, key: str, sent: Calla
 
 
 def test_a_server_that_waits_for_bodies_is_found_out(served: Service, key: str) -> None:
-    service = Service(served.database_url, log=served.log)
+    service = Service(
+        served.database_url, settings={"DJANGO_SETTINGS_MODULE": "payments_site.settings"}, log=served.log
+    )
     server = [str(ROOT / ".venv/bin/python"), "-m", "granian", "--interface", "wsgi", "--blocking-threads", "1"]
     application = ["--port", str(service.port), "--factory", "django.core.wsgi:get_wsgi_application"]
     with (

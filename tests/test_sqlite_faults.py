@@ -46,6 +46,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
     directory = tmp_path_factory.mktemp("faulty")
     file, log = directory / "payments.sqlite3", directory / "log"
     service = Service(f"sqlite:///{file}", log=log)
+    service.migrate()
     with service.serving():
         service.create_demo_payments(PAYMENTS)
         yield Faulty(service, file, service.create_api_key(organization=1001, mode="live"), log)

@@ -21,6 +21,7 @@ from payments.records import encode
 from payments.serializers import record
 from payments.statements import Slot, Statement
 from tests.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.scale import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -86,7 +87,7 @@ def reference_record(payment: Payment) -> dict[str, Any]:
 
 
 @given(st.lists(payments, min_size=1, max_size=3, unique_by=lambda payment: payment["id"]))
-@settings(max_examples=200)
+@settings(max_examples=examples(60, long=2_000))
 def test_a_row_makes_the_record_that_the_model_holds(described: list[dict[str, Any]]) -> None:
     with transaction.atomic():
         key = ApiKeyFactory.create(organization=OrganizationFactory.create(id=7), mode="live")
@@ -103,7 +104,7 @@ def test_a_row_makes_the_record_that_the_model_holds(described: list[dict[str, A
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.text("09AZaz", min_size=1, max_size=3)), max_size=20), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(60, long=2_000))
 def test_a_compiled_page_equals_the_same_query_asked_by_the_orm(
     places: list[tuple[int, str]], data: st.DataObject
 ) -> None:

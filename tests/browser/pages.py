@@ -1,15 +1,24 @@
 """Pages that are watched while they are used."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from tests.scale import IS_LONG
+
 CHROMIUM = shutil.which("chromium")
 WIDTHS = (1440, 390)
+LOOKS = (
+    (1440, False),
+    (390, True),
+    *(((1440, True), (390, False)) if IS_LONG else ()),
+)  # width, and whether it is dark
 HEIGHT = 900
 TIMEOUT_MILLISECONDS = 10_000
 BAD = {"serious", "critical"}
@@ -17,7 +26,8 @@ BAD = {"serious", "critical"}
 
 @contextmanager
 def launched() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
+    """Give a browser. Playwright runs an event loop in this thread, where Django would otherwise refuse the ORM."""
+    with sync_playwright() as playwright, patch.dict(os.environ, DJANGO_ALLOW_ASYNC_UNSAFE="true"):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
@@ -63,9 +73,10 @@ def faults(page: Page) -> list[tuple[str, str, str]]:
 
     Axe puts styles into the page, which a policy forbids: the page is to be one that was opened with `bypass_csp`.
     """
+    results = Axe().run(page, options={"preload": False, "resultTypes": ["violations"]}).response
     found = [
         (page.url, violation["id"], node["html"])
-        for violation in Axe().run(page, options={"preload": False}).response["violations"]
+        for violation in results["violations"]
         if violation["impact"] in BAD
         for node in violation["nodes"]
     ]

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 
 from payments.demo import SHOPS
 from tests.browser.conftest import Staffed
-from tests.browser.pages import WIDTHS, faults
+from tests.browser.pages import LOOKS, faults
 
 LIST = "/admin/payments/payment/"
 
@@ -267,8 +267,7 @@ def test_all_of_it_works_without_a_mouse(staffed: Staffed) -> None:
         expect(page.get_by_role("heading", level=1)).to_contain_text("failed")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_every_page_can_be_used_by_everybody(staffed: Staffed, width: int, dark: bool) -> None:
     [payment_id, *_] = exported_ids(staffed)
     found = []

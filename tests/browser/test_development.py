@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from payments.demo import SHOPS
 from tests.api import ids
-from tests.browser.pages import WIDTHS, faults, opened
+from tests.browser.pages import LOOKS, faults, opened
 from tests.migrated import fresh_database
 from tests.service import Service, Walker
 
@@ -158,8 +158,7 @@ def test_a_record_leads_to_its_place_in_the_admin_and_back_to_the_list(developme
         page.wait_for_url(development.list)
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
 def test_pages_can_be_read_by_everybody(development: Development, width: int, dark: bool) -> None:
     with development.page(width=width, dark=dark) as page:
         page.goto(f"{development.list}?limit=1")
