@@ -12,8 +12,14 @@ from django.http import HttpResponseBase, HttpResponseNotModified
 from django.utils.http import parse_etags
 from xxhash import xxh3_128_hexdigest
 
-# Another release may write the same otherwise: its ETags are other ones.
-RELEASE = xxh3_128_hexdigest(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
+
+def digest_of_source(directory: Path) -> str:
+    """Return a digest of all Python modules below a directory."""
+    return xxh3_128_hexdigest(b"".join(path.read_bytes() for path in sorted(directory.rglob("*.py"))))
+
+
+# Another release may write the same payment differently, so its ETags are different.
+RELEASE = digest_of_source(Path(__file__).parent)
 
 encode = msgspec.msgpack.Encoder().encode
 

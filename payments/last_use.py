@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from django.db import Error, connection, transaction
+from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
 from payments.models import ApiKey, ShownKey
@@ -17,8 +18,8 @@ WRITTEN_EVERY_SECONDS = 60
 PAUSE = timedelta(seconds=10)
 paused_until: dict[int, datetime] = {}
 
-# Neither another writer is waited for, nor a slow disk, nor that it outlives a power cut.
-UNHURRIED = "SET LOCAL lock_timeout = '1ms'; SET LOCAL statement_timeout = '100ms'; SET LOCAL synchronous_commit = off"
+# Do not wait for another writer, for a slow disk, or until the write outlives a power cut.
+IMPATIENT = {"lock_timeout": "1ms", "statement_timeout": "100ms", "synchronous_commit": "off"}
 
 logger = logging.getLogger(__name__)
 
@@ -41,11 +42,12 @@ def note_use(key: ShownKey, *, now: datetime) -> None:
 
 @contextmanager
 def without_waiting() -> Iterator[None]:
-    """Make a transaction that waits for nobody: not for another writer, nor until it outlives a power cut."""
+    """Make a transaction that waits for no other writer, nor until it outlives a power cut."""
     if connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(UNHURRIED)
+            usual = change_settings(cursor, IMPATIENT)
             yield
+            change_settings(cursor, usual)  # within another transaction they would outlive this savepoint
         return
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA busy_timeout")
@@ -56,3 +58,10 @@ def without_waiting() -> Iterator[None]:
                 yield
         finally:
             cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
+
+
+def change_settings(cursor: CursorWrapper, values: dict[str, str]) -> dict[str, str]:
+    """Change PostgreSQL's settings until the transaction ends; return their values before."""
+    columns = ", ".join(["current_setting(%s), set_config(%s, %s, true)"] * len(values))
+    cursor.execute(f"SELECT {columns}", [part for name, value in values.items() for part in (name, name, value)])
+    return dict(zip(values, cursor.fetchone()[::2], strict=True))

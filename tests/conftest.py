@@ -132,7 +132,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service as it is deployed: its own database, filled by its own commands, served by scripts/start."""
     directory = tmp_path_factory.mktemp("service")
     settings = {"ACCESS_LOG": "true", "BAD_KEY_LIMIT": ""}  # many tests show bad keys
-    with fresh_database(directory) as url, Service(url, settings=settings, log=directory / "log").serving() as running:
+    with (
+        fresh_database(directory) as url,
+        Service(url, settings=settings, workers=2, log=directory / "log").serving() as running,
+    ):
         yield running
 
 

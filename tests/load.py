@@ -3,13 +3,22 @@
 import http.client
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from tests.scale import report
+from tests.scale import IS_LONG, report, times
 
-CLIENT_SECONDS_MAX = 30
+# Only a client that waits in vain waits so long: no test depends on how fast this machine is.
+CLIENT_SECONDS_MAX = 60
+
+# A usual run leaves the processors to the other tests.
+PAUSE_SECONDS = times(20, long=0) / 1000
+
+# How soon after a fault every client is served again, and how many answers show that it stays so.
+BACK_SECONDS_MAX = 1
+STEADY_ANSWERS = times(20, long=500)
 
 
 @dataclass(frozen=True)
@@ -21,6 +30,7 @@ class Answer:
     status: int
     media_type: str | None = None
     retry_after: str | None = None
+    client: int = 0
 
     @property
     def is_promised(self) -> bool:
@@ -40,11 +50,13 @@ class Load:
     source: str = "127.0.0.1"
     answers: list[Answer] = field(default_factory=list)
     is_over: threading.Event = field(default_factory=threading.Event)
+    clients: int = 0
 
     @contextmanager
     def of(self, clients: int) -> Iterator["Load"]:
         """Ask until the block ends, and wait for the last answers."""
-        threads = [threading.Thread(target=self.ask_again_and_again) for _ in range(clients)]
+        self.clients = clients
+        threads = [threading.Thread(target=self.ask_again_and_again, args=[number]) for number in range(clients)]
         for thread in threads:
             thread.start()
         try:
@@ -54,10 +66,11 @@ class Load:
             for thread in threads:
                 thread.join()
 
-    def ask_again_and_again(self) -> None:
+    def ask_again_and_again(self, client: int) -> None:
         connection = self.connection()
         while not self.is_over.is_set():
-            self.answers.append(self.ask(connection))
+            self.answers.append(replace(self.ask(connection), client=client))
+            self.is_over.wait(PAUSE_SECONDS)
         connection.close()
 
     def connection(self) -> http.client.HTTPConnection:
@@ -98,6 +111,35 @@ class Load:
         while not any(answer.status == status for answer in self.begun_after(begun_after)):
             assert time.monotonic() < end, f"no answer {status}"
             time.sleep(0.01)
+
+    def wait_for_each(self, status: int, *, begun_after: float, count: int = 1) -> None:
+        """Wait until every client has had so many answers of that status to requests that it began later."""
+        end = time.monotonic() + CLIENT_SECONDS_MAX
+        while len(self.served(status, begun_after=begun_after, count=count)) < self.clients:
+            assert time.monotonic() < end, f"not every client has had {count} answers {status}"
+            time.sleep(0.01)
+
+    def served(self, status: int, *, begun_after: float, count: int) -> list[int]:
+        """Return the clients that have had so many such answers."""
+        answers = Counter(answer.client for answer in self.begun_after(begun_after) if answer.status == status)
+        return [client for client, number in answers.items() if number >= count]
+
+    def assert_well_again(self, *, back_at: float) -> None:
+        """Wait until every client is served again; from then on, none may fail any more."""
+        self.wait_for_each(http.client.OK, begun_after=back_at)
+        well_at = time.monotonic()
+        self.wait_for_each(http.client.OK, begun_after=well_at, count=STEADY_ANSWERS)
+        steady_at = min(well_at, back_at + BACK_SECONDS_MAX) if IS_LONG else well_at
+        assert [answer for answer in self.begun_after(steady_at) if answer.status != http.client.OK] == []
+
+    def assert_kept(self, *, seconds_max: float) -> None:
+        """Check that every answer is a page or a refusal as promised; in a long run, also how long each took."""
+        assert [answer for answer in self.answers if not answer.is_promised] == []
+        self.assert_in_time(seconds_max=seconds_max)
+
+    def assert_in_time(self, *, seconds_max: float) -> None:
+        """Check how long answers took where nothing else runs: in a long run."""
+        assert not IS_LONG or [answer for answer in self.answers if answer.seconds > seconds_max] == []
 
     def tell(self, what: str) -> None:
         """Report what a long run came to."""

@@ -8,14 +8,15 @@ from typing import NoReturn
 
 from payments.ingest import import_payments
 from payments.ingest.checking import InvalidRecord
+from payments.ingest.imports import Imported
 from payments.ingest.reading import Place
 from payments.models import ApiKey, Organization
 from tests.lines import source
 
 
-def store(lines: Iterable[bytes]) -> None:
+def store(lines: Iterable[bytes]) -> Imported:
     """Import records, all of which must be valid; an organization that does not exist is created."""
-    import_payments([source(b"\n".join(lines))], on_refused=fail, create_organizations=True)
+    return import_payments([source(b"\n".join(lines))], on_refused=fail, create_organizations=True)
 
 
 def fail(place: Place, error: InvalidRecord) -> NoReturn:

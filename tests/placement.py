@@ -68,6 +68,7 @@ ON_SQLITE: Final = (
 # About PostgreSQL, or independent of the database and placed here to balance the two runs.
 ON_POSTGRESQL: Final = (
     "test_anonymization.py::test_it_does_not_wait_for_whoever_writes_the_same_payments_and_says_to_run_it_again",
+    "test_authentication.py::test_writing_a_use_leaves_the_settings_of_an_outer_transaction",
     "test_backup.py::test_on_postgresql_its_own_means_are_named",
     "test_deploy_replica.py",
     "test_distribute_payments.py",

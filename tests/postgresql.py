@@ -33,6 +33,9 @@ OWN = 0o700
 
 TRY_EVERY_SECONDS = 0.02
 
+# A test server does not wait for its disk: what it has written outlives its processes, and no test cuts the power.
+WITHOUT_DISK = ("fsync", "full_page_writes", "synchronous_commit")
+
 
 @contextmanager
 def postgresql() -> Iterator[str]:
@@ -41,6 +44,10 @@ def postgresql() -> Iterator[str]:
         yield url
         return
     with server_directory() as directory, get_server(directory / "data") as server:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            for setting in WITHOUT_DISK:
+                connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
+            connection.execute("SELECT pg_reload_conf()")
         yield server.get_uri()
 
 
@@ -76,7 +83,7 @@ class BreakablePostgresql:
         server = get_server(self.data, start=False)
         server.ensure_pgdata_inited()
         address = ("-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-p", str(self.port))
-        following = ("-c", "wal_retrieve_retry_interval=100ms")
+        following = ("-c", "wal_retrieve_retry_interval=100ms", "-c", "fsync=off")
         with self.log.open("ab") as log:
             self.postmaster = psutil.Popen(
                 [server.bin_path / "postgres", "-D", self.data, *address, *following],
@@ -100,7 +107,7 @@ class BreakablePostgresql:
         subprocess.run(
             [
                 *(server.bin_path / "pg_basebackup", "--pgdata", self.data, "--dbname", address),
-                *("--write-recovery-conf", "--checkpoint", "fast"),
+                *("--write-recovery-conf", "--checkpoint", "fast", "--no-sync"),
             ],
             user=server.system_user,
             check=True,

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from payments import keys
 from payments.export import export_payments
+from payments.ingest.imports import Imported
 from payments.models import ApiKey, Organization, Payment
 from tests.connecting import connected_to
 from tests.loading import issue_key, store
@@ -42,6 +43,7 @@ class Service:
     database_url: str
     port: int = field(default_factory=free_port)
     settings: dict[str, str] = field(default_factory=dict)
+    workers: int = 1  # of scripts/start
     log: Path | None = None  # where the server's log goes, if not to the tests' own stderr
     server: subprocess.Popen[bytes] = field(init=False, repr=False)
 
@@ -52,10 +54,6 @@ class Service:
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def workers(self) -> int:
-        return int(self.settings.get("WEB_WORKERS", "2"))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -123,9 +121,9 @@ class Service:
             hashed = make_password(password, hasher="pbkdf2_sha256")
             User.objects.create(username=name, password=hashed, is_staff=True, is_superuser=True)
 
-    def import_records(self, lines: Iterable[bytes]) -> None:
+    def import_records(self, lines: Iterable[bytes]) -> Imported:
         with connected_to(self.database_url):
-            store(lines)
+            return store(lines)
 
     def exported(self, **selection: Any) -> str:
         """Return what `export_payments` writes, of the payments that match a selection of the ORM."""

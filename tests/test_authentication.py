@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from payments.authentication import find_key
-from payments.last_use import WRITTEN_EVERY_SECONDS, note_use
+from payments.last_use import IMPATIENT, WRITTEN_EVERY_SECONDS, note_use
 from payments.models import ApiKey, Organization, ShownKey
 from tests.api import Api, key_text
 from tests.factories import ApiKeyFactory
@@ -143,6 +143,28 @@ def test_a_use_that_cannot_be_written_fails_no_request(
     assert response.status_code == 200
     assert "read-only" in caplog.text
     assert key_text(key) not in caplog.text
+
+
+def test_writing_a_use_leaves_the_settings_of_an_outer_transaction(key: ApiKey) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '2s'")
+
+        note_use(shown(key), now=NOW)
+
+        held = {}
+        for name in IMPATIENT:
+            cursor.execute(f"SHOW {name}")
+            (held[name],) = cursor.fetchone()
+    key.refresh_from_db()
+    assert key.last_used_at == NOW
+    assert held == {"statement_timeout": "3s", "lock_timeout": "2s", "synchronous_commit": synchronous_commit()}
+
+
+def synchronous_commit() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'")
+        return str(cursor.fetchone()[0])
 
 
 @pytest.mark.django_db(transaction=True)

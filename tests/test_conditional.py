@@ -3,11 +3,14 @@
 import cProfile
 import pstats
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pytest_django import Settings
 
+import payments
+from payments import conditional
 from payments.models import Organization, Payment
 from tests.api import Api
 from tests.factories import PaymentFactory
@@ -123,3 +126,32 @@ def test_an_etag_does_not_depend_on_where_the_page_was_found(api: Api, organizat
 
     assert api.get(limit=2, from_="pt_c")["ETag"] == first["ETag"]
     assert api.get(limit=2, from_="pt_b")["ETag"] != first["ETag"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_an_etag_of_another_release_is_no_longer_known(
+    api: Api, payment: Payment, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    etag = api.get(path)["ETag"]
+    monkeypatch.setattr(conditional, "RELEASE", "another")
+
+    response = api.send("GET", path, If_None_Match=etag)
+
+    assert response.status_code == 200
+    assert response["ETag"] != etag
+
+
+def test_the_release_is_a_digest_of_the_whole_source() -> None:
+    assert conditional.digest_of_source(Path(payments.__file__).parent) == conditional.RELEASE
+
+
+@pytest.mark.parametrize("name", ["views.py", "ingest/checking.py"])
+def test_another_source_is_another_release(tmp_path: Path, name: str) -> None:
+    module = tmp_path / name
+    module.parent.mkdir(exist_ok=True)
+    module.write_text("LIMIT = 20")
+    before = conditional.digest_of_source(tmp_path)
+
+    module.write_text("LIMIT = 21")
+
+    assert conditional.digest_of_source(tmp_path) != before

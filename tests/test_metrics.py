@@ -31,8 +31,8 @@ RECORDS = 12_000
 
 def measured(directory: Path, url: str) -> Service:
     """Return a service that counts in a directory of its own."""
-    settings = {"METRICS": "true", "TMPDIR": str(directory), "WEB_WORKERS": str(WORKERS)}
-    return Service(url, settings=settings, log=directory / "log")
+    settings = {"METRICS": "true", "TMPDIR": str(directory)}
+    return Service(url, settings=settings, workers=WORKERS, log=directory / "log")
 
 
 @pytest.fixture(scope="module")

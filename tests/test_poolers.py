@@ -14,7 +14,7 @@ import pytest
 from payments.prepared import STATEMENTS_MAX, PreparedStatements
 from payments_site.postgresql.base import REQUEST_SETTINGS
 from tests.filters import assert_told_what_to_narrow
-from tests.load import Load
+from tests.load import STEADY_ANSWERS, Load
 from tests.pgbouncer import PASSWORD, Pgbouncer, require_pgbouncer
 from tests.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.service import Service, Walker
@@ -26,8 +26,6 @@ WORKERS = 4
 SERVER_CONNECTIONS = 2
 PAYMENTS = 2000
 
-BACK_SECONDS_MAX = 1
-OBSERVED_SECONDS = 1.5
 ANSWER_SECONDS_MAX = 3
 LONGER_THAN_A_REQUEST_SECONDS = 3
 
@@ -115,7 +113,7 @@ def pooled(server: BreakablePostgresql, tmp_path_factory: pytest.TempPathFactory
 
 
 def service_behind(pooler: Pgbouncer, *, log: Path) -> Service:
-    return Service(pooler.url(NAME, user=USER), settings={"WEB_WORKERS": str(WORKERS)}, log=log)
+    return Service(pooler.url(NAME, user=USER), workers=WORKERS, log=log)
 
 
 @pytest.fixture(scope="module")
@@ -163,8 +161,8 @@ def test_behind_a_pooler_that_does_not_follow_what_is_prepared_every_answer_is_r
 
 def test_what_was_prepared_is_prepared_once_on_each_connection_and_used_by_all(pooled: Pooled) -> None:
     pooled.pooler.command(f"RECONNECT {NAME}")
-    with pooled.load().of(CLIENTS):
-        time.sleep(OBSERVED_SECONDS)
+    with pooled.load().of(CLIENTS) as load:
+        load.wait_for_each(200, begun_after=0, count=STEADY_ANSWERS)
 
     with pooled.all_borrowed() as borrowed:
         for each in borrowed:
@@ -228,43 +226,40 @@ def test_a_migration_meanwhile_is_survived_and_a_reconnection_has_statements_pre
     assert [sql in each.prepared for each in clients] == [True] * CLIENTS
 
 
-def restart_pooler(pooled: Pooled) -> None:
+def restart_pooler(pooled: Pooled, load: Load) -> None:
     pooled.pooler.kill()
-    time.sleep(OBSERVED_SECONDS)
+    load.wait_for_each(503, begun_after=time.monotonic())
     pooled.pooler.start()
 
 
-def restart_server(pooled: Pooled) -> None:
+def restart_server(pooled: Pooled, load: Load) -> None:
     pooled.server.stop_immediately()
-    time.sleep(OBSERVED_SECONDS)
+    load.wait_for_each(503, begun_after=time.monotonic())
     pooled.server.start()
 
 
-def kill_server(pooled: Pooled) -> None:
+def kill_server(pooled: Pooled, load: Load) -> None:
     pooled.server.kill()
-    time.sleep(OBSERVED_SECONDS)
+    load.wait_for_each(503, begun_after=time.monotonic())
     pooled.server.start()
 
 
-def freeze_server(pooled: Pooled) -> None:
+def freeze_server(pooled: Pooled, load: Load) -> None:
     pooled.server.freeze()
-    time.sleep(LONGER_THAN_A_REQUEST_SECONDS)
+    load.wait_for_each(503, begun_after=time.monotonic())
     pooled.server.thaw()
 
 
 @pytest.mark.parametrize("fault", [restart_pooler, restart_server, kill_server, freeze_server])
-def test_a_restart_is_missed_no_longer_than_it_lasts(pooled: Pooled, fault: Callable[[Pooled], None]) -> None:
+def test_a_restart_is_missed_no_longer_than_it_lasts(pooled: Pooled, fault: Callable[[Pooled, Load], None]) -> None:
     with pooled.load().of(CLIENTS) as load:
         load.wait_for(200, begun_after=time.monotonic())
         begun_at = time.monotonic()
-        fault(pooled)
-        back_at = time.monotonic()
-        time.sleep(BACK_SECONDS_MAX + OBSERVED_SECONDS)
+        fault(pooled, load)
+        load.assert_well_again(back_at=time.monotonic())
 
     assert 503 in {answer.status for answer in load.begun_after(begun_at)}
-    assert [answer for answer in load.answers if not answer.is_promised] == []
-    assert [answer for answer in load.answers if answer.seconds > ANSWER_SECONDS_MAX] == []
-    assert [answer for answer in load.begun_after(back_at + BACK_SECONDS_MAX) if answer.status != 200] == []
+    load.assert_kept(seconds_max=ANSWER_SECONDS_MAX)
 
 
 def test_filters_that_take_too_long_are_ended_by_the_server_itself(pooled: Pooled) -> None:

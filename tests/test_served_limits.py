@@ -28,7 +28,10 @@ GROWTH_MB_MAX = 5
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("limited")
     settings = {"RATE_LIMIT": f"{ALLOWED}/day", "BAD_KEY_LIMIT": f"{BAD_KEYS_ALLOWED}/hour", "TMPDIR": str(directory)}
-    with fresh_database(directory) as url, Service(url, settings=settings, log=directory / "log").serving() as service:
+    with (
+        fresh_database(directory) as url,
+        Service(url, settings=settings, workers=2, log=directory / "log").serving() as service,
+    ):
         service.create_organization(1)
         yield service
 

@@ -92,6 +92,10 @@ def test_nobody_lags_behind_a_primary_that_is_idle_or_was_never_asked() -> None:
     assert followed().lag(0) == 0
 
 
+def test_a_stuck_replica_lags_while_the_primary_is_idle() -> None:
+    assert followed((100, 1), (100, 50), (100, 99)).lag(50) == 98
+
+
 def test_of_a_primary_that_has_gone_back_only_the_new_place_counts() -> None:
     """As another server's is that was made the primary, and lacks the last words of the one before."""
     replica = followed((100, 1), (200, 3), (150, 5))

@@ -23,8 +23,6 @@ from tests.service import Service
 
 CLIENTS = 8
 ANSWER_SECONDS_MAX = 3
-BACK_SECONDS_MAX = 1
-OBSERVED_SECONDS = 1.5
 PAYMENTS = 500
 NOBODY = 65534
 
@@ -45,7 +43,7 @@ class Faulty(NamedTuple):
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
     directory = tmp_path_factory.mktemp("faulty")
     file, log = directory / "payments.sqlite3", directory / "log"
-    service = Service(f"sqlite:///{file}", log=log)
+    service = Service(f"sqlite:///{file}", workers=2, log=log)
     service.migrate()
     with service.serving():
         service.create_demo_payments(PAYMENTS)
@@ -88,12 +86,6 @@ def damaged(file: Path) -> Iterator[None]:
         yield
 
 
-def assert_kept(load: Load, *, back_at: float) -> None:
-    assert [answer for answer in load.answers if not answer.is_promised] == []
-    assert [answer for answer in load.answers if answer.seconds > ANSWER_SECONDS_MAX] == []
-    assert [answer for answer in load.begun_after(back_at + BACK_SECONDS_MAX) if answer.status != 200] == []
-
-
 @pytest.mark.parametrize("fault", [never_made, damaged])
 def test_a_file_that_is_not_usable_is_said_to_be_unavailable_and_is_named_in_the_log(
     faulty: Faulty, fault: Callable[[Path], AbstractContextManager[None]]
@@ -101,12 +93,10 @@ def test_a_file_that_is_not_usable_is_said_to_be_unavailable_and_is_named_in_the
     with faulty.load().of(CLIENTS) as load:
         load.wait_for(200, begun_after=time.monotonic())
         with fault(faulty.file):
-            load.wait_for(503, begun_after=time.monotonic())
-            time.sleep(OBSERVED_SECONDS)
-        back_at = time.monotonic()
-        time.sleep(OBSERVED_SECONDS)
+            load.wait_for_each(503, begun_after=time.monotonic())
+        load.assert_well_again(back_at=time.monotonic())
 
-    assert_kept(load, back_at=back_at)
+    load.assert_kept(seconds_max=ANSWER_SECONDS_MAX)
     assert f"The database {faulty.file} failed" in faulty.log.read_text()
     load.tell(fault.__name__)
 
@@ -120,13 +110,11 @@ def test_a_file_that_somebody_has_locked_is_waited_for_in_bounded_time(faulty: F
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("UPDATE payments_apikey SET name = name")
         with service.serving(), load.of(CLIENTS):
-            load.wait_for(503, begun_after=0)
-            time.sleep(OBSERVED_SECONDS)
+            load.wait_for_each(503, begun_after=0)
             other.close()
-            back_at = time.monotonic()
-            time.sleep(OBSERVED_SECONDS)
+            load.assert_well_again(back_at=time.monotonic())
 
-    assert_kept(load, back_at=back_at)
+    load.assert_kept(seconds_max=ANSWER_SECONDS_MAX)
     assert f"The database {file} failed: database is locked" in (tmp_path / "log").read_text()
 
 
