@@ -22,7 +22,7 @@ from tests import placement
 from tests.api import REQUEST_ID, Api
 from tests.factories import ApiKeyFactory, OrganizationFactory
 from tests.migrated import fresh_database, migrated, name_of
-from tests.scale import IS_LONG, examples
+from tests.scale import examples
 from tests.service import Service
 from tests.tools import require
 
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that run elsewhere, and begin with the modules that take longest."""
-    here = [item for item in items if placement.runs_here(item) and (IS_LONG or not item.get_closest_marker("long"))]
+    here = [item for item in items if placement.runs_here(item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in here])
     items[:] = sorted(here, key=placement.order)
 

@@ -102,6 +102,13 @@ class Load:
         finally:
             connection.close()
 
+    def wait_until_served(self) -> None:
+        """Ask until there is a page: right after a fault some requests still fail fast."""
+        end = time.monotonic() + CLIENT_SECONDS_MAX
+        while self.ask_once().status != http.client.OK:
+            assert time.monotonic() < end, "no page"
+            time.sleep(PAUSE_SECONDS)
+
     def begun_after(self, moment: float) -> list[Answer]:
         return [answer for answer in self.answers if answer.begun_at > moment]
 

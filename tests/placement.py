@@ -11,10 +11,43 @@ from typing import Final
 import pytest
 from django.db import connection
 
+from tests.scale import IS_LONG
+
 TESTS: Final = Path(__file__).parent
 
-# Independent of the database, or about SQLite itself.
-ON_SQLITE: Final = (
+# About SQLite.
+ONLY_SQLITE: Final = (
+    "test_backup.py",
+    "test_distribute_payments.py::test_on_sqlite_it_says_that_it_is_the_wrong_database",
+    "test_import_faults.py::test_an_import_interrupted_within_a_function_of_sqlites_says_so_too",
+    "test_import_faults.py::test_an_import_onto_a_full_disk_changes_nothing_and_says_so_in_one_line",
+    "test_sqlite_faults.py",
+    "test_statements.py::test_a_column_that_needs_a_converter_is_refused",
+)
+
+# About PostgreSQL.
+ONLY_POSTGRESQL: Final = (
+    "test_anonymization.py::test_it_does_not_wait_for_whoever_writes_the_same_payments_and_says_to_run_it_again",
+    "test_authentication.py::test_writing_a_use_leaves_the_settings_of_an_outer_transaction",
+    "test_backup.py::test_on_postgresql_its_own_means_are_named",
+    "test_deploy_replica.py",
+    "test_distribute_payments.py",
+    "test_distribution.py",
+    "test_import_faults.py::test_an_import_that_is_cut_off_while_the_server_commits_does_not_say_that_nothing_was_changed",
+    "test_import_faults.py::test_an_import_whose_server_crashes_leaves_all_or_nothing_and_says_so_in_one_line",
+    "test_imports.py::test_an_import_that_waits_for_somebody_else_can_be_interrupted",
+    "test_keyset.py::test_the_largest_of_many_organizations_has_its_pages_begin_by_their_id",
+    "test_operations.py",
+    "test_poolers.py",
+    "test_postgresql.py",
+    "test_postgresql_faults.py",
+    "test_prepared.py",
+    "test_replicas.py",
+    "test_statements.py::test_a_connection_that_the_server_ended_is_replaced_before_it_is_used",
+)
+
+# Independent of the database: once, on SQLite. A long run runs them on either.
+ONCE_ON_SQLITE: Final = (
     # Pages, documents and clients
     "browser",
     "test_api_documentation.py",
@@ -44,7 +77,9 @@ ON_SQLITE: Final = (
     "test_throttling.py",
     "test_tracing.py",
     "test_watchdog.py",
-    # Input that no database has seen
+    # Input, before it reaches the database
+    "test_broken_files.py::test_a_file_that_is_read_whole_would_be_found_out",
+    "test_broken_files.py::test_a_file_that_would_fill_the_memory_is_refused_before_it_does",
     "test_card_data.py",
     "test_checking.py",
     "test_glance.py",
@@ -56,36 +91,10 @@ ON_SQLITE: Final = (
     "test_inputs.py::test_so_is_any_query_over_http",
     "test_inputs.py::test_the_api_is_as_it_describes_itself",
     "test_reading.py",
-    # SQLite
-    "test_backup.py",
-    "test_distribute_payments.py::test_on_sqlite_it_says_that_it_is_the_wrong_database",
-    "test_import_faults.py::test_an_import_interrupted_within_a_function_of_sqlites_says_so_too",
-    "test_import_faults.py::test_an_import_onto_a_full_disk_changes_nothing_and_says_so_in_one_line",
-    "test_sqlite_faults.py",
-    "test_statements.py::test_a_column_that_needs_a_converter_is_refused",
 )
 
-# About PostgreSQL, or independent of the database and placed here to balance the two runs.
-ON_POSTGRESQL: Final = (
-    "test_anonymization.py::test_it_does_not_wait_for_whoever_writes_the_same_payments_and_says_to_run_it_again",
-    "test_authentication.py::test_writing_a_use_leaves_the_settings_of_an_outer_transaction",
-    "test_backup.py::test_on_postgresql_its_own_means_are_named",
-    "test_deploy_replica.py",
-    "test_distribute_payments.py",
-    "test_distribution.py",
-    "test_import_faults.py::test_an_import_that_is_cut_off_while_the_server_commits_does_not_say_that_nothing_was_changed",
-    "test_import_faults.py::test_an_import_whose_server_crashes_leaves_all_or_nothing_and_says_so_in_one_line",
-    "test_imports.py::test_an_import_that_waits_for_somebody_else_can_be_interrupted",
-    "test_keyset.py::test_the_largest_of_many_organizations_has_its_pages_begin_by_their_id",
-    "test_metrics.py",
-    "test_operations.py",
-    "test_poolers.py",
-    "test_postgresql.py",
-    "test_postgresql_faults.py",
-    "test_prepared.py",
-    "test_replicas.py",
-    "test_statements.py::test_a_connection_that_the_server_ended_is_replaced_before_it_is_used",
-)
+# Independent of the database: once, on PostgreSQL, so that both runs take about as long.
+ONCE_ON_POSTGRESQL: Final = ("test_metrics.py",)
 
 # These take longest, so each run begins with them.
 FIRST: Final = (
@@ -121,14 +130,17 @@ def rank(path: str, entries: Iterable[str]) -> int | None:
 
 def databases(path: str) -> set[str]:
     """Return the databases on which a test runs; the entry of a test counts more than that of its module."""
-    ranks = {"sqlite": rank(path, ON_SQLITE), "postgresql": rank(path, ON_POSTGRESQL)}
+    entries = {"sqlite": ONLY_SQLITE, "postgresql": ONLY_POSTGRESQL}
+    if not IS_LONG:
+        entries = {"sqlite": ONLY_SQLITE + ONCE_ON_SQLITE, "postgresql": ONLY_POSTGRESQL + ONCE_ON_POSTGRESQL}
+    ranks = {vendor: rank(path, listed) for vendor, listed in entries.items()}
     most_exact = max((found for found in ranks.values() if found is not None), default=None)
     return {vendor for vendor, found in ranks.items() if found == most_exact}
 
 
 def runs_here(item: pytest.Item) -> bool:
-    """Return whether the test runs on the database of this run."""
-    return connection.vendor in databases(path_of(item))
+    """Return whether the test runs now: on this database, and in a run of this length."""
+    return connection.vendor in databases(path_of(item)) and (IS_LONG or not item.get_closest_marker("long"))
 
 
 def order(item: pytest.Item) -> int:
@@ -139,7 +151,7 @@ def order(item: pytest.Item) -> int:
 
 def missing() -> Iterator[str]:
     """Yield the entries that name no module and no test."""
-    for entry in {*ON_SQLITE, *ON_POSTGRESQL, *FIRST}:
+    for entry in {*ONLY_SQLITE, *ONLY_POSTGRESQL, *ONCE_ON_SQLITE, *ONCE_ON_POSTGRESQL, *FIRST}:
         module, _, function = entry.partition("::")
         path = TESTS / module
         if not path.exists() or (function and f"def {function}(" not in path.read_text()):

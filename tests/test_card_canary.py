@@ -116,6 +116,7 @@ def test_what_shows_a_card_is_refused_and_repeated_nowhere(
     caplog.set_level(logging.DEBUG)
     file = tmp_path / "payments"
     for record in records():
+        caplog.clear()
         file.write_bytes(record)
 
         with pytest.raises(CommandError) as error:
