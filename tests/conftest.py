@@ -44,9 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests that run elsewhere, and begin with the modules that take longest."""
+    """Leave out the tests that run elsewhere, mark those that start processes, and begin with what takes longest."""
     here = [item for item in items if placement.runs_here(item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in here])
+    for item in here:
+        if placement.starts_processes(item):
+            item.add_marker("processes")
     items[:] = sorted(here, key=placement.order)
 
 

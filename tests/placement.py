@@ -96,6 +96,9 @@ ONCE_ON_SQLITE: Final = (
 # Independent of the database: once, on PostgreSQL, so that both runs take about as long.
 ONCE_ON_POSTGRESQL: Final = ("test_metrics.py",)
 
+# What a module imports that starts processes.
+STARTERS: Final = ("subprocess", "breakable_postgresql", "empty_database", "fresh_database")
+
 # These take longest, so each run begins with them.
 FIRST: Final = (
     "test_replicas.py",
@@ -141,6 +144,13 @@ def databases(path: str) -> set[str]:
 def runs_here(item: pytest.Item) -> bool:
     """Return whether the test runs now: on this database, and in a run of this length."""
     return connection.vendor in databases(path_of(item)) and (IS_LONG or not item.get_closest_marker("long"))
+
+
+def starts_processes(item: pytest.Item) -> bool:
+    """Return whether the test starts programs or servers; all others run in any order, again and again."""
+    fixtures = getattr(item, "fixturenames", ())
+    module = getattr(item, "module", None)
+    return "service" in fixtures or "browser" in fixtures or any(hasattr(module, name) for name in STARTERS)
 
 
 def order(item: pytest.Item) -> int:

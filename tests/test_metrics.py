@@ -26,19 +26,19 @@ from tests.test_server import begun, workers
 WORKERS = 2
 ASKED = 40
 SECONDS_MAX = 30
-RECORDS = 12_000
+RECORDS = 6_000  # more than an import writes at once
 
 
-def measured(directory: Path, url: str) -> Service:
+def measured(directory: Path, url: str, *, workers: int = 1) -> Service:
     """Return a service that counts in a directory of its own."""
     settings = {"METRICS": "true", "TMPDIR": str(directory)}
-    return Service(url, settings=settings, workers=WORKERS, log=directory / "log")
+    return Service(url, settings=settings, workers=workers, log=directory / "log")
 
 
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("observed")
-    with fresh_database(directory) as url, measured(directory, url).serving() as service:
+    with fresh_database(directory) as url, measured(directory, url, workers=WORKERS).serving() as service:
         service.create_demo_payments(100)
         wait_until(lambda: begun(service) == WORKERS)
         yield service

@@ -17,6 +17,7 @@ from tests.filters import assert_told_what_to_narrow
 from tests.load import STEADY_ANSWERS, Load
 from tests.pgbouncer import PASSWORD, Pgbouncer, require_pgbouncer
 from tests.postgresql import BreakablePostgresql, breakable_postgresql
+from tests.scale import times
 from tests.service import Service, Walker
 
 USER = NAME = "payments"
@@ -24,7 +25,8 @@ COMMANDS = "payments_commands"
 CLIENTS = 8
 WORKERS = 4
 SERVER_CONNECTIONS = 2
-PAYMENTS = 2000
+PAYMENTS = times(600, long=2000)
+ROUNDS = times(2, long=3)
 
 ANSWER_SECONDS_MAX = 3
 LONGER_THAN_A_REQUEST_SECONDS = 3
@@ -137,9 +139,9 @@ def walked_at_once(service: Service, key: str) -> list[list[Any]]:
 
 
 def test_walks_of_many_at_once_over_few_connections_are_right(pooled: Pooled, expected: list[list[Any]]) -> None:
-    found = [walked_at_once(pooled.service, pooled.key) for _ in range(3)]
+    found = [walked_at_once(pooled.service, pooled.key) for _ in range(ROUNDS)]
 
-    assert found == [expected] * 3
+    assert found == [expected] * ROUNDS
     assert min(map(len, expected)) > 0
     pooled.pooler.command(f"RECONNECT {COMMANDS}")  # that of the last command
     with pooled.administer() as other:
@@ -153,9 +155,9 @@ def test_behind_a_pooler_that_does_not_follow_what_is_prepared_every_answer_is_r
     with pooling(pooled.server, follows_statements=False) as pooler:
         service = service_behind(pooler, log=tmp_path / "log")
         with service.serving():
-            found = [walked_at_once(service, pooled.key) for _ in range(3)]
+            found = [walked_at_once(service, pooled.key) for _ in range(ROUNDS)]
 
-    assert found == [expected] * 3
+    assert found == [expected] * ROUNDS
     assert 'prepared statement "payments_' in pooled.server.log.read_text(), "every statement was where it was prepared"
 
 

@@ -282,6 +282,7 @@ def run(api: Api, *, is_selective: bool, **options: Any) -> None:
     run_state_machine_as_test(machine, settings=settings(stateful_step_count=40, **options))
 
 
+@pytest.mark.hypothesis
 def test_walks_keep_their_promises_whatever_happens_meanwhile(api: Api) -> None:
     run(api, is_selective=True, max_examples=examples(200, long=6_000))
 
