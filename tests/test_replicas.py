@@ -450,11 +450,11 @@ def test_what_only_the_primary_could_tell_keeps_no_page_from_others(shared: Repl
 
 
 @pytest.fixture
-def doomed(tmp_path: Path) -> Iterator[Replicated]:
-    """One whose primary is to be lost. What it has acknowledged, a replica has too."""
-    with replicated(tmp_path) as found:
-        found.servers.primary.configure("synchronous_standby_names", "ANY 1 (*)")
-        yield found
+def doomed(shared: Replicated) -> Replicated:
+    """The servers whose primary this module's last test kills. A replica has what the primary has acknowledged."""
+    shared.servers.primary.configure("synchronous_standby_names", "ANY 1 (*)")
+    wait_until_replicas_are_read(shared)
+    return shared
 
 
 class Importer:
