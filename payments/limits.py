@@ -21,7 +21,11 @@ BUSY_SECONDS_MAX = 0.5
 TRIED_EVERY_SECONDS = 0.005
 WARNED_EVERY_SECONDS = 60
 
-# A window begins with the first event after the one before has ended. A clock that was set back makes none longer.
+# A worker reads the clock, and then waits its turn to count: for so long the moments of events may be out of order.
+DELAY_SECONDS_MAX = 5
+
+# A window begins with the first event after the one before has ended. A clock that was set back further than
+# DELAY_SECONDS_MAX begins a new window, so that none lasts much longer.
 CREATE = """
     CREATE TABLE IF NOT EXISTS windows (
         name TEXT PRIMARY KEY, ends REAL NOT NULL, events INTEGER NOT NULL
@@ -30,11 +34,11 @@ CREATE = """
 COUNT = """
     INSERT INTO windows VALUES (:name, :now + :seconds, 1)
     ON CONFLICT (name) DO UPDATE SET
-        events = CASE WHEN ends > :now AND ends <= :now + :seconds THEN events + 1 ELSE 1 END,
-        ends = CASE WHEN ends > :now AND ends <= :now + :seconds THEN ends ELSE :now + :seconds END
+        events = CASE WHEN ends > :now AND ends <= :now + :seconds + :delay THEN events + 1 ELSE 1 END,
+        ends = CASE WHEN ends > :now AND ends <= :now + :seconds + :delay THEN ends ELSE :now + :seconds END
     RETURNING events, ends
 """
-FIND = "SELECT events, ends FROM windows WHERE name = :name AND ends > :now AND ends <= :now + :seconds"
+FIND = "SELECT events, ends FROM windows WHERE name = :name AND ends > :now AND ends <= :now + :seconds + :delay"
 SWEEP = "DELETE FROM windows WHERE ends <= :now"
 
 logger = logging.getLogger(__name__)
@@ -94,7 +98,7 @@ class Counter:
             self.connection.close()
 
     def ask(self, sql: str, name: str, limit: Limit, now: float) -> Usage:
-        values = {"name": stored(name), "now": now, "seconds": limit.seconds}
+        values = {"name": stored(name), "now": now, "seconds": limit.seconds, "delay": DELAY_SECONDS_MAX}
         rows = self.connection.execute(sql, values).fetchall()
         events, ends = rows[0] if rows else (0, now)
         return Usage(limit.events_max - events, ends - now)

@@ -57,6 +57,14 @@ def test_a_clock_that_was_set_back_makes_no_window_longer(counter: Counter) -> N
     assert counter.count("a", LIMIT, now=NOW - 3600) == Usage(2, 60)
 
 
+def test_a_request_that_waited_to_be_counted_does_not_restart_the_window(counter: Counter) -> None:
+    """Its moment is earlier than that of the request that overtook it, which began the window."""
+    counter.count("a", LIMIT, now=NOW)
+
+    assert counter.count("a", LIMIT, now=NOW - 0.5).remaining == LIMIT.events_max - 2
+    assert counter.find("a", LIMIT, now=NOW - 0.5).remaining == LIMIT.events_max - 2
+
+
 def test_what_has_ended_is_forgotten(counter: Counter) -> None:
     for number in range(1000):
         counter.count(f"address {number}", LIMIT, now=NOW)
