@@ -36,7 +36,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Migrate a database, of which every worker's test database is a copy."""
+    """Migrate one database. Every worker copies it as its test database."""
     if not hasattr(config, "workerinput") and not config.option.collectonly:
         stack = ExitStack()
         config.add_cleanup(stack.close)
@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests that run elsewhere, mark those that start processes, and begin with what takes longest."""
     here = [item for item in items if placement.runs_here(item)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in here])
+    config.hook.pytest_deselected(items=list(set(items).difference(here)))
     for item in here:
         if placement.starts_processes(item):
             item.add_marker("processes")
@@ -132,7 +132,7 @@ def api(client: Client, key: ApiKey) -> Api:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The service as it is deployed: its own database, filled by its own commands, served by scripts/start."""
+    """The service as it is deployed: its own database, served by scripts/start."""
     directory = tmp_path_factory.mktemp("service")
     settings = {"ACCESS_LOG": "true", "BAD_KEY_LIMIT": ""}  # many tests show bad keys
     with (

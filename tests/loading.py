@@ -15,7 +15,7 @@ from tests.lines import source
 
 
 def store(lines: Iterable[bytes]) -> Imported:
-    """Import records, all of which must be valid; an organization that does not exist is created."""
+    """Import records and create missing organizations. Every record must be valid."""
     return import_payments([source(b"\n".join(lines))], on_refused=fail, create_organizations=True)
 
 

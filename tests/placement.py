@@ -140,7 +140,7 @@ def rank(path: str, entries: Iterable[str]) -> int | None:
 
 
 def databases(path: str) -> set[str]:
-    """Return the databases on which a test runs; the entry of a test counts more than that of its module."""
+    """Return the databases on which a test runs. An entry for the test overrides the entry for its module."""
     entries = {"sqlite": ONLY_SQLITE, "postgresql": ONLY_POSTGRESQL}
     if not IS_LONG:
         entries = {"sqlite": ONLY_SQLITE + ONCE_ON_SQLITE, "postgresql": ONLY_POSTGRESQL + ONCE_ON_POSTGRESQL}

@@ -18,7 +18,7 @@ def wait_until_listening(
 ) -> None:
     """Wait until so many of the server's processes listen: each worker of granian has a socket of its own.
 
-    A worker that is told to end while it starts takes five seconds to end.
+    A worker that gets SIGTERM while it starts takes five seconds to end.
     """
     for _ in range(seconds_max * 10):
         assert server.poll() is None, f"{server.args!r} ended with {server.returncode}"

@@ -58,7 +58,7 @@ def test_a_clock_that_was_set_back_makes_no_window_longer(counter: Counter) -> N
 
 
 def test_a_request_that_waited_to_be_counted_does_not_restart_the_window(counter: Counter) -> None:
-    """Its moment is earlier than that of the request that overtook it, which began the window."""
+    """The request read the clock first, but a later request was counted first and began the window."""
     counter.count("a", LIMIT, now=NOW)
 
     assert counter.count("a", LIMIT, now=NOW - 0.5).remaining == LIMIT.events_max - 2
