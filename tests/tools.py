@@ -13,6 +13,7 @@ import pytest
 PACKAGES: Final = {
     "caddy": "caddy",
     "chromium": "chromium",
+    "chromium-headless-shell": "chromium-headless-shell",
     "curl": "curl",
     "nginx": "nginx",
     "node": "nodejs",
@@ -24,9 +25,9 @@ PACKAGES: Final = {
 }
 
 
-def require(program: str) -> None:
-    """Skip the test unless the program is installed; in CI, fail it."""
-    if shutil.which(program) is None:
+def require(program: str, *others: str) -> None:
+    """Skip the test unless the program, or another that does the same, is installed; in CI, fail it."""
+    if not any(map(shutil.which, (program, *others))):
         unavailable(f"{program} is not installed (Debian: apt-get install {PACKAGES[program]}).")
 
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from payments.demo import SHOPS
-from tests.browser.pages import launched, log_in, opened
+from tests.browser.pages import CHROMIUM, launched, log_in, opened
 from tests.migrated import fresh_database
 from tests.service import Service
 from tests.tools import require
@@ -21,7 +21,7 @@ PAYMENTS = 12_000  # more than an export takes in one part
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    require("chromium")
+    require(*CHROMIUM)
     with launched() as browser:
         yield browser
 

@@ -1,10 +1,11 @@
 """Pages that are watched while they are used."""
 
+import itertools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 from unittest.mock import patch
 
 from axe_playwright_python.sync_playwright import Axe
@@ -12,13 +13,15 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.scale import IS_LONG
 
-CHROMIUM = shutil.which("chromium")
+# The first one is the same browser without its windows, and needs half the time.
+CHROMIUM: Final = ("chromium-headless-shell", "chromium")
 WIDTHS = (1440, 390)
-LOOKS = (
+Look = tuple[int, bool]  # width, and whether it is dark
+LOOKS: Final[tuple[Look, ...]] = (
     (1440, False),
     (390, True),
     *(((1440, True), (390, False)) if IS_LONG else ()),
-)  # width, and whether it is dark
+)
 HEIGHT = 900
 TIMEOUT_MILLISECONDS = 10_000
 BAD = {"serious", "critical"}
@@ -27,8 +30,9 @@ BAD = {"serious", "critical"}
 @contextmanager
 def launched() -> Iterator[Browser]:
     """Give a browser. Playwright runs an event loop in this thread, where Django would otherwise refuse the ORM."""
+    program = next(filter(None, map(shutil.which, CHROMIUM)), None)
     with sync_playwright() as playwright, patch.dict(os.environ, DJANGO_ALLOW_ASYNC_UNSAFE="true"):
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()
 
@@ -68,17 +72,38 @@ def log_in(page: Page, *, user_name: str, password: str) -> None:
         page.get_by_role("button", name="Log in").click()
 
 
-def faults(page: Page) -> list[tuple[str, str, str]]:
-    """Return what keeps somebody from using a page: what axe finds serious, and what reaches beyond its width.
+Fault = tuple[str, str, str]
+
+
+def faults(page: Page, paths: Iterable[str], look: Look) -> list[Fault]:
+    """Open pages, and return what keeps somebody from using them.
+
+    A usual run has axe check each page in one of the looks; a long run, in all of them.
+    """
+    found = []
+    for path, turn in zip(paths, itertools.cycle(LOOKS), strict=False):
+        page.goto(path)
+        found += too_wide(page)
+        if turn == look or IS_LONG:
+            found += violations(page)
+    return found
+
+
+def too_wide(page: Page) -> list[Fault]:
+    """Return whether something reaches beyond the page's width."""
+    width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return [(page.url, "too wide", f"{width} px")] if width > 0 else []
+
+
+def violations(page: Page) -> list[Fault]:
+    """Return what axe finds serious.
 
     Axe puts styles into the page, which a policy forbids: the page is to be one that was opened with `bypass_csp`.
     """
     results = Axe().run(page, options={"preload": False, "resultTypes": ["violations"]}).response
-    found = [
+    return [
         (page.url, violation["id"], node["html"])
         for violation in results["violations"]
         if violation["impact"] in BAD
         for node in violation["nodes"]
     ]
-    width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    return found + ([(page.url, "too wide", f"{width} px")] if width > 0 else [])
