@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -111,6 +111,24 @@ WORDS: dict[str, list[str]] = {
 }
 
 
+def bounds(values: Sequence[int]) -> st.SearchStrategy[dict[str, int]]:
+    """Return a lower bound, an upper one, both, or none, between which there is something."""
+    lower = [(name, value) for name in ("gte", "gt") for value in values]
+    upper = [(name, value) for name in ("lte", "lt") for value in values]
+    both = [(one, other) for one in lower for other in upper if one[1] < other[1]]
+    one = [*((bound,) for bound in lower), *((bound,) for bound in upper)]
+    return st.just({}) | st.sampled_from(one).map(dict) | st.sampled_from(both).map(dict)
+
+
+# Made once: to make a strategy takes longer than to draw from it.
+SOME_WORDS = {
+    name: st.none() | st.lists(st.sampled_from(words), min_size=1, max_size=3) for name, words in WORDS.items()
+}
+INSTANT_BOUNDS, CENT_BOUNDS = bounds(INSTANTS), bounds(CENTS)
+PAIRS = st.dictionaries(st.sampled_from(TEXTS), st.sampled_from(TEXTS), max_size=2)
+ORDERS = st.sampled_from(["", "asc", "desc"])
+
+
 @st.composite
 def asked(draw: st.DrawFn) -> tuple[dict[str, str], Matches]:
     """Return parameters, and what they ask of a payment."""
@@ -122,28 +140,24 @@ def asked(draw: st.DrawFn) -> tuple[dict[str, str], Matches]:
         conditions.append(condition)
 
     for name, attribute in ATTRIBUTES.items():
-        if words := draw(st.none() | st.lists(st.sampled_from(WORDS[name]), min_size=1, max_size=3)):
+        if words := draw(SOME_WORDS[name]):
             ask(name, ",".join(words), one_of(attribute, words))
     for name, attribute in {"createdAt": "instant", "paidAt": "paid"}.items():
-        for bound, instant in draw(bounds(INSTANTS)).items():
-            at = draw(st.sampled_from([record_time(moment(instant)), moment(instant).isoformat()]))
-            ask(f"{name}[{bound}]", at, within(attribute, bound, instant))
+        for bound, instant in draw(INSTANT_BOUNDS).items():
+            at = moment(instant)
+            ask(
+                f"{name}[{bound}]",
+                record_time(at) if draw(st.booleans()) else at.isoformat(),
+                within(attribute, bound, instant),
+            )
     if "currency" in query:
-        for bound, cents in draw(bounds(CENTS)).items():
+        for bound, cents in draw(CENT_BOUNDS).items():
             ask(f"amount[{bound}]", str(Decimal(cents) / 100), within("cents", bound, cents))
-    for key, text in draw(st.dictionaries(st.sampled_from(TEXTS), st.sampled_from(TEXTS), max_size=2)).items():
+    for key, text in draw(PAIRS).items():
         ask(f"metadata[{key}]", text, holding(key, text))
-    if order := draw(st.sampled_from(["", "asc", "desc"])):
+    if order := draw(ORDERS):
         query["sort"] = order
     return query, lambda payment: all(condition(payment) for condition in conditions)
-
-
-def bounds(values: Any) -> st.SearchStrategy[dict[str, int]]:
-    """Return a lower bound, an upper one, both, or none, between which there is something."""
-    either = st.tuples(st.sampled_from(["gte", "gt"]), st.sampled_from(["lte", "lt"]), *[st.sampled_from(values)] * 2)
-    both = either.filter(lambda found: found[2] < found[3])
-    kept = st.sampled_from([(), (0,), (1,), (0, 1)])
-    return st.tuples(both, kept).map(lambda drawn: {drawn[0][side]: drawn[0][2 + side] for side in drawn[1]})
 
 
 def one_of(attribute: str, values: list[str]) -> Matches:
