@@ -14,11 +14,11 @@ from tests.scale import IS_LONG, report, times
 CLIENT_SECONDS_MAX = 60
 
 # A usual run leaves the processors to the other tests.
-PAUSE_SECONDS = times(20, long=0) / 1000
+PAUSE_SECONDS = times(50, long=0) / 1000
 
 # How soon after a fault every client is served again, and how many answers show that it stays so.
 BACK_SECONDS_MAX = 1
-STEADY_ANSWERS = times(20, long=500)
+STEADY_ANSWERS = times(10, long=500)
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Load:
     key: str
     path: str = "/v2/payments?limit=20"
     source: str = "127.0.0.1"
+    pause_seconds: float = PAUSE_SECONDS
     answers: list[Answer] = field(default_factory=list)
     is_over: threading.Event = field(default_factory=threading.Event)
     clients: int = 0
@@ -70,7 +71,7 @@ class Load:
         connection = self.connection()
         while not self.is_over.is_set():
             self.answers.append(replace(self.ask(connection), client=client))
-            self.is_over.wait(PAUSE_SECONDS)
+            self.is_over.wait(self.pause_seconds)
         connection.close()
 
     def connection(self) -> http.client.HTTPConnection:

@@ -243,7 +243,7 @@ def test_a_killed_import_leaves_all_or_nothing_and_running_it_again_the_right_ro
     imports: Imports, chance: random.Random
 ) -> None:
     outcomes = Counter[str]()
-    for _ in range(times(3, long=50)):
+    for _ in range(times(2, long=50)):
         file = imports.files.next()
 
         found = cut_off(imports, file, chance=chance, fault=Importing.kill)

@@ -41,7 +41,7 @@ from tests.test_promises import walk_while_two_write
 USER = NAME = "payments"
 ORGANIZATION = 1001
 CLIENTS = 8
-LAG_SECONDS_MAX = 2
+LAG_SECONDS_MAX = 5  # more than a busy machine needs
 IMPORTED = times(11_000, long=20_000)  # the first half is more than an import writes at once
 SILENT_SECONDS_MAX = 3
 

@@ -50,13 +50,10 @@ def lines() -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def key(service: Service, lines: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> str:
+def key(service: Service, lines: list[bytes]) -> str:
     """Load the payments, in no order, and others of the other mode; make a key."""
-    file = tmp_path_factory.mktemp("files") / "payments.jsonl"
-    shuffled = random.Random(1).sample(lines, COUNT)  # noqa: S311
-    file.write_bytes(b"".join(line + b"\n" for line in shuffled))
     service.create_organization(SHOP.id, name=SHOP.name)
-    service.manage("import_payments", str(file))
+    service.import_records(random.Random(1).sample(lines, COUNT))  # noqa: S311
     others = (demo_record(random.Random(n), SHOP, Mode.TEST, NOON, recurring=True) for n in range(100))  # noqa: S311
     service.import_records(map(encode, others))
     return service.create_api_key(organization=SHOP.id, mode="live")
@@ -165,9 +162,9 @@ def test_readers_are_served_while_an_import_writes(service: Service, key: str, l
             served += 1
 
         assert importing.result().returncode == 0
-    restored = service.run("import_payments", "-", input=b"\n".join(lines).decode())
+    restored = service.import_records(lines)
     assert served > 10
-    assert restored.stderr == f"{COUNT} records read: {COUNT} payments written, 0 refused.\n"
+    assert (restored.read, restored.changed, restored.refused) == (COUNT, COUNT, 0)
 
 
 def test_a_revoked_key_is_refused_on_every_worker(service: Service, key: str) -> None:
