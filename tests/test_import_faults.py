@@ -98,12 +98,7 @@ class Imports:
     def prepare(self) -> None:
         self.service.create_organization(1)
         self.service.create_api_key(organization=1, mode="live")  # or an import would speak of that
-        self.run(self.files.next())
-
-    def run(self, file: Path) -> str:
-        done = self.service.run("import_payments", str(file))
-        assert done.returncode == 0, done.stderr
-        return done.stderr
+        self.service.import_records(self.files.next().read_bytes().splitlines())
 
     def begin(self) -> Importing:
         """Begin an import that reads what it is given."""

@@ -23,7 +23,7 @@ from tests.service import Service, Walker
 USER = NAME = "payments"
 COMMANDS = "payments_commands"
 CLIENTS = 8
-WORKERS = 4
+WORKERS = 3
 SERVER_CONNECTIONS = 2
 PAYMENTS = times(600, long=2000)
 ROUNDS = times(2, long=3)

@@ -170,6 +170,6 @@ def test_a_service_goes_on_while_the_schema_becomes_a_later_one_and_starts_on_it
         assert ready(service)[0] == 200
         assert Load(service.port, key).ask_once().status == 200
     changed = exported.replace('"description":"', '"description":"again ')
-    filled.manage("import_payments", "-", input=changed)
+    filled.import_records(changed.encode().splitlines())
     assert filled.exported() == changed
     assert filled.create_api_key(organization=1001, mode="live")
