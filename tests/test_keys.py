@@ -25,6 +25,10 @@ def test_a_key_is_a_word_that_begins_with_its_mode(mode: str) -> None:
     assert keys.is_key(key)
 
 
+def test_keys_issued_by_earlier_releases_stay_valid() -> None:
+    assert keys.is_key("live_0123456789abcdefghijABCDEFGHIJKL0NYiJo")
+
+
 def test_no_two_keys_are_the_same() -> None:
     assert len({keys.new_key("live") for _ in range(1000)}) == 1000
 
@@ -41,6 +45,11 @@ def test_a_typo_is_told_without_a_database(position: int, character: str) -> Non
 )
 def test_other_texts_are_no_keys(text: str) -> None:
     assert not keys.is_key(text)
+
+
+@pytest.mark.parametrize("body", ["prod_" + "a" * 32, "live_" + "-" * 32, "live_" + "a" * 31, "live_" + "a" * 33])
+def test_a_right_checksum_does_not_make_a_key_of_another_form(body: str) -> None:
+    assert not keys.is_key(body + keys.checksum(body))
 
 
 def test_a_keys_digest_is_its_sha_256() -> None:
