@@ -17,6 +17,7 @@ from payments.ingest import import_payments
 from payments.models import ApiKey, Organization, Payment, SummedDay
 from payments.scope import Scope
 from payments.totals import DailyTotals, Total, daily_totals, sum_day, sum_missing
+from tests.factories import OrganizationFactory
 from tests.lines import line, source
 
 FIRST = date(2026, 1, 1)
@@ -105,6 +106,31 @@ def test_an_import_has_the_days_summed_again_that_it_changes_and_no_others(key: 
         DAYS[1]: [Total("EUR", "succeeded", "creditcard", 1, 1000)],
         DAYS[2]: [Total("EUR", "succeeded", "creditcard", 1, 1000)],
     }
+
+
+def test_totals_of_organizations_and_modes_stay_apart(key: ApiKey) -> None:
+    scopes = [
+        Scope(key.organization, "live"),
+        Scope(key.organization, "test"),
+        Scope(OrganizationFactory.create(id=2), "live"),
+    ]
+    for number, scope in enumerate(scopes):
+        load(payment(number, FIRST, cents=number, mode=scope.mode, organizationId=str(scope.organization_id)))
+        sum_day(scope, FIRST)
+
+    load(payment(3, FIRST, cents=50))
+
+    assert [daily_totals(scope, days=[FIRST]) for scope in scopes] == [
+        DailyTotals({}, [FIRST]),
+        DailyTotals({FIRST: [Total("EUR", "succeeded", "creditcard", 1, 1)]}, []),
+        DailyTotals({FIRST: [Total("EUR", "succeeded", "creditcard", 1, 2)]}, []),
+    ]
+
+
+def test_totals_are_those_of_the_requested_days(key: ApiKey) -> None:
+    totals_of(key)
+
+    assert daily_totals(key, days=DAYS[1:2]) == DailyTotals({DAYS[1]: []}, [])
 
 
 def test_an_import_that_changes_nothing_forgets_nothing(key: ApiKey) -> None:
