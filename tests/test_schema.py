@@ -97,6 +97,25 @@ def test_every_part_is_a_json_schema(schema: Any) -> None:
         validator_for({}, Draft202012Validator).check_schema(part)
 
 
+def test_a_page_is_described_with_its_links(schema: Any) -> None:
+    link = {"$ref": "#/components/schemas/Link"}
+    payments = {"type": "array", "items": {"$ref": "#/components/schemas/Payment"}}
+
+    assert schema["components"]["schemas"]["PaginatedPaymentList"] == {
+        "type": "object",
+        "required": ["count", "_embedded", "_links"],
+        "properties": {
+            "count": {"type": "integer", "minimum": 0, "maximum": 250, "description": "Payments in this page."},
+            "_embedded": {"type": "object", "required": ["payments"], "properties": {"payments": payments}},
+            "_links": {
+                "type": "object",
+                "required": ["self", "documentation"],
+                "properties": {"self": link, "previous": link, "next": link, "documentation": link},
+            },
+        },
+    }
+
+
 def test_answers_are_what_it_says(api: Api, schema: Any, organization: Organization) -> None:
     payments = [
         PaymentFactory.create(organization=organization, open=True, method=""),
