@@ -66,6 +66,7 @@ def test_bad_keys_of_every_kind_get_one_answer(client: Client, key: ApiKey, orga
     assert {response.status_code for response in responses} == {401}
     assert {response["WWW-Authenticate"] for response in responses} == {INVALID}
     assert len({response.content for response in responses}) == 1
+    assert responses[0].json()["detail"] == "This API key is not valid."
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
