@@ -53,6 +53,14 @@ UNMASKED = [
     "1111 " * 1000 + "4242 4242 4242 4242",
     "order 1234 378282246310005",
     "4222221XX2222",
+    "4242424242XXXXX4242",
+    "424 242 424 2XX XXX 424",
+    "+49 378282246310005",
+    "6304000000000000000",
+    "X6304000000000000000X",
+    "BE25539007547035",
+    "DE66 4242 4242 4242 4242 00",
+    "BE68539007547034-4242 4242 4242 XXXX",
 ]
 HARMLESS = [
     "4242 42XX XXXX 4242",
@@ -63,6 +71,8 @@ HARMLESS = [
     "1234567890123456",
     "NL91 ABNA 0417 1643 00",
     "BE68539007547034",
+    "BE41539007547035",
+    "DE65 4242 4242 4242 4242 00",
     "DE89370400440532013000",
     "FR14 2004 1010 0505 0001 3M02 606",
     "+4917012345678",
@@ -80,6 +90,12 @@ HARMLESS = [
     "+49 1701 2345 678",
     "+4242 4242 4242 424",
     "00000000-0000-0000-0000-000000000000",
+    "4242 4242 XXXX",
+    "XXXX XXXX XXXX XXXX XXXX XXXX 1234 5678",
+    "8000000000123458",
+    "9100000000123463",
+    "2201 9325 1033 4179 1931",
+    "+4242 4242 4242 424 10",
     "",
 ]
 
@@ -171,7 +187,17 @@ def test_a_security_code_is_refused(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "details", [{"cvc": None}, {"cvc": ""}, {"cvcCheck": "pass"}, {"pinned": "yes"}, {"cvc": {}}, {"cvc": True}]
+    "details",
+    [
+        {"cvc": None},
+        {"cvc": ""},
+        {"cvcCheck": "pass"},
+        {"pinned": "yes"},
+        {"cvc": {}},
+        {"cvc": True},
+        {"cvv0": "x"},
+        {"pin9": "x"},
+    ],
 )
 def test_where_there_is_no_security_code_none_is_found(details: Any) -> None:
     checked(line(details=details))
