@@ -176,6 +176,7 @@ def test_the_number_of_a_card_is_masked_in_groups_of_four(number: str, taken: bo
         "CVV/CVC",
         "card_cvv_number",
         "securityNumber",
+        "cvc" + "-" * 62,
     ],
 )
 @pytest.mark.parametrize("value", ["123", 123, "XXX", ["9"], {"value": "1"}])
@@ -197,6 +198,7 @@ def test_a_security_code_is_refused(name: str, value: Any) -> None:
         {"cvc": True},
         {"cvv0": "x"},
         {"pin9": "x"},
+        {"x" * 65: "x"},
     ],
 )
 def test_where_there_is_no_security_code_none_is_found(details: Any) -> None:
