@@ -31,6 +31,7 @@ FORMS: list[tuple[bytes, list[str]]] = [
     (b"\n  \n" + compact(ONE) + b"\n" + compact(TWO), ["f:3", "f:4"]),
     (compact([ONE, TWO]), ["f:1: record 1", "f:1: record 2"]),
     (b"\xef\xbb\xbf" + compact([ONE, TWO]), ["f:1: record 1", "f:1: record 2"]),
+    (b" " + compact([ONE, TWO]), ["f:1: record 1", "f:1: record 2"]),
     (b"[\n" + compact(ONE) + b" ,\n\n " + compact(TWO) + b"\n]\n", ["f:2: record 1", "f:4: record 2"]),
     (json.dumps([ONE, TWO], **PRETTY).encode(), ["f:2: record 1", f"f:{2 + LINES}: record 2"]),
     (compact(PAGE), ["f:1: record 1", "f:1: record 2"]),
@@ -62,7 +63,7 @@ def test_a_file_without_records_gives_none(content: bytes) -> None:
     assert places(content) == []
 
 
-@pytest.mark.parametrize("name", ["details", "_embedded"])
+@pytest.mark.parametrize("name", ["details", "_embedded", 'note":"_embedded","details'])
 def test_a_line_that_is_nested_too_deeply_is_left_to_the_check(name: str) -> None:
     deep = b'{"' + name.encode() + b'":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
 
@@ -122,6 +123,10 @@ def test_brackets_and_quotes_in_texts_are_text(size: int, monkeypatch: pytest.Mo
         (b"[[{}]]", "f:1: expected a record here"),
         (b"[]]", "f:1: expected a record here"),
         (compact([ONE]) + b"\nmore", "f:2: expected a record here"),
+        (compact([ONE]) + b"\nmore\n\n", "f:2: expected a record here"),
+        (compact([ONE]) + b"\nmore" + compact([TWO]), "f:2: expected a record here"),
+        (b"[" + compact([ONE, TWO]), "f:1: expected a record here"),
+        (b"[}", "f:1: expected a record here"),
     ],
 )
 def test_what_is_no_list_of_records_is_an_error_with_its_place(content: bytes, message: str) -> None:
@@ -143,6 +148,37 @@ def test_a_damaged_gzip_stream_is_an_error_with_its_place(damage: Callable[[byte
         places(damage(gzip.compress(content)))
 
 
+@pytest.mark.parametrize("stream", [b"\x1f\x8bx", b"\x1f\x8b\x08" + b"\0" * 7 + b"\xff" * 20])
+def test_a_stream_that_is_damaged_from_the_beginning_is_an_error_in_line_1(stream: bytes) -> None:
+    with pytest.raises(Unreadable, match=r"^f:1: the gzip stream is damaged after this"):
+        places(stream)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"date;amount", b"2026-01-01;10.00", compact(ONE)],
+        [compact(ONE)[:-1]],
+        [compact(ONE)[:-1], compact(TWO)],
+        [b'{"_embedded":"\xff"}', compact(ONE)],
+    ],
+)
+def test_lines_that_are_no_json_are_left_to_the_check(lines: list[bytes]) -> None:
+    for separator in (b"\n", b"\n\n"):
+        assert [text.json for text in read(source(separator.join(lines), "f"))] == lines
+
+
+def test_blanks_behind_the_last_line_are_no_record() -> None:
+    assert places(compact(ONE) + b"\n  ") == [("f:1", ONE)]
+
+
+@pytest.mark.parametrize("content", [compact(ONE), compact([ONE, TWO])])
+def test_a_value_may_have_as_many_bytes_as_the_limit(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "VALUE_BYTES_MAX", len(compact(ONE)))
+
+    assert places(content)[0][1] == ONE
+
+
 @pytest.mark.parametrize("begin", [b'{"id":"', b'[{"id":"'])
 def test_a_value_without_end_is_refused_before_it_fills_the_memory(
     begin: bytes, monkeypatch: pytest.MonkeyPatch
@@ -150,5 +186,5 @@ def test_a_value_without_end_is_refused_before_it_fills_the_memory(
     monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
     monkeypatch.setattr(reading, "VALUE_BYTES_MAX", 5000)
 
-    with pytest.raises(Unreadable, match="longer than 5000 bytes"):
+    with pytest.raises(Unreadable, match=r"^f:1(: record 1)?: longer than 5000 bytes$"):
         places(begin + b"x" * 100_000)
