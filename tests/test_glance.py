@@ -1,6 +1,7 @@
 """What a glance at a record finds right, a closer look finds right too, and the same."""
 
 import re
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments.ingest.checking import checked
-from payments.ingest.columns import row
+from payments.ingest.columns import row, stored_time
 from payments.ingest.glance import usual
 from payments.models import CUSTOMER_ID, METHOD, PAYMENT_ID, Mode, SequenceType, Status
 from payments.records import VALUE
@@ -24,6 +25,7 @@ USUAL = [
     ),
     line(details={"consumerName": "Zoë Baker", "consumerAccount": "NL91ABNA0417164300"}),
     line(status="open", **dict.fromkeys(("details", "expiresAt", "paidAt", "customerId", "method"), MISSING)),
+    line(**dict.fromkeys(("amountNet", "amountRemaining", "redirectUrl", "webhookUrl"), MISSING)),
 ]
 
 
@@ -33,6 +35,11 @@ def test_a_record_as_the_api_writes_it_is_told_at_a_glance(text: bytes) -> None:
 
     assert found is not None
     assert found == row(checked(text))
+
+
+@pytest.mark.parametrize("time", ["2018-03-20T13:43:37.000", "2018-03-20T13:29:00.120", "0001-01-01T00:00:00.001"])
+def test_a_time_is_stored_as_django_writes_it(time: str) -> None:
+    assert stored_time(time) == str(datetime.fromisoformat(time))
 
 
 # Records of which most are right, and the others nearly.
