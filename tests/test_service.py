@@ -50,10 +50,13 @@ def lines() -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def key(service: Service, lines: list[bytes]) -> str:
+def key(service: Service, lines: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> str:
     """Load the payments, in no order, and others of the other mode; make a key."""
+    file = tmp_path_factory.mktemp("files") / "payments.jsonl"
+    shuffled = random.Random(1).sample(lines, COUNT)  # noqa: S311
+    file.write_bytes(b"".join(line + b"\n" for line in shuffled))
     service.create_organization(SHOP.id, name=SHOP.name)
-    service.import_records(random.Random(1).sample(lines, COUNT))  # noqa: S311
+    service.manage("import_payments", str(file))
     others = (demo_record(random.Random(n), SHOP, Mode.TEST, NOON, recurring=True) for n in range(100))  # noqa: S311
     service.import_records(map(encode, others))
     return service.create_api_key(organization=SHOP.id, mode="live")

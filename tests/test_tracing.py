@@ -312,6 +312,7 @@ def test_a_receiver_that_never_answers_keeps_no_worker_from_ending() -> None:
     stuck.answered.set()
 
 
+LOADED = "import payments_site.wsgi, sys; print('opentelemetry' in sys.modules)"
 WITHOUT_PACKAGES = "import sys; sys.modules['opentelemetry'] = None; import payments_site.wsgi"
 
 
@@ -321,11 +322,16 @@ def python(code: str, directory: Path, *, tracing: str) -> subprocess.CompletedP
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.parametrize(("setting", "is_loaded"), [("false", False), ("true", True)])
+def test_what_is_off_is_not_even_loaded(tmp_path: Path, setting: str, is_loaded: bool) -> None:
+    assert python(LOADED, tmp_path, tracing=setting).stdout == f"{is_loaded}\n"
+
+
 @pytest.mark.parametrize(
     ("setting", "status", "words"),
     [("false", 0, ""), ("true", 1, "TRACING needs packages of its own: run scripts/install --tracing.")],
 )
-def test_only_tracing_needs_its_packages(tmp_path: Path, setting: str, status: int, words: str) -> None:
+def test_without_its_packages_tracing_stops_the_start(tmp_path: Path, setting: str, status: int, words: str) -> None:
     done = python(WITHOUT_PACKAGES, tmp_path, tracing=setting)
 
     assert done.returncode == status
