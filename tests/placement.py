@@ -60,10 +60,10 @@ ONCE_ON_SQLITE: Final = (
     "test_negotiation.py",
     "test_parameters.py",
     "test_placement.py",
-    "test_service.py::test_saved_pages_can_be_imported_elsewhere",
-    "test_service.py::test_whoever_has_seen_enough_of_an_export_ends_it_without_a_word",
     "test_root.py",
     "test_schema.py",
+    "test_service.py::test_saved_pages_can_be_imported_elsewhere",
+    "test_service.py::test_whoever_has_seen_enough_of_an_export_ends_it_without_a_word",
     "test_synchronising.py",
     # The server, its settings and its deployment
     "test_bodies.py",

@@ -23,19 +23,19 @@ def wait_until_listening(
     """
     for _ in range(seconds_max * 10):
         assert server.poll() is None, f"{server.args!r} ended with {server.returncode}"
-        if is_listening(port) and (workers == 1 or listening(server, port) >= workers):
+        if is_listening(port) and (workers == 1 or count_listeners(server, port) >= workers):
             return
         time.sleep(0.1)
     raise AssertionError(f"{server.args!r} did not begin to listen")
 
 
 def is_listening(port: int) -> bool:
-    """Tell whether any process listens on a port. To count those that do takes much longer."""
+    """Return whether any process listens on a port. This is much faster than counting the listeners."""
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-def listening(server: subprocess.Popen[bytes], port: int) -> int:
+def count_listeners(server: subprocess.Popen[bytes], port: int) -> int:
     """Return how many sockets of a server and of the processes that it started listen on a port."""
     with suppress(psutil.NoSuchProcess):
         main = psutil.Process(server.pid)

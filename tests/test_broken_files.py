@@ -226,8 +226,8 @@ def peak(service: Service, *arguments: str | Path) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def plain(service: Service, tmp_path_factory: pytest.TempPathFactory) -> int:
-    """How much memory an import of one payment holds, in KB."""
+def usual_peak(service: Service, tmp_path_factory: pytest.TempPathFactory) -> int:
+    """The most memory that an import of one payment takes, in KB."""
     good = tmp_path_factory.mktemp("good") / "good"
     good.write_bytes(lines(GOOD))
     held, _ = peak(service, "manage.py", "import_payments", good)
@@ -236,7 +236,7 @@ def plain(service: Service, tmp_path_factory: pytest.TempPathFactory) -> int:
 
 @pytest.mark.parametrize("make", [long_line, gzip_bomb])
 def test_a_file_that_would_fill_the_memory_is_refused_before_it_does(
-    service: Service, plain: int, tmp_path: Path, make: Callable[[Path], None]
+    service: Service, usual_peak: int, tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     bad = tmp_path / "bad"
     make(bad)
@@ -247,7 +247,7 @@ def test_a_file_that_would_fill_the_memory_is_refused_before_it_does(
         f"{bad}:2: longer than {VALUE_BYTES_MAX} bytes",
         "CommandError: 1 records read: 0 payments written, 1 refused. Nothing was changed.",
     ]
-    assert held - plain < HELD_MAX
+    assert held - usual_peak < HELD_MAX
     assert service.exported() == lines(GOOD).decode()
 
 

@@ -114,7 +114,7 @@ def test_what_shows_a_card_is_refused_and_repeated_nowhere(
     records: Callable[[], Iterator[bytes]],
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    caplog.set_level(logging.WARNING, logger="factory")  # it tells all that it does
+    caplog.set_level(logging.WARNING, logger="factory")  # it logs every step
     file = tmp_path / "payments"
     for record in records():
         caplog.clear()

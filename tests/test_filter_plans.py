@@ -1,6 +1,6 @@
-"""How a database looks for a page that is filtered: in the index that is for it.
+"""Query plans: a page with filters is searched in the right index.
 
-The payments stay for all tests of this module, so no other tests belong here.
+The payments stay in the database for the whole module. Add no tests here that store payments.
 """
 
 import re
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(scope="module")
 def many(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Place]:
-    """Give two thousand payments, of which few are in flight or have failed, as a database knows that has counted."""
+    """Store 2,000 payments, few of them open, pending or failed, and update the statistics of the database."""
     with django_db_blocker.unblock(), transaction.atomic():
         organization = OrganizationFactory.create(id=1)
         Payment.objects.bulk_create(numbered(number, organization) for number in range(2000))

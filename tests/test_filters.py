@@ -110,15 +110,15 @@ WORDS: dict[str, list[str]] = {
 
 
 def bounds(values: Sequence[int]) -> st.SearchStrategy[dict[str, int]]:
-    """Return a lower bound, an upper one, both, or none, between which there is something."""
+    """Return no bound, a lower bound, an upper bound, or both. The upper bound is above the lower bound."""
     lower = [(name, value) for name in ("gte", "gt") for value in values]
     upper = [(name, value) for name in ("lte", "lt") for value in values]
-    both = [(one, other) for one in lower for other in upper if one[1] < other[1]]
-    one = [*((bound,) for bound in lower), *((bound,) for bound in upper)]
-    return st.just({}) | st.sampled_from(one).map(dict) | st.sampled_from(both).map(dict)
+    single = [(bound,) for bound in (*lower, *upper)]
+    pairs = [(low, high) for low in lower for high in upper if low[1] < high[1]]
+    return st.just({}) | st.sampled_from(single).map(dict) | st.sampled_from(pairs).map(dict)
 
 
-# Made once: to make a strategy takes longer than to draw from it.
+# Strategies are made once, because making one takes longer than drawing from it.
 SOME_WORDS = {
     name: st.none() | st.lists(st.sampled_from(words), min_size=1, max_size=3) for name, words in WORDS.items()
 }

@@ -12,7 +12,6 @@ import pytest
 # The Debian package that has each program.
 PACKAGES: Final = {
     "caddy": "caddy",
-    "chromium": "chromium",
     "chromium-headless-shell": "chromium-headless-shell",
     "curl": "curl",
     "nginx": "nginx",
@@ -25,9 +24,14 @@ PACKAGES: Final = {
 }
 
 
-def require(program: str, *others: str) -> None:
-    """Skip the test unless the program, or another that does the same, is installed; in CI, fail it."""
-    if not any(map(shutil.which, (program, *others))):
+def first_installed(*programs: str) -> str | None:
+    """Return the path of the first of these programs that is installed; None without any."""
+    return next(filter(None, map(shutil.which, programs)), None)
+
+
+def require(program: str, *alternatives: str) -> None:
+    """Skip the test unless the program or an alternative is installed; in CI, fail it."""
+    if first_installed(program, *alternatives) is None:
         unavailable(f"{program} is not installed (Debian: apt-get install {PACKAGES[program]}).")
 
 

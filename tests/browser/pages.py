@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -12,8 +11,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.scale import IS_LONG
+from tests.tools import first_installed
 
-# The first one is the same browser without its windows, and needs half the time.
+# chromium-headless-shell is Chromium without a window. It needs half the processor time.
 CHROMIUM: Final = ("chromium-headless-shell", "chromium")
 WIDTHS = (1440, 390)
 Look = tuple[int, bool]  # width, and whether it is dark
@@ -30,9 +30,8 @@ BAD = {"serious", "critical"}
 @contextmanager
 def launched() -> Iterator[Browser]:
     """Give a browser. Playwright runs an event loop in this thread, where Django would otherwise refuse the ORM."""
-    program = next(filter(None, map(shutil.which, CHROMIUM)), None)
     with sync_playwright() as playwright, patch.dict(os.environ, DJANGO_ALLOW_ASYNC_UNSAFE="true"):
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=first_installed(*CHROMIUM), args=["--no-sandbox"])
         yield browser
         browser.close()
 
@@ -72,15 +71,15 @@ def log_in(page: Page, *, user_name: str, password: str) -> None:
         page.get_by_role("button", name="Log in").click()
 
 
-Fault = tuple[str, str, str]
+Fault = tuple[str, str, str]  # address, kind of fault, element or size
 
 
 def faults(page: Page, paths: Iterable[str], look: Look) -> list[Fault]:
-    """Open pages, and return what keeps somebody from using them.
+    """Open pages and return their faults: serious accessibility problems, and content wider than the page.
 
-    A usual run has axe check each page in one of the looks; a long run, in all of them.
+    In a usual run, axe checks each page in one of the looks. In a long run, it checks each page in all looks.
     """
-    found = []
+    found: list[Fault] = []
     for path, turn in zip(paths, itertools.cycle(LOOKS), strict=False):
         page.goto(path)
         found += too_wide(page)
@@ -90,13 +89,13 @@ def faults(page: Page, paths: Iterable[str], look: Look) -> list[Fault]:
 
 
 def too_wide(page: Page) -> list[Fault]:
-    """Return whether something reaches beyond the page's width."""
+    """Return a fault if the content is wider than the page."""
     width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return [(page.url, "too wide", f"{width} px")] if width > 0 else []
 
 
 def violations(page: Page) -> list[Fault]:
-    """Return what axe finds serious.
+    """Return the serious problems that axe finds.
 
     Axe puts styles into the page, which a policy forbids: the page is to be one that was opened with `bypass_csp`.
     """
