@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -163,8 +164,9 @@ def test_behind_a_pooler_that_does_not_follow_what_is_prepared_every_answer_is_r
 
 def test_what_was_prepared_is_prepared_once_on_each_connection_and_used_by_all(pooled: Pooled) -> None:
     pooled.pooler.command(f"RECONNECT {NAME}")
-    with pooled.load().of(CLIENTS) as load:
-        load.wait_for_each(200, begun_after=0, count=STEADY_ANSWERS)
+    busy = replace(pooled.load(), pause_seconds=0)  # so that all connections are needed at once
+    with busy.of(CLIENTS):
+        busy.wait_for_each(200, begun_after=0, count=STEADY_ANSWERS)
 
     with pooled.all_borrowed() as borrowed:
         for each in borrowed:

@@ -37,16 +37,9 @@ def launched() -> Iterator[Browser]:
 
 
 @contextmanager
-def opened(
-    browser: Browser, base_url: str, *, width: int = WIDTHS[0], dark: bool = False, **options: Any
-) -> Iterator[Page]:
+def opened(browser: Browser, base_url: str, *, width: int = WIDTHS[0], **options: Any) -> Iterator[Page]:
     """Give a page, which is to have no error but of status, break no policy, and ask no other host for anything."""
-    context = browser.new_context(
-        base_url=base_url,
-        viewport={"width": width, "height": HEIGHT},
-        color_scheme="dark" if dark else "light",
-        **options,
-    )
+    context = browser.new_context(base_url=base_url, viewport={"width": width, "height": HEIGHT}, **options)
     context.set_default_timeout(TIMEOUT_MILLISECONDS)
     page = context.new_page()
     errors: list[str] = []
@@ -74,18 +67,27 @@ def log_in(page: Page, *, user_name: str, password: str) -> None:
 Fault = tuple[str, str, str]  # address, kind of fault, element or size
 
 
-def faults(page: Page, paths: Iterable[str], look: Look) -> list[Fault]:
+def faults(page: Page, paths: Iterable[str]) -> list[Fault]:
     """Open pages and return their faults: serious accessibility problems, and content wider than the page.
 
-    In a usual run, axe checks each page in one of the looks. In a long run, it checks each page in all looks.
+    Each page is loaded once and shown in all looks. Axe checks it in one of them; in a long run, in all.
     """
     found: list[Fault] = []
-    for path, turn in zip(paths, itertools.cycle(LOOKS), strict=False):
+    for path, checked in zip(paths, itertools.cycle(LOOKS), strict=False):
         page.goto(path)
-        found += too_wide(page)
-        if turn == look or IS_LONG:
-            found += violations(page)
+        for look in LOOKS:
+            show(page, look)
+            found += too_wide(page)
+            if look == checked or IS_LONG:
+                found += violations(page)
     return found
+
+
+def show(page: Page, look: Look) -> None:
+    """Show a page in another width and colour scheme."""
+    width, dark = look
+    page.set_viewport_size({"width": width, "height": HEIGHT})
+    page.emulate_media(color_scheme="dark" if dark else "light")
 
 
 def too_wide(page: Page) -> list[Fault]:
