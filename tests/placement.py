@@ -5,6 +5,7 @@ module, or one test of a module, relative to `tests/`.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -108,7 +109,7 @@ ONCE_ON_SQLITE: Final = (
 )
 
 # Independent of the database: once, on PostgreSQL, so that both runs take about as long.
-ONCE_ON_POSTGRESQL: Final = ("test_metrics.py",)
+ONCE_ON_POSTGRESQL: Final = ("test_metrics.py", "test_upgrading.py")
 
 # What a module imports that starts processes.
 STARTERS: Final = ("subprocess", "breakable_postgresql", "empty_database", "fresh_database")
@@ -145,6 +146,7 @@ def rank(path: str, entries: Iterable[str]) -> int | None:
     return max((len(entry) for entry in entries if covers(entry, path)), default=None)
 
 
+@cache
 def databases(path: str) -> set[str]:
     """Return the databases on which a test runs. An entry for the test overrides the entry for its module."""
     entries = {"sqlite": ONLY_SQLITE, "postgresql": ONLY_POSTGRESQL}
@@ -169,7 +171,11 @@ def starts_processes(item: pytest.Item) -> bool:
 
 def order(item: pytest.Item) -> int:
     """Return the item's rank: modules that take long come first, the others keep their order."""
-    path = path_of(item)
+    return order_of(path_of(item))
+
+
+@cache
+def order_of(path: str) -> int:
     return next((rank for rank, entry in enumerate(FIRST) if covers(entry, path)), len(FIRST))
 
 

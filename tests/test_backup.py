@@ -17,7 +17,8 @@ from tests.connecting import connected_to
 from tests.load import Load
 from tests.service import Service
 
-PAYMENTS = 2 * BATCH_RECORDS + 1000  # half of them are more than an import's first batch
+PAYMENTS = BATCH_RECORDS + 1000
+WRITTEN_FIRST = BATCH_RECORDS + 500  # more than an import's first batch
 PAGE_BYTES = 4096
 
 
@@ -115,13 +116,14 @@ def test_a_copy_taken_during_an_import_has_nothing_of_it_and_one_taken_afterward
 ) -> None:
     before = filled.exported()
     after = before.replace('"description":"', '"description":"again ')
+    lines = after.splitlines(keepends=True)
     with filled.popen("import_payments", "-", stdin=subprocess.PIPE) as command:
         assert command.stdin is not None
-        command.stdin.write(after[: len(after) // 2].encode())
+        command.stdin.write("".join(lines[:WRITTEN_FIRST]).encode())
         command.stdin.flush()
         filled.manage("back_up_database", str(tmp_path / "during"), "--verbosity", "0")
         assert command.poll() is None
-        command.communicate(after[len(after) // 2 :].encode())
+        command.communicate("".join(lines[WRITTEN_FIRST:]).encode())
     filled.manage("back_up_database", str(tmp_path / "afterwards"), "--verbosity", "0")
 
     assert Service(f"sqlite:///{tmp_path}/during").exported() == before

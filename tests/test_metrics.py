@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from django.test import Client
 
 from payments.demo import demo_records
 from payments.records import encode
@@ -307,10 +308,10 @@ def test_requests_are_answered_where_nothing_can_be_counted(tmp_path: Path) -> N
         assert "Metrics are not kept" in service.log.read_text()
 
 
-def test_where_it_is_off_there_is_no_such_page(service: Service) -> None:
-    status, text = ask(service, "/metrics")
+def test_where_it_is_off_there_is_no_such_page(client: Client) -> None:
+    response = client.get("/metrics")
 
-    assert (status, text) == (404, ask(service, "/nothing")[1])
+    assert (response.status_code, response.content) == (404, client.get("/nothing").content)
 
 
 @pytest.mark.parametrize(("setting", "is_loaded"), [("false", False), ("true", True)])

@@ -22,11 +22,11 @@ from tests.factories import NOON
 from tests.scale import times
 from tests.service import Service, Walker
 
-COUNT = times(4_000, long=20_000)
-TIED = times(1_400, long=7_000)
-ON_ONE_INSTANT = times(400, long=2_000)
+COUNT = times(2_000, long=20_000)
+TIED = times(700, long=7_000)
+ON_ONE_INSTANT = times(200, long=2_000)
 LIMITS = (1, 7, 20, 249, 250)
-PAGES_MAX = times(600, long=COUNT)
+PAGES_MAX = times(300, long=COUNT)
 SHOP = SHOPS[0]
 
 
