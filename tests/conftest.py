@@ -14,6 +14,8 @@ from django.db import connection
 from django.test import Client
 from django.test.client import ClientHandler
 from pytest_django import DjangoDbBlocker
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from payments import last_use, limits
 from payments.models import ApiKey, Organization
@@ -51,6 +53,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if placement.starts_processes(item):
             item.add_marker("processes")
     items[:] = sorted(here, key=placement.order)
+
+
+class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives a worker all tests of a group (tests/placement.py)."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return placement.group_of(nodeid.partition("::")[0].removeprefix("tests/"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling:
+    """Replace the scheduler that --dist names."""
+    return GroupScheduling(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

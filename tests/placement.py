@@ -6,6 +6,7 @@ module, or one test of a module, relative to `tests/`.
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -117,19 +118,33 @@ STARTERS: Final = ("subprocess", "breakable_postgresql", "empty_database", "fres
 # These take longest, so each run begins with them.
 FIRST: Final = (
     "test_replicas.py",
-    "browser/test_admin.py",
+    "test_service.py",
+    "browser",
     "test_poolers.py",
     "test_postgresql_faults.py",
     "test_metrics.py",
-    "test_promises.py",
     "test_import_faults.py",
-    "browser/test_development.py",
-    "browser/test_documentation.py",
-    "test_service.py",
     "test_sqlite_faults.py",
-    "test_inputs.py",
     "test_server.py",
 )
+
+
+# A worker runs all modules of a group, so that the server that they share is started once.
+GROUPS: Final = {
+    "browser": ("browser/test_admin.py", "browser/test_documentation.py", "browser/test_development.py"),
+    "service": (
+        "test_service.py",
+        "test_promises.py",
+        "test_inputs.py",
+        "test_api_documentation.py",
+        "test_browsing.py",
+        "test_clients.py",
+        "test_isolation.py",
+        "test_root.py",
+        "test_secrets.py",
+        "test_synchronising.py",
+    ),
+}
 
 
 def path_of(item: pytest.Item) -> str:
@@ -179,9 +194,21 @@ def order_of(path: str) -> int:
     return next((rank for rank, entry in enumerate(FIRST) if covers(entry, path)), len(FIRST))
 
 
+def group_of(module: str) -> str:
+    """Return the group of a module, which one worker runs. A module without a group is its own."""
+    return next((name for name, modules in GROUPS.items() if module in modules), module)
+
+
 def missing() -> Iterator[str]:
     """Yield the entries that name no module and no test."""
-    for entry in {*ONLY_SQLITE, *ONLY_POSTGRESQL, *ONCE_ON_SQLITE, *ONCE_ON_POSTGRESQL, *FIRST}:
+    for entry in {
+        *ONLY_SQLITE,
+        *ONLY_POSTGRESQL,
+        *ONCE_ON_SQLITE,
+        *ONCE_ON_POSTGRESQL,
+        *FIRST,
+        *chain(*GROUPS.values()),
+    }:
         module, _, function = entry.partition("::")
         path = TESTS / module
         if not path.exists() or (function and f"def {function}(" not in path.read_text()):

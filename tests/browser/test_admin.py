@@ -88,7 +88,10 @@ def test_while_somebody_writes_the_start_page_says_what_it_does_not_know(staffed
         with writing(staffed.service.database_url, organization=SHOPS[2].id):
             page.goto(path)
             expect(page.get_by_role("status")).to_contain_text("30 of 30 days are not summed yet")
-        page.goto(path)
+        for _ in range(30):  # on a busy machine, the time for a page is enough for some of the days only
+            page.goto(path)
+            if page.get_by_role("status").count() == 0:
+                break
         expect(page.get_by_role("status")).to_have_count(0)
         expect(page.locator("figure").first).to_be_visible()
 
