@@ -13,6 +13,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.client import ClientHandler
+from hypothesis import Phase
 from pytest_django import DjangoDbBlocker
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
@@ -23,7 +24,7 @@ from payments_site.handlers import ApiHandler
 from tests import placement
 from tests.api import REQUEST_ID, Api
 from tests.factories import ApiKeyFactory, OrganizationFactory
-from tests.migrated import fresh_database, migrated, name_of
+from tests.migrated import VARIABLE, fresh_database, migrated, name_of
 from tests.scale import examples
 from tests.service import Service
 from tests.tools import require
@@ -34,12 +35,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # The same examples in every run. HYPOTHESIS_PROFILE=explore looks for new ones and prints how to repeat a failure.
 hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", print_blob=True, deadline=None, max_examples=examples(100))
+# Mutation tests need a failure, not the smallest one.
+hypothesis.settings.register_profile(
+    "unshrunk", derandomize=True, deadline=None, phases=[Phase.explicit, Phase.generate]
+)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Migrate one database. Every worker copies it as its test database."""
-    if not hasattr(config, "workerinput") and not config.option.collectonly:
+    """Migrate one database, unless there is one. Every worker copies it as its test database."""
+    if VARIABLE not in os.environ and not config.option.collectonly:
         stack = ExitStack()
         config.add_cleanup(stack.close)
         stack.enter_context(migrated())
