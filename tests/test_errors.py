@@ -18,6 +18,8 @@ from tests.problem import assert_problem, body
 LIMIT = "limit must be a whole number from 1 to 250."
 START = "from must be the id of one of your payments."
 UNKNOWN = "There is no parameter of this name."
+UNAVAILABLE = "The service is not available just now. Try again."
+TOO_WIDE = "What matches could not be found in time. Narrow createdAt: give it two ends, or closer ones."
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,8 @@ UNKNOWN = "There is no parameter of this name."
         ("status=open&limit=abc", LIMIT, "limit"),
         ("limit=abc&from=pt_unknown", LIMIT, "limit"),
         ("from=pt_unknown&limit=abc", LIMIT, "limit"),
+        ("from=pt_unknown&sort=abc", START, "from"),
+        ("from=pt_mine&sort=abc", "sort must be desc or asc.", "sort"),
         # What is too long or too odd a name is not repeated.
         ("=1", UNKNOWN, None),
         ("%00=1", UNKNOWN, None),
@@ -168,8 +172,30 @@ def test_a_database_that_does_not_answer_is_worth_asking_again(api: Api, path: s
     with connection.execute_wrapper(fail):
         response = api.get(path)
 
-    assert_problem(response, body(503, "Service Unavailable", "The service is not available just now. Try again."))
+    assert_problem(response, body(503, "Service Unavailable", UNAVAILABLE))
     assert response["Retry-After"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("error", "asked", "detail", "field"),
+    [
+        ("interrupted", {"status": "open"}, TOO_WIDE, "createdAt"),
+        ("interrupted", {}, UNAVAILABLE, None),
+        ("the connection is closed", {"status": "open"}, UNAVAILABLE, None),
+    ],
+)
+def test_only_filters_that_run_out_of_time_are_to_be_narrowed(
+    api: Api, error: str, asked: dict[str, str], detail: str, field: str | None
+) -> None:
+    def fail(execute: Any, statement: str, *rest: Any) -> Any:
+        if 'FROM "payments_payment"' in statement:
+            raise OperationalError(error)
+        return execute(statement, *rest)
+
+    with connection.execute_wrapper(fail):
+        response = api.get(**asked)
+
+    assert_problem(response, body(503, "Service Unavailable", detail, field=field))
 
 
 def test_a_bug_is_a_500_that_tells_nothing_and_is_logged(

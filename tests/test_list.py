@@ -1,6 +1,7 @@
 """GET /v2/payments."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -137,6 +138,18 @@ def test_a_page_costs_two_queries(api: Api, four_payments: None, limit: int, fro
         "payments_apikey",
         "payments_payment",
     ]
+
+
+@pytest.mark.parametrize("asked", [{}, {"method": "creditcard"}])
+@pytest.mark.parametrize(("from_", "limits"), [({}, ["3"]), ({"from_": "pt_C"}, ["1", "1", "3"])])
+def test_a_page_reads_one_payment_more_than_its_limit(
+    api: Api, four_payments: None, asked: dict[str, str], from_: dict[str, str], limits: list[str]
+) -> None:
+    """The page before it begins at the payment `limit` places back, or else at the first of all: one each."""
+    with CaptureQueriesContext(connection) as queries:
+        api.get(limit=2, **asked, **from_)
+
+    assert sorted(re.findall(r"LIMIT (\d+)", queries[-1]["sql"])) == limits
 
 
 def test_a_page_never_counts(api: Api, four_payments: None) -> None:
