@@ -10,6 +10,7 @@ import pytest
 
 from payments.ingest.card_data import shows_card_number
 from payments.ingest.checking import InvalidRecord, checked
+from payments.ingest.glance import usual
 from tests.growth import LINEAR_MAX, growth
 from tests.lines import line
 
@@ -101,8 +102,10 @@ HARMLESS = [
 
 
 def refusal(details: Any) -> str:
+    text = line(details=details)
+    assert usual(text) is None
     with pytest.raises(InvalidRecord) as error:
-        checked(line(details=details))
+        checked(text)
     return str(error.value)
 
 
