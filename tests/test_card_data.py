@@ -199,6 +199,7 @@ def test_a_security_code_is_refused(name: str, value: Any) -> None:
         {"pinned": "yes"},
         {"cvc": {}},
         {"cvc": True},
+        {"cvc": False},
         {"cvv0": "x"},
         {"pin9": "x"},
         {"x" * 65: "x"},

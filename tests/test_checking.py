@@ -134,7 +134,7 @@ def test_what_the_contract_allows_is_taken(changes: dict[str, Any]) -> None:
         ),
         *(
             ({"webhookUrl": url}, f"webhookUrl: {URL}")
-            for url in ("http://x:99999/", "https://x/\n", "http://x/" + "y" * 2048)
+            for url in ("http://x:99999/", "http://x:0/", "https://x/\n", "http://x/" + "y" * 2048)
         ),
         *(
             ({"organizationId": number}, "organizationId: must be a positive whole number, as text")
