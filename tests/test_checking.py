@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.ingest.checking import NESTING_MAX, InvalidRecord, checked
+from payments.ingest.checking import InvalidRecord, checked
 from payments.ingest.glance import usual
 from payments.models import Mode, SequenceType, Status
 from tests.lines import MISSING, RECORD, line
@@ -224,11 +224,14 @@ def test_what_json_does_not_have_is_refused(text: bytes) -> None:
     assert refusal(line(details={"a": "@"}).replace(b'"@"', text)).startswith("is not JSON: JSON is malformed")
 
 
-def test_what_nests_as_deeply_as_clients_read_is_taken() -> None:
-    details = b'{"a":' * (NESTING_MAX - 1) + b"1" + b"}" * (NESTING_MAX - 1)
+@pytest.mark.parametrize(("opening", "closing"), [(b'{"a":', b"}"), (b"[", b"]")])
+def test_what_nests_as_deeply_as_clients_read_is_taken(opening: bytes, closing: bytes) -> None:
+    def nested(levels: int) -> bytes:
+        inner = levels - 2  # the record and its details
+        return line(details={"a": "@"}).replace(b'"@"', opening * inner + b"1" + closing * inner)
 
-    checked(line(details="@").replace(b'"@"', details))
-    assert refusal(line(details={"a": "@"}).replace(b'"@"', details)) == "is nested too deeply"
+    checked(nested(60))
+    assert refusal(nested(61)) == "is nested too deeply"
 
 
 def test_many_names_below_a_long_one_take_no_longer_than_their_length() -> None:
