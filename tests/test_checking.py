@@ -1,6 +1,7 @@
 """What a record may hold, and how a bad one is named."""
 
 import json
+import sys
 from contextlib import suppress
 from typing import Any
 
@@ -213,6 +214,7 @@ def test_a_bad_field_is_named_with_the_reason(changes: dict[str, Any], message: 
         (line(details={"a": 1}).replace(b'"a":1', b'"a":1,"a":1'), "details.a: is there twice"),
         (line(details={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"b"'), "details.a: is there twice"),
         (line(details={"a": [{"b": "@"}]}).replace(b'"@"', b'1,"b":2'), "details.a.b: is there twice"),
+        (line(details={"a": 1, "b": 1}).replace(b'"b":1', b'"b":1,"b":1'), "details.b: is there twice"),
     ],
 )
 def test_a_text_that_is_no_record_is_refused_with_the_reason(text: bytes, message: str) -> None:
@@ -234,6 +236,13 @@ def test_what_nests_as_deeply_as_clients_read_is_taken(opening: bytes, closing: 
     assert refusal(nested(61)) == "is nested too deeply"
 
 
+def test_nesting_is_refused_around_the_depth_at_which_python_gives_up() -> None:
+    for levels in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit() + 10):
+        text = line(details={"a": "@"}).replace(b'"@"', b"[" * levels + b"]" * levels)
+
+        assert refusal(text) == "is nested too deeply"
+
+
 def test_many_names_below_a_long_one_take_no_longer_than_their_length() -> None:
     names = ",".join(f'"{number}":1' for number in range(100_000))
     text = line(details={"x" * 1_000_000: "@"}).replace(b'"@"', f'{{{names},"7":1}}'.encode())
@@ -241,8 +250,9 @@ def test_many_names_below_a_long_one_take_no_longer_than_their_length() -> None:
     assert refusal(text) == f"details.{'x' * 72}…: is there twice"
 
 
-def test_a_long_name_is_not_repeated_whole() -> None:
-    assert refusal(line(**{"x" * 500: 1})) == "x" * 80 + "…: is no field of a record"
+@pytest.mark.parametrize(("name", "repeated"), [("x" * 80, "x" * 80), ("x" * 81, "x" * 80 + "…")])
+def test_a_long_name_is_not_repeated_whole(name: str, repeated: str) -> None:
+    assert refusal(line(**{name: 1})) == f"{repeated}: is no field of a record"
 
 
 @given(st.binary(max_size=60), st.integers(0, len(line())), st.integers(0, 20))
