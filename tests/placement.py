@@ -30,6 +30,8 @@ ONLY_SQLITE: Final = (
 # About PostgreSQL.
 ONLY_POSTGRESQL: Final = (
     "test_anonymization.py::test_it_does_not_wait_for_whoever_writes_the_same_payments_and_says_to_run_it_again",
+    "test_authentication.py::test_a_key_that_a_replica_does_not_know_is_looked_for_on_the_primary",
+    "test_authentication.py::test_a_replica_knows_keys_but_not_revisions_while_the_primary_is_away",
     "test_authentication.py::test_writing_a_use_leaves_the_settings_of_an_outer_transaction",
     "test_backup.py::test_on_postgresql_its_own_means_are_named",
     "test_deploy_replica.py",

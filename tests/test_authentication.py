@@ -1,18 +1,23 @@
 """The Authorization header (RFC 6750), and when a key's use is written."""
 
+import math
 import threading
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from payments import keys, servers
 from payments.authentication import find_key
 from payments.last_use import IMPATIENT, WRITTEN_EVERY_SECONDS, note_use
 from payments.models import ApiKey, Organization, ShownKey
+from payments.servers import REPLICA
 from tests.api import Api, key_text
+from tests.connecting import permitted
 from tests.factories import ApiKeyFactory
 
 NO_CREDENTIALS = 'Bearer realm="payments"'
@@ -93,6 +98,41 @@ def test_a_text_that_cannot_be_a_key_costs_no_query(client: Client, db: None, te
         ask(client, f"Bearer {text}")
 
     assert len(queries) == 0
+
+
+@pytest.fixture
+def primary_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """A function from whose call on the primary is passed over; the replica is the same database."""
+    settings = connections.settings[DEFAULT_DB_ALIAS]
+    monkeypatch.setitem(connections.settings, REPLICA, settings)
+    connections[REPLICA] = permitted(settings["ENGINE"])(settings, REPLICA)
+    yield lambda: monkeypatch.setattr(servers.primary, "asked_again_at", math.inf)
+    connections[REPLICA].close()
+    del connections[REPLICA]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_replica_knows_keys_but_not_revisions_while_the_primary_is_away(primary_away: Callable[[], None]) -> None:
+    key = ApiKeyFactory.create()
+    usual = shown(key)
+
+    primary_away()
+    with CaptureQueriesContext(connection) as queries:
+        meanwhile = shown(key)
+
+    assert usual.revision is not None
+    assert meanwhile == usual._replace(revision=None)
+    assert len(queries) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_that_a_replica_does_not_know_is_looked_for_on_the_primary(primary_away: Callable[[], None]) -> None:
+    primary_away()
+    with CaptureQueriesContext(connection) as queries:
+        unknown = find_key(keys.new_key("live"), now=NOW)
+
+    assert unknown is None
+    assert len(queries) == 1
 
 
 def test_the_first_use_is_written(client: Client, organization: Organization) -> None:
