@@ -17,7 +17,7 @@ from payments.ingest import import_payments
 from payments.models import ApiKey, Organization, Payment, SummedDay
 from payments.scope import Scope
 from payments.totals import DailyTotals, Total, daily_totals, sum_day, sum_missing
-from tests.factories import OrganizationFactory
+from tests.factories import ApiKeyFactory, OrganizationFactory
 from tests.lines import line, source
 
 FIRST = date(2026, 1, 1)
@@ -199,7 +199,21 @@ def test_a_day_that_is_summed_while_an_import_of_it_ends_has_all_of_it(key: ApiK
     assert totals_of(key) == counted(key)
 
 
-def beside(work: Callable[[], None]) -> threading.Thread:
+@pytest.mark.django_db(transaction=True)
+def test_a_key_can_be_made_while_a_day_is_summed(key: ApiKey) -> None:
+    making = beside(lambda: ApiKeyFactory.create(organization=key.organization))
+
+    with transaction.atomic():
+        sum_day(key, DAYS[0])
+        making.start()
+        making.join(timeout=20)
+        waited = making.is_alive()
+    making.join()
+
+    assert not waited
+
+
+def beside(work: Callable[[], object]) -> threading.Thread:
     """Return a thread that does some work on a connection of its own."""
 
     def done() -> None:
