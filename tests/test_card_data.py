@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from payments.ingest.card_data import shows_card_number
+from payments.ingest.card_data import is_known_secret, is_secret, shows_card_number
 from payments.ingest.checking import InvalidRecord, checked
 from payments.ingest.glance import usual
 from tests.growth import LINEAR_MAX, growth
@@ -211,6 +211,15 @@ def test_a_security_code_is_refused(name: str, value: Any) -> None:
 )
 def test_where_there_is_no_security_code_none_is_found(details: Any) -> None:
     checked(line(details=details))
+
+
+@pytest.mark.parametrize(("characters", "cached"), [(64, 1), (65, 0)])
+def test_long_names_are_not_kept_in_memory(characters: int, cached: int) -> None:
+    is_known_secret.cache_clear()
+
+    is_secret("x" * characters)
+
+    assert is_known_secret.cache_info().currsize == cached
 
 
 @pytest.mark.parametrize("group", ["12 ", "222 ", "2222 ", "000 ", "9", "X", "AB12 ", "+222"])
