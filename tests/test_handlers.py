@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from django.test import Client, RequestFactory
+from django.test.utils import override_script_prefix
 from pytest_django import Settings
 
 from payments.models import Organization
@@ -121,6 +122,7 @@ def test_an_answer_leaves_nothing_for_the_garbage_collector(api: Api, organizati
 
 
 @pytest.mark.django_db(transaction=True)
+@override_script_prefix("/")  # afterwards, the prefix of the last request is forgotten
 @pytest.mark.parametrize("mounted", [("/shop", ""), ("", "/shop"), ("/café", "")])
 def test_links_begin_where_the_site_is_mounted_for_this_request(
     api: Api, organization: Organization, mounted: tuple[str, str]
