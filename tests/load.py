@@ -14,7 +14,10 @@ from tests.scale import IS_LONG, report, times
 CLIENT_SECONDS_MAX = 60
 
 # A usual run leaves the processors to the other tests.
-PAUSE_SECONDS = times(50, long=0) / 1000
+PAUSE_SECONDS = times(100, long=0) / 1000
+
+# Between looks at the answers so far.
+LOOK_SECONDS = 0.05
 
 # How soon after a fault every client is served again, and how many answers show that it stays so.
 BACK_SECONDS_MAX = 1
@@ -118,14 +121,14 @@ class Load:
         end = time.monotonic() + seconds_max
         while not any(answer.status == status for answer in self.begun_after(begun_after)):
             assert time.monotonic() < end, f"no answer {status}"
-            time.sleep(0.01)
+            time.sleep(LOOK_SECONDS)
 
     def wait_for_each(self, status: int, *, begun_after: float, count: int = 1) -> None:
         """Wait until every client has had so many answers of that status to requests that it began later."""
         end = time.monotonic() + CLIENT_SECONDS_MAX
         while len(self.served(status, begun_after=begun_after, count=count)) < self.clients:
             assert time.monotonic() < end, f"not every client has had {count} answers {status}"
-            time.sleep(0.01)
+            time.sleep(LOOK_SECONDS)
 
     def served(self, status: int, *, begun_after: float, count: int) -> list[int]:
         """Return the clients that have had so many such answers."""

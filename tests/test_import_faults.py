@@ -256,6 +256,7 @@ def test_an_import_that_commits_batch_by_batch_would_be_found_out(imports: Impor
     importing = imports.begin_batch_by_batch(file)
     while (seen := imports.read(SUMMARY)) == summary_before:
         assert importing.poll() is None
+        time.sleep(0.01)  # the next batch follows soon
 
     importing.kill()
     importing.communicate()

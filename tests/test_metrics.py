@@ -59,7 +59,7 @@ def wait_until(is_so: Callable[[], object]) -> None:
     end = time.monotonic() + SECONDS_MAX
     while not is_so():
         assert time.monotonic() < end
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 def ask_often(service: Service, key: str, *, times: int = ASKED) -> None:

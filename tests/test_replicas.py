@@ -129,7 +129,7 @@ def paused(*replicas: BreakablePostgresql) -> Iterator[None]:
     for replica in replicas:
         replica.ask("SELECT pg_wal_replay_pause()")
         while replica.ask("SELECT pg_get_wal_replay_pause_state()") != "paused":
-            time.sleep(0.01)
+            time.sleep(PAUSE_SECONDS)
     try:
         yield
     finally:
@@ -278,7 +278,7 @@ def walk_from_one_to_the_other(shared: Replicated, key: ApiKey, text: str, old: 
         load(key, *old, created_at="2001-01-01T00:00:00.000")
         reached = shared.servers.primary.ask("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
         while one.ask("SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint") < reached:
-            time.sleep(0.01)
+            time.sleep(PAUSE_SECONDS)
         start = None
         for replica in (one, two, one, two):
             with reading_on(replica):
@@ -392,7 +392,7 @@ def test_when_both_replicas_have_ended_the_primary_serves_until_they_are_back(sh
         end = time.monotonic() + 10
         while PAYMENTS not in on_replicas.tables():
             assert time.monotonic() < end
-            time.sleep(0.1)
+            time.sleep(PAUSE_SECONDS)
 
     assert {answer.status for answer in load.answers} == {200}
     assert PAYMENTS in on_primary.tables()
@@ -496,7 +496,7 @@ def test_a_primary_that_is_lost_costs_no_read_and_nothing_that_was_acknowledged(
         cut_off.stdin.writelines(all_of_it[:-SENT_LATER])
         cut_off.stdin.flush()
         while not cluster.primary.ask(WRITTEN, name=NAME):
-            time.sleep(0.01)
+            time.sleep(PAUSE_SECONDS)
 
         cluster.primary.kill()
 

@@ -235,6 +235,7 @@ def wait_until_accepted(service: Service, clients: set[tuple[str, int]]) -> None
     accepted: set[tuple[str, int]] = set()
     while not clients <= accepted:
         assert time.monotonic() < end, clients - accepted
+        time.sleep(0.05)
         lines = [line for worker in workers(service) for line in worker.net_connections("tcp")]
         accepted = {tuple(line.raddr) for line in lines if line.raddr}
 
