@@ -134,7 +134,7 @@ FIRST: Final = (
 
 # A worker runs all modules of a group, so that the server that they share is started once.
 GROUPS: Final = {
-    "browser": ("browser/test_admin.py", "browser/test_documentation.py", "browser/test_development.py"),
+    "browser": ("browser",),
     "service": (
         "test_service.py",
         "test_promises.py",
@@ -199,7 +199,7 @@ def order_of(path: str) -> int:
 
 def group_of(module: str) -> str:
     """Return the group of a module, which one worker runs. A module without a group is its own."""
-    return next((name for name, modules in GROUPS.items() if module in modules), module)
+    return next((name for name, entries in GROUPS.items() if any(covers(entry, module) for entry in entries)), module)
 
 
 def missing() -> Iterator[str]:

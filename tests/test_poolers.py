@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -164,7 +163,7 @@ def test_behind_a_pooler_that_does_not_follow_what_is_prepared_every_answer_is_r
 
 def test_what_was_prepared_is_prepared_once_on_each_connection_and_used_by_all(pooled: Pooled) -> None:
     pooled.pooler.command(f"RECONNECT {NAME}")
-    busy = replace(pooled.load(), pause_seconds=0)  # so that all connections are needed at once
+    busy = Load(pooled.service.port, pooled.key, pause_seconds=0)  # so that all connections are needed at once
     end = time.monotonic() + 20
     with busy.of(CLIENTS):
         while min(uses_of_a_page(pooled)) <= CLIENTS:
