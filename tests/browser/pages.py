@@ -84,10 +84,11 @@ def faults(page: Page, paths: Iterable[str]) -> list[Fault]:
 
 
 def show(page: Page, look: Look) -> None:
-    """Show a page in another width and colour scheme."""
+    """Show a page in another width and colour scheme, and end the transitions that begin with it."""
     width, dark = look
     page.set_viewport_size({"width": width, "height": HEIGHT})
     page.emulate_media(color_scheme="dark" if dark else "light")
+    page.evaluate("document.getAnimations().forEach((animation) => animation.finish())")
 
 
 def too_wide(page: Page) -> list[Fault]:

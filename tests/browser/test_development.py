@@ -78,10 +78,10 @@ def show(page: Page, **typed: str) -> None:
 
 def test_the_list_can_be_clicked_through_to_its_end_and_back(development: Development) -> None:
     with Walker(development.service.base_url, development.key) as walker:
-        expected = ids(*walker.walk("next", f"{development.list}?limit=20"))
+        expected = ids(*walker.walk("next", f"{development.list}?limit=30"))
 
     with development.page() as page:
-        page.goto(f"{development.list}?limit=20")
+        page.goto(f"{development.list}?limit=30")
         there = walk(page, "next")
         back = walk(page, "previous")
 
