@@ -35,6 +35,8 @@ SETTINGS = (
     *("RATE_LIMIT", "BAD_KEY_LIMIT", "ACCESS_LOG", "METRICS", "TRACING"),
 )
 
+IS_COVERED = "COVERAGE_PROCESS_CONFIG" in os.environ  # where pytest-cov measures
+
 
 @dataclass
 class Service:
@@ -64,6 +66,7 @@ class Service:
             "SECRET_KEY": "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz",
             "PORT": str(self.port),
             "WEB_WORKERS": str(self.workers),
+            **({"DJANGO_SETTINGS_MODULE": "tests.covered"} if IS_COVERED else {}),
             **self.settings,
         }
 
