@@ -1,8 +1,26 @@
 """What becomes of a list that takes too long."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import OperationalError, connection
 
 from tests.service import Walker
+
+
+@contextmanager
+def failing_to_list(error: str) -> Iterator[None]:
+    """Have every statement that reads payments fail. SQLite says `interrupted` of one that took too long."""
+
+    def fail(execute: Any, statement: str, *rest: Any) -> Any:
+        if 'FROM "payments_payment"' in statement:
+            raise OperationalError(error)
+        return execute(statement, *rest)
+
+    with connection.execute_wrapper(fail):
+        yield
 
 
 def assert_told_what_to_narrow(base_url: str, key: str) -> None:

@@ -15,6 +15,7 @@ from moneyed import Money
 from payments.models import Payment
 from payments.scope import MENU_MAX
 from tests.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.filters import failing_to_list
 
 LIST = "/admin/payments/payment/"
 
@@ -165,6 +166,25 @@ def test_a_page_that_begins_with_no_payment_of_the_list_is_none(
 
     assert page.status_code == 404
     assert "The payment with which this page begins is not one of these." in page.content.decode()
+
+
+def test_what_takes_too_long_to_find_is_worth_asking_for_more_exactly(admin_client: Client, payment: Payment) -> None:
+    with failing_to_list("interrupted"):
+        page = admin_client.get(LIST, {"status": "open"})
+
+    assert page.status_code == 503
+    assert "could not be found in time. Choose From and To closer to each other." in page.content.decode()
+    assert listed(page) == []
+
+
+def test_another_failure_of_the_database_is_an_outage(admin_client: Client, payment: Payment) -> None:
+    admin_client.raise_request_exception = False
+    with failing_to_list("the connection is closed"):
+        answers = [admin_client.get(LIST, {"status": "open"}), admin_client.get(f"{LIST}export.csv")]
+
+    assert [answer.status_code for answer in answers] == [503, 503]
+    assert {answer.headers["Retry-After"] for answer in answers} == {"1"}
+    assert {answer.content for answer in answers} == {b"The service is not available just now. Try again."}
 
 
 def test_without_an_organization_there_is_a_way_to_make_one(admin_client: Client, db: None) -> None:

@@ -13,6 +13,7 @@ from django.test import Client
 from payments.admin import export
 from payments.models import Organization
 from tests.factories import OrganizationFactory, PaymentFactory
+from tests.filters import failing_to_list
 from tests.lines import line, record
 
 CSV = "/admin/payments/payment/export.csv"
@@ -139,6 +140,16 @@ def test_what_cannot_be_asked_is_refused_in_words(
 
     assert answer.status_code == status
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+def test_what_takes_too_long_to_find_is_worth_asking_for_more_exactly(
+    admin_client: Client, organization: Organization
+) -> None:
+    with failing_to_list("interrupted"):
+        answer = admin_client.get(CSV, {"status": "open"})
+
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert "could not be found in time. Choose From and To closer to each other." in answer.content.decode()
 
 
 def test_there_is_no_other_form_of_file(admin_client: Client, organization: Organization) -> None:

@@ -99,6 +99,8 @@ def test_a_damaged_database_is_told_rather_than_copied(database: Path, tmp_path:
 
     with pytest.raises(Damaged):
         back_up(database, to=tmp_path / "copies" / "copy", on_progress=unheard)
+    with connected_to(f"sqlite:///{database}"), pytest.raises(CommandError, match=f"{database} is damaged: "):
+        call_command("back_up_database", str(tmp_path / "copies" / "copy"), verbosity=0)
 
     assert list((tmp_path / "copies").iterdir()) == []
 

@@ -13,6 +13,7 @@ from payments.models import Organization
 from payments.serializers import PaymentListSerializer
 from tests.api import Api
 from tests.factories import OrganizationFactory, PaymentFactory
+from tests.filters import failing_to_list
 from tests.problem import assert_problem, body
 
 LIMIT = "limit must be a whole number from 1 to 250."
@@ -187,12 +188,7 @@ def test_a_database_that_does_not_answer_is_worth_asking_again(api: Api, path: s
 def test_only_filters_that_run_out_of_time_are_to_be_narrowed(
     api: Api, error: str, asked: dict[str, str], detail: str, field: str | None
 ) -> None:
-    def fail(execute: Any, statement: str, *rest: Any) -> Any:
-        if 'FROM "payments_payment"' in statement:
-            raise OperationalError(error)
-        return execute(statement, *rest)
-
-    with connection.execute_wrapper(fail):
+    with failing_to_list(error):
         response = api.get(**asked)
 
     assert_problem(response, body(503, "Service Unavailable", detail, field=field))
