@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Callable
+from time import monotonic
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, ProgrammingError
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, ProgrammingError, connection
 from psycopg.errors import QueryCanceled
 
-from payments.servers import PAUSE_SECONDS_MIN, Position, Replica, Server
+from payments.servers import PAUSE_SECONDS_MIN, TRIES_EVERY_SECONDS, Position, Replica, Server
 
 
 def failing(error: Exception) -> Callable[[str], str]:
@@ -107,6 +108,25 @@ def test_places_are_kept_for_as_long_as_any_lag_may_be_allowed() -> None:
     replica = followed(*((number, float(number)) for number in range(1000)))
 
     assert replica.lag(0) == len(replica.positions) - 1 == 600
+
+
+def test_a_replica_whose_lag_cannot_be_told_is_read_and_not_looked_at_again_at_once(
+    db: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where a hosted PostgreSQL lacks a function."""
+    with connection.cursor() as cursor:
+        cursor.execute("""
+            CREATE SCHEMA lacking;
+            CREATE FUNCTION lacking.pg_current_wal_flush_lsn() RETURNS pg_lsn LANGUAGE plpgsql
+                AS $$ BEGIN RAISE feature_not_supported; END $$;
+            SET LOCAL search_path = lacking, pg_catalog;
+        """)
+    replica = Replica(DEFAULT_DB_ALIAS)
+
+    assert [replica.keeps_up(), replica.keeps_up()] == [True, True]
+    [message] = caplog.messages
+    assert message.startswith("How far behind the replica is cannot be told: ")
+    assert replica.looks_again_at - monotonic() > TRIES_EVERY_SECONDS / 2
 
 
 def test_nothing_is_logged_while_all_is_well(caplog: pytest.LogCaptureFixture) -> None:
