@@ -7,17 +7,23 @@ before, and waits in Python. Where all of that is known, it takes longer than to
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 import psycopg
 from psycopg.adapt import Transformer
 from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName, error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
-from psycopg.pq.abc import PGresult
+from psycopg.pq.abc import PGconn, PGresult
 from xxhash import xxh3_64_hexdigest
 
 # For each connection. The server keeps a plan for every one of them.
 STATEMENTS_MAX = 100
+
+# How long a plan is used. PostgreSQL replaces a plan only when the catalog has another definition of a table or another
+# number of its rows. Without this limit, a plan from the time between a table's first VACUUM and its first ANALYZE
+# would stay, and would read all payments for each page.
+PLANS_SECONDS_MAX = 60.0
 
 # What a server says of a statement that it does not have: behind some poolers it was prepared on another.
 MISSING = InvalidSqlStatementName
@@ -34,6 +40,7 @@ class PreparedStatements:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
         self.prepared: dict[str, Prepared] = {}
+        self.plans_end_at = monotonic() + PLANS_SECONDS_MAX
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Run `sql`, whose placeholders are `%(name)s`, and which is prepared where it is not yet.
@@ -42,6 +49,8 @@ class PreparedStatements:
 
         :raises psycopg.Error: what the server, or the connection to it, has failed with
         """
+        if monotonic() >= self.plans_end_at:
+            self.discard_plans()
         found = self.find(sql)
         try:
             return found.rows(values)
@@ -57,6 +66,11 @@ class PreparedStatements:
         """Tell whether a statement can be run now: whatever has to begin before it, has begun."""
         in_transaction = self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
         return self.connection.autocommit or in_transaction
+
+    def discard_plans(self) -> None:
+        """Have the server plan each statement again, when it is next used, with the statistics of that time."""
+        self.plans_end_at = monotonic() + PLANS_SECONDS_MAX
+        expect(self.connection.pgconn, ExecStatus.COMMAND_OK, self.connection.pgconn.exec_(b"DISCARD PLANS"))
 
     def find(self, sql: str) -> "Prepared":
         found = self.prepared.pop(sql, None)
@@ -79,7 +93,7 @@ class Prepared:
         self.slots: list[str] = []
         self.numbered = PLACEHOLDER.sub(lambda placeholder: self.number(placeholder[1]), sql).encode()
         with suppress(DuplicatePreparedStatement):
-            self.expect(ExecStatus.COMMAND_OK, self.pgconn.prepare(self.name, self.numbered))
+            expect(self.pgconn, ExecStatus.COMMAND_OK, self.pgconn.prepare(self.name, self.numbered))
 
     def number(self, slot: str | None) -> str:
         """Return `$n` for a slot, the same one wherever it stands again; without one, the percent sign."""
@@ -99,22 +113,24 @@ class Prepared:
         return [text(values[slot]) for slot in self.slots]
 
     def fetched(self, result: PGresult) -> list[tuple[Any, ...]]:
-        self.expect(ExecStatus.TUPLES_OK, result)
+        expect(self.pgconn, ExecStatus.TUPLES_OK, result)
         self.transformer.set_pgresult(result)
         rows = self.transformer.load_rows(0, result.ntuples, tuple)
         self.transformer.set_pgresult(None)  # it would be kept until the same is asked again
         return rows
 
-    def expect(self, status: ExecStatus, result: PGresult) -> None:
-        if result.status == status:
-            return
-        if self.pgconn.status == ConnStatus.BAD:
-            raise psycopg.OperationalError(self.pgconn.error_message.decode(errors="replace"))
-        raise error_from_result(result)
-
     def close(self) -> None:
         """Have the server forget it, by libpq's own call: of a DEALLOCATE no pooler takes notice."""
         self.pgconn.close_prepared(self.name)
+
+
+def expect(pgconn: PGconn, status: ExecStatus, result: PGresult) -> None:
+    """Raise what the server, or the connection to it, has failed with, unless the result has that status."""
+    if result.status == status:
+        return
+    if pgconn.status == ConnStatus.BAD:
+        raise psycopg.OperationalError(pgconn.error_message.decode(errors="replace"))
+    raise error_from_result(result)
 
 
 def text(value: Any) -> bytes | None:

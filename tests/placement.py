@@ -40,6 +40,7 @@ ONLY_POSTGRESQL: Final = (
     "test_import_faults.py::test_an_import_that_is_cut_off_while_the_server_commits_does_not_say_that_nothing_was_changed",
     "test_import_faults.py::test_an_import_whose_server_crashes_leaves_all_or_nothing_and_says_so_in_one_line",
     "test_imports.py::test_an_import_that_waits_for_somebody_else_can_be_interrupted",
+    "test_keyset.py::test_a_page_that_was_planned_without_statistics_is_planned_again",
     "test_keyset.py::test_the_largest_of_many_organizations_has_its_pages_begin_by_their_id",
     "test_operations.py",
     "test_poolers.py",
