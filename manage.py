@@ -10,5 +10,5 @@ if __name__ == "__main__":
         from django.core.management import execute_from_command_line
 
         execute_from_command_line(sys.argv)
-    except KeyboardInterrupt:  # while Django is loaded, or in a command that has nothing to say of it
+    except KeyboardInterrupt:  # while Django loads, or in a command without its own message
         sys.exit(130)

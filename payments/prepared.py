@@ -68,7 +68,7 @@ class PreparedStatements:
         return self.connection.autocommit or in_transaction
 
     def discard_plans(self) -> None:
-        """Have the server plan each statement again, when it is next used, with the statistics of that time."""
+        """Make the server plan each statement again at its next use, with current statistics."""
         self.plans_end_at = monotonic() + PLANS_SECONDS_MAX
         expect(self.connection.pgconn, ExecStatus.COMMAND_OK, self.connection.pgconn.exec_(b"DISCARD PLANS"))
 
@@ -125,7 +125,7 @@ class Prepared:
 
 
 def expect(pgconn: PGconn, status: ExecStatus, result: PGresult) -> None:
-    """Raise what the server, or the connection to it, has failed with, unless the result has that status."""
+    """Raise the error of the server or of the connection, unless the result has this status."""
     if result.status == status:
         return
     if pgconn.status == ConnStatus.BAD:

@@ -25,7 +25,7 @@ class Covered(AppConfig):
 
 
 def measured(request: HttpRequest, *, by: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
-    """Answer, and measure what this thread does from now on."""
+    """Answer the request, and measure this thread from now on."""
     if sys.gettrace() is None:
         sys.settrace(threading.gettrace())
     return by(request)

@@ -1,4 +1,4 @@
-"""What becomes of a list that takes too long."""
+"""Lists whose query fails or times out."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.service import Walker
 
 @contextmanager
 def failing_to_list(error: str) -> Iterator[None]:
-    """Have every statement that reads payments fail. SQLite says `interrupted` of one that took too long."""
+    """Make every query of payments fail with this message. SQLite reports a timeout as `interrupted`."""
 
     def fail(execute: Any, statement: str, *rest: Any) -> Any:
         if 'FROM "payments_payment"' in statement:

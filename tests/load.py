@@ -16,7 +16,7 @@ CLIENT_SECONDS_MAX = 60
 # A usual run leaves the processors to the other tests.
 PAUSE_SECONDS = times(100, long=0) / 1000
 
-# Between looks at the answers so far.
+# Pause between checks of the answers so far.
 LOOK_SECONDS = 0.05
 
 # How soon after a fault every client is served again, and how many answers show that it stays so.

@@ -35,7 +35,7 @@ SETTINGS = (
     *("RATE_LIMIT", "BAD_KEY_LIMIT", "ACCESS_LOG", "METRICS", "TRACING"),
 )
 
-IS_COVERED = "COVERAGE_PROCESS_CONFIG" in os.environ  # where pytest-cov measures
+IS_COVERED = "COVERAGE_PROCESS_CONFIG" in os.environ  # pytest-cov is active
 
 
 @dataclass

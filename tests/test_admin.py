@@ -168,7 +168,7 @@ def test_a_page_that_begins_with_no_payment_of_the_list_is_none(
     assert "The payment with which this page begins is not one of these." in page.content.decode()
 
 
-def test_what_takes_too_long_to_find_is_worth_asking_for_more_exactly(admin_client: Client, payment: Payment) -> None:
+def test_search_that_times_out_says_what_to_narrow(admin_client: Client, payment: Payment) -> None:
     with failing_to_list("interrupted"):
         page = admin_client.get(LIST, {"status": "open"})
 
@@ -177,7 +177,7 @@ def test_what_takes_too_long_to_find_is_worth_asking_for_more_exactly(admin_clie
     assert listed(page) == []
 
 
-def test_another_failure_of_the_database_is_an_outage(admin_client: Client, payment: Payment) -> None:
+def test_other_database_errors_are_reported_as_unavailable(admin_client: Client, payment: Payment) -> None:
     admin_client.raise_request_exception = False
     with failing_to_list("the connection is closed"):
         answers = [admin_client.get(LIST, {"status": "open"}), admin_client.get(f"{LIST}export.csv")]

@@ -142,9 +142,7 @@ def test_what_cannot_be_asked_is_refused_in_words(
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
-def test_what_takes_too_long_to_find_is_worth_asking_for_more_exactly(
-    admin_client: Client, organization: Organization
-) -> None:
+def test_export_that_times_out_says_what_to_narrow(admin_client: Client, organization: Organization) -> None:
     with failing_to_list("interrupted"):
         answer = admin_client.get(CSV, {"status": "open"})
 

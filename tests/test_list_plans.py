@@ -1,4 +1,4 @@
-"""The plans by which PostgreSQL reads a page: whatever it knows of the payments, it does not read all of them."""
+"""Query plans of a page on PostgreSQL: a page never reads the whole list."""
 
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from tests.test_keyset import Place, placed
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_largest_of_many_organizations_has_its_pages_begin_by_their_id() -> None:
-    """Of an average organization's payments all could be read for it: there are few."""
+def test_start_of_a_page_is_found_by_its_id_in_the_largest_organization() -> None:
+    """An organization of average size has so few payments that PostgreSQL would read all of them."""
     large, *small = Organization.objects.bulk_create(
         [OrganizationFactory.build(id=number) for number in range(1, 1002)]
     )
@@ -32,12 +32,12 @@ def test_the_largest_of_many_organizations_has_its_pages_begin_by_their_id() -> 
     assert plan.count("payments_payment_pkey") == 3, plan  # for the page, the one before it, and the first of all
 
 
-def test_a_page_that_was_planned_without_statistics_is_planned_again(tmp_path: Path) -> None:
-    """As where requests come between the first VACUUM of a table and its first ANALYZE."""
+def test_plan_made_without_statistics_is_replaced(tmp_path: Path) -> None:
+    """Requests can arrive between the first VACUUM of a table and its first ANALYZE."""
     listing = Listing(Place(1, "live"))
 
     def plan() -> str:
-        """Ask for a page, and return the plan by which it was read."""
+        """Fetch a page and return its query plan."""
         assert len(fetch_page(listing, start="pt_1500", limit=20).rows) == 20
         return plan_of_page(limit=20, organization_id="1", mode="live", start="pt_1500")
 
@@ -51,7 +51,7 @@ def test_a_page_that_was_planned_without_statistics_is_planned_again(tmp_path: P
         kept(connections[DEFAULT_DB_ALIAS], prepared_statements).plans_end_at = 0.0
         with_statistics = plan()
 
-    assert "payments_payment_pkey" not in without_statistics, "all payments are read to find the one that begins it"
+    assert "payments_payment_pkey" not in without_statistics, "expected a plan that searches all payments for the start"
     assert with_statistics.count("payments_payment_pkey") == 3, with_statistics
 
 
@@ -61,7 +61,7 @@ def execute(statement: str) -> None:
 
 
 def plan_of_page(*, limit: int, **values: str) -> str:
-    """Return the plan by which this connection has asked for a page."""
+    """Return the query plan that this connection uses for a page."""
     prepared = kept(connections[DEFAULT_DB_ALIAS], prepared_statements).prepared[page_statement(limit, True).sql]
     given = ", ".join(f"'{values[slot]}'" for slot in prepared.slots)
     with connection.cursor() as cursor:

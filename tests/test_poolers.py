@@ -36,7 +36,7 @@ LONGER_THAN_A_REQUEST_SECONDS = 3
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
-# What is asked for, and the same as the ORM asks for it.
+# The URL of each list, and the same filters as ORM lookups.
 LISTS: dict[str, dict[str, Any]] = {
     "/v2/payments?limit=7": {},
     "/v2/payments?limit=250": {},
@@ -124,7 +124,7 @@ def service_behind(pooler: Pgbouncer, *, log: Path) -> Service:
 
 @pytest.fixture(scope="module")
 def expected(pooled: Pooled) -> list[list[str]]:
-    """What the ORM finds for each of the lists, on a connection without any pooler."""
+    """IDs of each list, queried by the ORM without a pooler."""
     with connected_to(f"postgresql://{USER}@127.0.0.1:{pooled.server.port}/{NAME}"):
         return [listed(path, lookups) for path, lookups in LISTS.items()]
 
@@ -184,7 +184,7 @@ def test_what_was_prepared_is_prepared_once_on_each_connection_and_used_by_all(p
 
 
 def uses_of_a_page(pooled: Pooled) -> list[int]:
-    """Return how often each of the server's connections has used the statement of a page, prepared at most once."""
+    """Return how often each server connection has run the page statement, which it prepares at most once."""
     with pooled.all_borrowed() as borrowed:
         pages = [[uses for statement, uses in prepared(each) if "LIMIT 21" in statement] for each in borrowed]
     assert max(map(len, pages)) <= 1

@@ -110,10 +110,8 @@ def test_places_are_kept_for_as_long_as_any_lag_may_be_allowed() -> None:
     assert replica.lag(0) == len(replica.positions) - 1 == 600
 
 
-def test_a_replica_whose_lag_cannot_be_told_is_read_and_not_looked_at_again_at_once(
-    db: None, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As where a hosted PostgreSQL lacks a function."""
+def test_replica_with_unknown_lag_is_read_and_rarely_checked(db: None, caplog: pytest.LogCaptureFixture) -> None:
+    """Some hosted PostgreSQL services lack a function that the query needs."""
     with connection.cursor() as cursor:
         cursor.execute("""
             CREATE SCHEMA lacking;

@@ -120,7 +120,7 @@ def test_who_has_one_ipv6_address_has_many(client: Client, db: None, few_bad_key
     assert (statuses, other) == ([401, 401, 401, 429], 401)
 
 
-def test_an_ipv4_address_is_the_same_written_as_ipv6(client: Client, db: None, few_bad_keys: None) -> None:
+def test_ipv4_address_written_as_ipv6_counts_as_ipv4(client: Client, db: None, few_bad_keys: None) -> None:
     addresses = ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1", "::ffff:192.0.2.1", "::ffff:192.0.2.2")
 
     assert [show(client, "nonsense", address).status_code for address in addresses] == [401, 401, 401, 429, 401]

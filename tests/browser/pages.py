@@ -84,7 +84,7 @@ def faults(page: Page, paths: Iterable[str]) -> list[Fault]:
 
 
 def show(page: Page, look: Look) -> None:
-    """Show a page in another width and colour scheme, and end the transitions that begin with it."""
+    """Show a page in another width and colour scheme, and skip colour transitions."""
     width, dark = look
     page.set_viewport_size({"width": width, "height": HEIGHT})
     page.emulate_media(color_scheme="dark" if dark else "light")
