@@ -49,9 +49,10 @@ class Gate:
                 except ConnectionRefusedError:
                     client.close()
                     continue
+                # Forward at once: a statement in two packets must not wait for an acknowledgement.
+                for end in (client, server):
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 for one, other in ((client, server), (server, client)):
-                    # Forward at once: a statement in two packets must not wait for an acknowledgement.
-                    other.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     threading.Thread(target=self.forward, args=[one, other], daemon=True).start()
 
     def forward(self, one: socket.socket, other: socket.socket) -> None:
