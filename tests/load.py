@@ -4,7 +4,7 @@ import http.client
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -106,12 +106,15 @@ class Load:
         finally:
             connection.close()
 
-    def wait_until_served(self) -> None:
-        """Ask until there is a page: right after a fault some requests still fail fast."""
+    def ask_until(self, condition: Callable[[Answer], bool]) -> list[Answer]:
+        """Ask until an answer meets the condition. Right after a fault some requests still fail fast."""
         end = time.monotonic() + CLIENT_SECONDS_MAX
-        while self.ask_once().status != http.client.OK:
-            assert time.monotonic() < end, "no page"
-            time.sleep(PAUSE_SECONDS)
+        answers = [self.ask_once()]
+        while not condition(answers[-1]):
+            assert time.monotonic() < end, f"no answer met the condition; the last was {answers[-1]}"
+            time.sleep(LOOK_SECONDS)
+            answers.append(self.ask_once())
+        return answers
 
     def begun_after(self, moment: float) -> list[Answer]:
         return [answer for answer in self.answers if answer.begun_at > moment]

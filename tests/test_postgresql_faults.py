@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tests.filters import assert_told_what_to_narrow
-from tests.load import CLIENT_SECONDS_MAX, LOOK_SECONDS, STEADY_ANSWERS, Load
+from tests.load import STEADY_ANSWERS, Load
 from tests.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.scale import times
 from tests.service import Service
@@ -181,7 +181,7 @@ def test_a_service_that_looks_at_no_clock_is_found_out(faulty: Faulty) -> None:
     with unguarded.serving():
         loads = [faulty.load(), Load(unguarded.port, faulty.key)]
         for load in loads:
-            load.wait_until_served()
+            load.ask_until(lambda answer: answer.status == 200)
         with ThreadPoolExecutor() as pool, frozen(faulty):
             right, wrong = (pool.submit(load.ask_once) for load in loads)
             assert right.result().status == 503
@@ -194,21 +194,15 @@ def test_a_packet_lost_where_the_last_use_is_written_is_waited_for_no_longer(fau
     load = faulty.load()
     faulty.forget_last_uses()
     faulty.gate.last_words = b'UPDATE "payments_apikey"'
-    end = time.monotonic() + CLIENT_SECONDS_MAX
     try:
-        answer = load.ask_once()
-        while faulty.gate.is_open.is_set():  # a worker that has just waited in vain refuses requests for a moment
-            assert answer.status == 503, "the page came without the statement"
-            assert time.monotonic() < end, "the statement was never sent"
-            time.sleep(LOOK_SECONDS)
-            answer = load.ask_once()
-        answers = [answer, load.ask_once()]
+        until_lost = load.ask_until(lambda _answer: not faulty.gate.is_open.is_set())
+        afterwards = load.ask_once()
     finally:
         faulty.gate.last_words = None
         faulty.gate.is_open.set()
 
-    assert answer.status == 503
-    assert [answer for answer in answers if not answer.is_promised] == []
+    assert {answer.status for answer in until_lost} == {503}, "a page came without the statement"
+    assert [answer for answer in [*until_lost, afterwards] if not answer.is_promised] == []
     with load.of(1):
         load.assert_well_again(back_at=time.monotonic())
 
