@@ -9,8 +9,8 @@ from django.db.models import QuerySet, Value
 
 from payments.changes import renew_revision
 from payments.fields import MillisecondField
-from payments.keyset import NEWEST_FIRST, compared, place
 from payments.models import Access, Payment, PaymentQuerySet
+from payments.ordering import NEWEST_FIRST, compared, place
 
 BATCH_PAYMENTS = 1000
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from payments.keyset import NEWEST_FIRST
+from payments.api.serializers import record
 from payments.models import PaymentQuerySet
-from payments.records import encode
+from payments.ordering import NEWEST_FIRST
+from payments.record import encode
 from payments.rows import Row
-from payments.serializers import record
 
 CHUNK_ROWS = 2000
 

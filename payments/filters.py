@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from payments.keyset import NEWEST_FIRST, Order
+from payments.ordering import NEWEST_FIRST, Order
 
 if TYPE_CHECKING:
     from payments.models import PaymentQuerySet

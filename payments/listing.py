@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 from django.db.models import QuerySet
 
+from payments.database.statements import Slot, Statement
 from payments.filters import EVERYTHING, Filter, Selection, Values
 from payments.models import Access, Organization, Payment, PaymentQuerySet
-from payments.observing import count_passed_over
 from payments.rows import Row
-from payments.servers import PRIMARY, primary, replica
-from payments.statements import Slot, Statement
+from payments.runtime.hooks import count_passed_over
+from payments.runtime.servers import PRIMARY, primary, replica
 
 
 class FilterShape(NamedTuple):

@@ -17,11 +17,11 @@ from django.db.models.lookups import LessThanOrEqual
 from django.utils import timezone
 from djmoney.models.fields import MoneyField
 
-from payments import currencies, keys  # noqa: F401  a stored currency must be known before it is read
-from payments.conditions import Beginning, HasWord, Literal, Repeated, after_all_that_begin_with
+from payments import api_keys, currencies  # noqa: F401  a stored currency must be known before it is read
+from payments.expressions import Beginning, HasWord, Literal, Repeated, after_all_that_begin_with
 from payments.fields import DocumentField, IdentifierField, MillisecondField
 from payments.identifiers import RANDOM_BYTES, payment_id
-from payments.keyset import NEWEST_FIRST
+from payments.ordering import NEWEST_FIRST
 from payments.rows import COLUMNS, NONE, Row
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         self, organization: Organization, *, mode: str, name: str, expires_at: datetime | None = None
     ) -> tuple[ApiKey, str]:
         """Make a key and return it with its text, which is kept nowhere: this is the only time it can be shown."""
-        text = keys.new_key(mode)
+        text = api_keys.new_key(mode)
         key = self.create(
-            organization=organization, mode=mode, name=name, expires_at=expires_at, digest=keys.digest(text)
+            organization=organization, mode=mode, name=name, expires_at=expires_at, digest=api_keys.digest(text)
         )
         return key, text
 

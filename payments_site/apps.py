@@ -1,10 +1,9 @@
-"""The site as a Django application: it brings system checks, and the admin's own site."""
+"""The Django project as an application: it brings system checks."""
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.contrib.admin.apps import AdminConfig
 
-from payments.observing import observers
+from payments.runtime.hooks import observers
 
 
 class PaymentsSiteConfig(AppConfig):
@@ -16,12 +15,6 @@ class PaymentsSiteConfig(AppConfig):
         from payments_site import checks  # noqa: F401, PLC0415  registered by being imported
 
         if settings.METRICS:
-            from payments_site.telemetry.metrics import MetricsObserver  # noqa: PLC0415
+            from payments.service.telemetry.metrics import MetricsObserver  # noqa: PLC0415
 
             observers.append(MetricsObserver())
-
-
-class LimitedAdminConfig(AdminConfig):
-    """Django's admin, on a site of our own."""
-
-    default_site = "payments_site.admin.Site"

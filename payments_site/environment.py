@@ -11,11 +11,11 @@ import psycopg
 from environs import ValidationError
 from psycopg.conninfo import conninfo_to_dict
 
-from payments.limits import Limit
+from payments.runtime.rate_limits import Limit
 
 # Readers go on while an import writes, and what is committed outlives a power cut.
 SQLITE = {
-    "ENGINE": "payments_site.sqlite",
+    "ENGINE": "payments.database.sqlite",
     "CONN_MAX_AGE": None,
     "CONN_HEALTH_CHECKS": True,
     "OPTIONS": {
@@ -28,7 +28,7 @@ SQLITE = {
 # An open connection serves request after request; one that died meanwhile is noticed and replaced. Values travel
 # beside their statement.
 POSTGRESQL = {
-    "ENGINE": "payments_site.postgresql",
+    "ENGINE": "payments.database.postgresql",
     "CONN_MAX_AGE": None,
     "CONN_HEALTH_CHECKS": True,
 }

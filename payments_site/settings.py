@@ -64,7 +64,7 @@ if TRACING and not find_spec("opentelemetry"):
 INSTALLED_APPS = [
     "payments_site.apps.PaymentsSiteConfig",
     "payments",
-    "payments_site.apps.LimitedAdminConfig",
+    "payments.admin.apps.PaymentsAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.messages",
@@ -105,7 +105,7 @@ TEMPLATES = [
     },
 ]
 
-DATABASE_ROUTERS = ["payments_site.routers.ReplicaRouter"] if DATABASE_REPLICA_URL else []
+DATABASE_ROUTERS = ["payments.database.router.ReplicaRouter"] if DATABASE_REPLICA_URL else []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 TIME_ZONE = "UTC"
@@ -167,19 +167,19 @@ SILENCED_SYSTEM_CHECKS = [
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "payments.browsing.authentication.BrowserAuthentication"
+        "payments.api.browsable.basic_auth.BrowserAuthentication"
         if DEBUG
-        else "payments.authentication.BearerAuthentication"
+        else "payments.access.authentication.BearerAuthentication"
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["payments.permissions.HasKey"],
+    "DEFAULT_PERMISSION_CLASSES": ["payments.access.permissions.HasKey"],
     "DEFAULT_RENDERER_CLASSES": [
-        "payments.renderers.HALRenderer",
-        *(["payments.browsing.renderer.PageRenderer"] if DEBUG else []),
+        "payments.api.renderers.HALRenderer",
+        *(["payments.api.browsable.renderer.PageRenderer"] if DEBUG else []),
     ],
     "DEFAULT_PARSER_CLASSES": [],
-    "DEFAULT_THROTTLE_CLASSES": ["payments.throttling.KeyThrottle"],
-    "DEFAULT_SCHEMA_CLASS": "payments.schema.OperationSchema",
-    "EXCEPTION_HANDLER": "payments.exceptions.problem_response",
+    "DEFAULT_THROTTLE_CLASSES": ["payments.access.throttling.KeyThrottle"],
+    "DEFAULT_SCHEMA_CLASS": "payments.api.openapi.OperationSchema",
+    "EXCEPTION_HANDLER": "payments.api.errors.problem_response",
     "URL_FORMAT_OVERRIDE": None,
 }
 
@@ -188,7 +188,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "2",
     "DESCRIPTION": "An organization's payments, page by page, newest first, as HAL.",
     "OAS_VERSION": "3.1.0",
-    "POSTPROCESSING_HOOKS": ["payments.schema.complete"],
+    "POSTPROCESSING_HOOKS": ["payments.api.openapi.complete"],
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],

@@ -6,14 +6,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
 from django.urls import include, path
 
-from payments.handlers import nothing_here
-from payments.root import root
-from payments_site.health import alive, ready
+from payments.api.error_pages import nothing_here
+from payments.api.root import root
+from payments.service.health import alive, ready
 
 
 def favicon(request: HttpRequest) -> HttpResponse:
     """Lead browsers, which ask for it whatever a page says, to the picture of the site."""
-    return HttpResponseRedirect(static("documentation/icon.svg"))
+    return HttpResponseRedirect(static("docs/icon.svg"))
 
 
 urlpatterns = [
@@ -22,17 +22,17 @@ urlpatterns = [
     path("healthz", alive),
     path("readyz", ready),
     path("v2", nothing_here),
-    path("v2/", include("payments.urls")),
-    path("docs/", include("payments_site.documentation.urls")),
+    path("v2/", include("payments.api.urls")),
+    path("docs/", include("payments.docs.urls")),
     path("admin/", admin.site.urls),
 ]
 
 if settings.METRICS:
-    from payments_site.telemetry import metrics
+    from payments.service.telemetry import metrics
 
     urlpatterns.append(path("metrics", metrics.page))
 
-handler400 = "payments.handlers.bad_request"
-handler403 = "payments.handlers.permission_denied"
-handler404 = "payments.handlers.not_found"
-handler500 = "payments.handlers.server_error"
+handler400 = "payments.api.error_pages.bad_request"
+handler403 = "payments.api.error_pages.permission_denied"
+handler404 = "payments.api.error_pages.not_found"
+handler500 = "payments.api.error_pages.server_error"

@@ -9,8 +9,8 @@ from django.urls import get_resolver
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
 django.setup(set_prefix=False)
 
-from payments_site import telemetry  # noqa: E402  what it needs is set up now
-from payments_site.handlers import Handler  # noqa: E402
+from payments.service import telemetry  # noqa: E402  what it needs is set up now
+from payments.service.handler import Handler  # noqa: E402
 
 telemetry.begin()
 application = Handler()

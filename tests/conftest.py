@@ -18,9 +18,10 @@ from pytest_django import DjangoDbBlocker
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from payments import last_use, limits
+from payments.access import last_use
 from payments.models import ApiKey, Organization
-from payments_site.handlers import ApiHandler
+from payments.runtime import rate_limits
+from payments.service.handler import ApiHandler
 from tests import placement
 from tests.api import REQUEST_ID, Api
 from tests.factories import ApiKeyFactory, OrganizationFactory
@@ -122,8 +123,8 @@ def temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True)
 def nothing_counted() -> None:
     """Forget what an earlier test has used of a limit."""
-    limits.counting.shared_counter().connection.execute("DELETE FROM windows")
-    limits.counting.warned_at = None
+    rate_limits.counting.shared_counter().connection.execute("DELETE FROM windows")
+    rate_limits.counting.warned_at = None
     last_use.paused_until.clear()
 
 

@@ -19,7 +19,7 @@ class Covered(AppConfig):
     name = "tests"
 
     def ready(self) -> None:
-        from payments_site.handlers import around  # noqa: PLC0415  it reads the settings
+        from payments.service.handler import around  # noqa: PLC0415  it reads the settings
 
         around.append(measured)
 

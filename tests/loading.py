@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from payments.ingest import import_payments
-from payments.ingest.checking import InvalidRecord
 from payments.ingest.imports import Imported
 from payments.ingest.reading import Place
+from payments.ingest.validation import InvalidRecord
 from payments.models import ApiKey, Organization
 from tests.lines import source
 

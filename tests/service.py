@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.utils import timezone
 
-from payments import keys
+from payments import api_keys
 from payments.export import export_payments
 from payments.ingest.imports import Imported
 from payments.models import ApiKey, Organization, Payment
@@ -113,7 +113,7 @@ class Service:
 
     def revoke_api_key(self, text: str) -> None:
         with connected_to(self.database_url):
-            ApiKey.objects.filter(digest=keys.digest(text)).revoke(now=timezone.now())
+            ApiKey.objects.filter(digest=api_keys.digest(text)).revoke(now=timezone.now())
 
     def create_demo_payments(self, count: int) -> None:
         with connected_to(self.database_url):

@@ -12,8 +12,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
+from payments.admin.scope import MENU_MAX
 from payments.models import Payment
-from payments.scope import MENU_MAX
 from tests.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.filters import failing_to_list
 

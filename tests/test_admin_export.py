@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from payments.admin import export
+from payments.admin import downloads
 from payments.models import Organization
 from tests.factories import OrganizationFactory, PaymentFactory
 from tests.filters import failing_to_list
@@ -51,7 +51,7 @@ def load(*lines: bytes, tmp_path: Any) -> None:
 def test_parts_join_to_all_that_was_found(
     admin_client: Client, organization: Organization, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    monkeypatch.setattr(export, "PART_ROWS", 3)
+    monkeypatch.setattr(downloads, "PART_ROWS", 3)
     for each in range(number):
         PaymentFactory.create(id=f"pt_{each}", organization=organization)
     PaymentFactory.create(id="pt_x", organization=organization, failed=True)

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import pytest
 from markdown_it import MarkdownIt
 
-from payments.exceptions import DETAILS, TooWide, Unavailable, Unreadable
+from payments.api.errors import DETAILS, TooWide, Unavailable, Unreadable
+from payments.api.openapi import PROBLEMS
+from payments.api.parameters import FILTERS, NAMES
+from payments.api.problems import Problem
 from payments.models import Mode, SequenceType, Status
-from payments.parameters import FILTERS, NAMES
-from payments.problems import Problem
-from payments.records import encode, schemas
+from payments.record import encode, schemas
 from payments.rows import record_time
-from payments.schema import PROBLEMS
 from tests.contract import PAGE_KEYS, PAGE_LINKS, RULES
 from tests.factories import NOON
 from tests.lines import line

@@ -11,11 +11,12 @@ from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from payments import keys, servers
-from payments.authentication import find_key
-from payments.last_use import IMPATIENT, WRITTEN_EVERY_SECONDS, note_use
+from payments import api_keys
+from payments.access.authentication import find_key
+from payments.access.last_use import IMPATIENT, WRITTEN_EVERY_SECONDS, note_use
 from payments.models import ApiKey, Organization, ShownKey
-from payments.servers import REPLICA
+from payments.runtime import servers
+from payments.runtime.servers import REPLICA
 from tests.api import Api, key_text
 from tests.connecting import permitted
 from tests.factories import ApiKeyFactory
@@ -129,7 +130,7 @@ def test_a_replica_knows_keys_but_not_revisions_while_the_primary_is_away(primar
 def test_a_key_that_a_replica_does_not_know_is_looked_for_on_the_primary(primary_away: Callable[[], None]) -> None:
     primary_away()
     with CaptureQueriesContext(connection) as queries:
-        unknown = find_key(keys.new_key("live"), now=NOW)
+        unknown = find_key(api_keys.new_key("live"), now=NOW)
 
     assert unknown is None
     assert len(queries) == 1

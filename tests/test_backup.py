@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from payments import backup
-from payments.backup import Damaged, back_up
+from payments.database.sqlite import backup
+from payments.database.sqlite.backup import Damaged, back_up
 from payments.ingest.imports import BATCH_RECORDS
 from tests.connecting import connected_to
 from tests.load import Load

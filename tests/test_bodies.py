@@ -11,9 +11,9 @@ import pytest
 from django.test import RequestFactory
 from pytest_django import Settings
 
-from payments_site.bodies import NotReceived, receive
-from payments_site.handlers import Handler
-from payments_site.senders import lines_to
+from payments.service.bodies import NotReceived, receive
+from payments.service.handler import Handler
+from payments.service.senders import lines_to
 from tests.api import REQUEST_ID
 
 FORM = "application/x-www-form-urlencoded"

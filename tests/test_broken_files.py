@@ -13,8 +13,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from payments.export import export_payments
-from payments.ingest.checking import NESTING_MAX
 from payments.ingest.reading import VALUE_BYTES_MAX
+from payments.ingest.validation import NESTING_MAX
 from payments.models import Organization, Payment
 from tests.factories import PaymentFactory
 from tests.lines import compact, line, record

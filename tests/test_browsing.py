@@ -13,13 +13,13 @@ from django.db import OperationalError, connection
 from django.test import Client
 from pytest_django import Settings
 
-from payments.browsing.authentication import BrowserAuthentication
-from payments.browsing.renderer import PageRenderer
-from payments.limits import Limit
+from payments.api.browsable.basic_auth import BrowserAuthentication
+from payments.api.browsable.renderer import PageRenderer
+from payments.api.parameters import FILTERS
+from payments.api.renderers import HALRenderer
+from payments.api.views import PaymentDetail, PaymentList
 from payments.models import ApiKey, Organization
-from payments.parameters import FILTERS
-from payments.renderers import HALRenderer
-from payments.views import PaymentDetail, PaymentList
+from payments.runtime.rate_limits import Limit
 from tests.api import Api, key_text
 from tests.factories import PaymentFactory
 from tests.problem import assert_problem, body

@@ -13,7 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from payments.export import export_payments
-from payments.ingest.checking import read_record
+from payments.ingest.validation import read_record
 from payments.models import Organization, Payment
 from tests.lines import RECORD, line
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from payments.ingest.card_data import is_known_secret, is_secret, shows_card_number
-from payments.ingest.checking import InvalidRecord, checked
-from payments.ingest.glance import usual
+from payments.ingest.fast_path import usual
+from payments.ingest.validation import InvalidRecord, checked
 from tests.growth import LINEAR_MAX, growth
 from tests.lines import line
 

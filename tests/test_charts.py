@@ -2,7 +2,7 @@
 
 import pytest
 
-from payments.charts import Column, Columns, Line, columns, line
+from payments.admin.charts import Column, Columns, Line, columns, line
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.ingest.checking import InvalidRecord, checked
-from payments.ingest.glance import usual
+from payments.ingest.fast_path import usual
+from payments.ingest.validation import InvalidRecord, checked
 from payments.models import Mode, SequenceType, Status
 from tests.lines import MISSING, RECORD, line
 

@@ -9,7 +9,7 @@ import pytest
 
 from payments.demo import SHOPS, demo_records
 from payments.models import Mode
-from payments.records import encode
+from payments.record import encode
 from tests.factories import NOON
 from tests.service import Service
 

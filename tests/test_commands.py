@@ -15,7 +15,7 @@ from django.db import OperationalError, connection
 from moneyed import Money
 from pytest_django import Settings
 
-from payments import keys
+from payments import api_keys
 from payments.models import ApiKey, Mode, Organization, Payment, Status
 from tests.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.lines import line
@@ -74,7 +74,7 @@ def test_a_key_alone_goes_to_stdout_and_is_stored_nowhere(run: Run, organization
     key = ApiKey.objects.get()
     assert re.fullmatch(r"test_[A-Za-z0-9]{38}", text)
     assert (key.organization, key.mode, key.name, key.expires_at) == (organization, "test", "Shop", None)
-    assert key.digest == keys.digest(text)
+    assert key.digest == api_keys.digest(text)
     assert text not in words
     assert text not in str(ApiKey.objects.values())
 

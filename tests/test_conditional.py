@@ -10,7 +10,7 @@ import pytest
 from pytest_django import Settings
 
 import payments
-from payments import conditional
+from payments.api import etags
 from payments.models import Organization, Payment
 from tests.api import Api
 from tests.factories import PaymentFactory
@@ -133,7 +133,7 @@ def test_an_etag_of_another_release_is_no_longer_known(
     api: Api, payment: Payment, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     etag = api.get(path)["ETag"]
-    monkeypatch.setattr(conditional, "RELEASE", "another")
+    monkeypatch.setattr(etags, "RELEASE", "another")
 
     response = api.send("GET", path, If_None_Match=etag)
 
@@ -142,7 +142,7 @@ def test_an_etag_of_another_release_is_no_longer_known(
 
 
 def test_the_release_is_a_digest_of_the_whole_source() -> None:
-    assert conditional.digest_of_source(Path(payments.__file__).parent) == conditional.RELEASE
+    assert etags.digest_of_source(Path(payments.__file__).parent) == etags.RELEASE
 
 
 @pytest.mark.parametrize("name", ["views.py", "ingest/checking.py"])
@@ -150,8 +150,8 @@ def test_another_source_is_another_release(tmp_path: Path, name: str) -> None:
     module = tmp_path / name
     module.parent.mkdir(exist_ok=True)
     module.write_text("LIMIT = 20")
-    before = conditional.digest_of_source(tmp_path)
+    before = etags.digest_of_source(tmp_path)
 
     module.write_text("LIMIT = 21")
 
-    assert conditional.digest_of_source(tmp_path) != before
+    assert etags.digest_of_source(tmp_path) != before

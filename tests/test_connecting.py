@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 from psycopg import OperationalError
 
-from payments_site.postgresql.connecting import Connecting, NoConnectionYet
+from payments.database.postgresql.connecting import Connecting, NoConnectionYet
 
 
 def test_a_connection_in_time_is_returned() -> None:

@@ -6,9 +6,9 @@ from itertools import islice
 import pytest
 
 from payments.demo import SPAN, demo_records
-from payments.ingest.checking import checked
+from payments.ingest.validation import checked
 from payments.models import Mode, Status
-from payments.records import encode
+from payments.record import encode
 from tests.factories import NOON
 
 COUNT = 3000

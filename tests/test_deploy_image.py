@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from payments_site.documentation.pages import PAGES
+from payments.docs.pages import PAGES
 from payments_site.environment import database
 from tests.dockerfile import Stage, stages
 from tests.processes import ROOT

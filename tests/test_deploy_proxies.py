@@ -19,9 +19,9 @@ import msgspec
 import pytest
 from django.conf import settings
 
-from payments import keys
+from payments import api_keys
 from payments.demo import SHOPS
-from payments_site.watchdog import BODY_SECONDS_MAX
+from payments.runtime.deadlines import BODY_SECONDS_MAX
 from tests.migrated import fresh_database
 from tests.ports import free_port
 from tests.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
@@ -252,7 +252,7 @@ def test_a_page_is_served_as_asked_whatever_a_client_says_of_its_way(front: Fron
 @pytest.mark.parametrize(("header", "first_client"), [("X-Forwarded-For", 10), ("X_Forwarded_For", 20)])
 def test_bad_keys_are_counted_by_the_address_that_they_come_from(front: Front, header: str, first_client: int) -> None:
     def show_bad_key(client: int, *, pretended: str) -> int:
-        headers = {header: pretended, "Authorization": f"Bearer {keys.new_key('live')}"}
+        headers = {header: pretended, "Authorization": f"Bearer {api_keys.new_key('live')}"}
         return front.get("/v2/payments", client=client, headers=headers)[0].status
 
     pretending = [show_bad_key(first_client, pretended=f"192.0.2.{n}") for n in range(BAD_KEYS_ALLOWED + 1)]

@@ -19,12 +19,12 @@ from sqlglot.errors import ParseError
 
 from payments.admin.payments import of_id
 from payments.anonymization import Part, anonymize_payments
+from payments.api.parameters import FILTERS
 from payments.export import export_payments
 from payments.ingest import Imported, import_payments
 from payments.ingest.writing import ID, prepare
 from payments.management.distribution import State, statements
 from payments.models import ApiKey, Organization, Payment, SummedDay
-from payments.parameters import FILTERS
 from payments.totals import sum_day
 from tests.api import Api, ids
 from tests.connecting import connected_to

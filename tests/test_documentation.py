@@ -13,8 +13,8 @@ from django.test import Client
 from django.test.utils import override_script_prefix
 from pytest_django import Settings
 
-from payments_site.documentation.markdown import Section, render
-from payments_site.documentation.pages import PAGES, address
+from payments.docs.markdown import Section, render
+from payments.docs.pages import PAGES, address
 from tests.processes import ROOT
 
 SITE = "http://testserver"
@@ -221,7 +221,7 @@ def test_a_worker_that_is_never_asked_loads_nothing_for_it() -> None:
         """
     )
 
-    names = ["markdown_it", "payments_site.documentation.markdown", "pygments.lexers.shell"]
+    names = ["markdown_it", "payments.docs.markdown", "pygments.lexers.shell"]
     assert done == f"[] {names}\n"
 
 
@@ -230,7 +230,7 @@ def run(program: str) -> Any:
     begun = [
         "import sys, django",
         "django.setup()",
-        "LOADED = {'markdown_it', 'pygments.lexers.shell', 'payments_site.documentation.markdown'}",
+        "LOADED = {'markdown_it', 'pygments.lexers.shell', 'payments.docs.markdown'}",
     ]
     return subprocess.run(
         [sys.executable, "-c", "\n".join([*begun, *lines])], cwd=ROOT, capture_output=True, text=True, check=True

@@ -9,8 +9,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from payments.api.serializers import PaymentListSerializer
 from payments.models import Organization
-from payments.serializers import PaymentListSerializer
 from tests.api import Api
 from tests.factories import OrganizationFactory, PaymentFactory
 from tests.filters import failing_to_list

@@ -11,8 +11,8 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
+from payments.api.pagination import fetch_page
 from payments.models import Mode, Organization, Payment, Status
-from payments.pagination import fetch_page
 from tests.factories import OrganizationFactory, PaymentFactory
 from tests.test_filters import listing, moment
 from tests.test_keyset import Place

@@ -16,11 +16,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from moneyed import Money
 
-from payments.keyset import NEWEST_FIRST
+from payments.api.pagination import Page, UnknownStart, fetch_page
+from payments.api.parameters import LIMIT_MAX, list_parameters
 from payments.listing import Listing
 from payments.models import Mode, Organization, Payment, Status
-from payments.pagination import Page, UnknownStart, fetch_page
-from payments.parameters import LIMIT_MAX, list_parameters
+from payments.ordering import NEWEST_FIRST
 from payments.rows import record_time
 from tests.api import Api, ids
 from tests.factories import NOON, OrganizationFactory, PaymentFactory

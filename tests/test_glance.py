@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.ingest.checking import checked
 from payments.ingest.columns import row, stored_time
-from payments.ingest.glance import usual
+from payments.ingest.fast_path import usual
+from payments.ingest.validation import checked
 from payments.models import CUSTOMER_ID, METHOD, PAYMENT_ID, Mode, SequenceType, Status
-from payments.records import VALUE
+from payments.record import VALUE
 from tests.lines import MISSING, RECORD, compact, line
 
 CARD = {name: RECORD["details"][name] for name in ("cardCountryCode", "cardHolder", "cardLabel", "cardNumber")}

@@ -12,7 +12,7 @@ from django.test.utils import override_script_prefix
 from pytest_django import Settings
 
 from payments.models import Organization
-from payments_site.handlers import Handler
+from payments.service.handler import Handler
 from tests.api import REQUEST_ID, Api
 from tests.factories import PaymentFactory
 

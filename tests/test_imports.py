@@ -16,9 +16,9 @@ from moneyed import Money
 
 from payments.export import export_payments
 from payments.ingest import Imported, Source, import_payments, imports
-from payments.ingest.checking import checked
 from payments.ingest.columns import COLUMNS, row
 from payments.ingest.reading import CHUNK_BYTES
+from payments.ingest.validation import checked
 from payments.ingest.writing import ID, added, write
 from payments.models import Organization, Payment
 from tests.factories import OrganizationFactory, PaymentFactory

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from moneyed import CURRENCIES
 
-from payments_site.handlers import Handler
+from payments.service.handler import Handler
 from tests.connecting import connected_to
 from tests.contract import assert_kept
 from tests.corpus import OURS, SUBJECTS, Case, cases, load, read

@@ -12,10 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments.keyset import NEWEST_FIRST
+from payments.api.pagination import Page, UnknownStart, fetch_page
 from payments.listing import Listing
 from payments.models import Organization, Payment, PaymentQuerySet
-from payments.pagination import Page, UnknownStart, fetch_page
+from payments.ordering import NEWEST_FIRST
 from tests.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.scale import examples
 

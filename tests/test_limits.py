@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from payments import limits
-from payments.files import private_directory
-from payments.limits import Counter, Counting, Limit, Usage
+from payments.runtime import rate_limits
+from payments.runtime.files import private_directory
+from payments.runtime.rate_limits import Counter, Counting, Limit, Usage
 
 LIMIT = Limit(3, seconds=60)
 NOW = 1_800_000_000.0
@@ -86,7 +86,7 @@ class RacyCounter(Counter):
         usage = self.find(name, limit, now=now)
         time.sleep(0.001)
         events = limit.events_max - usage.remaining + 1
-        self.connection.execute("REPLACE INTO windows VALUES (?, ?, ?)", [limits.stored(name), now + 60, events])
+        self.connection.execute("REPLACE INTO windows VALUES (?, ?, ?)", [rate_limits.stored(name), now + 60, events])
         return Usage(limit.events_max - events, 60)
 
 
@@ -108,10 +108,10 @@ def test_of_those_who_count_at_the_same_time_exactly_as_many_are_let_through(
 
 
 def test_where_counting_fails_nobody_is_kept_out(caplog: pytest.LogCaptureFixture) -> None:
-    connection = limits.counting.shared_counter().connection
+    connection = rate_limits.counting.shared_counter().connection
     connection.execute("ALTER TABLE windows RENAME TO elsewhere")
     try:
-        assert [limits.count("a", Limit(1, seconds=60)) for _ in range(3)] == [Usage(1, 0)] * 3
+        assert [rate_limits.count("a", Limit(1, seconds=60)) for _ in range(3)] == [Usage(1, 0)] * 3
     finally:
         connection.execute("ALTER TABLE elsewhere RENAME TO windows")
 
@@ -134,7 +134,7 @@ def count(counting: Counting, *, now: float = NOW) -> int:
 
 
 def test_a_file_that_is_damaged_is_replaced(countings: tuple[Counting, Counting]) -> None:
-    (private_directory() / limits.FILE_NAME).write_bytes(b"nonsense" * 1000)
+    (private_directory() / rate_limits.FILE_NAME).write_bytes(b"nonsense" * 1000)
 
     assert [count(countings[n]) for n in (0, 1, 0, 1)] == [3, 2, 1, 0]
 

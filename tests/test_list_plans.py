@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
+from payments.api.pagination import fetch_page, page_statement
+from payments.database.statements import kept, prepared_statements
 from payments.listing import Listing
 from payments.models import Organization, Payment
-from payments.pagination import fetch_page, page_statement
-from payments.statements import kept, prepared_statements
 from tests.connecting import connected_to
 from tests.factories import OrganizationFactory
 from tests.migrated import fresh_database

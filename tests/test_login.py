@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from payments_site.login import ACCOUNT_TRIES, ADDRESS_TRIES
+from payments.admin.login import ACCOUNT_TRIES, ADDRESS_TRIES
 
 pytestmark = pytest.mark.django_db
 

@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from payments.api.serializers import PaymentListSerializer
 from payments.models import Organization
-from payments.serializers import PaymentListSerializer
-from payments_site.logs import JSONLines, Redaction, RequestId, redacted
+from payments.service.logs import JSONLines, Redaction, RequestId, redacted
 from tests.api import REQUEST_ID, Api
 from tests.factories import PaymentFactory
 

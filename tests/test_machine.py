@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from payments import keys
+from payments import api_keys
 from tests import machine
 from tests.dockerfile import Stage, stages
 from tests.lines import line
@@ -75,7 +75,7 @@ def test_the_readmes_commands_lead_from_a_fresh_machine_to_a_page(debian: Machin
 
 def assert_runs_well(fresh: Machine) -> None:
     """Workers are replaced, bad keys are counted, nothing complains, and it ends as it should."""
-    headers = ("--header", f"Host: {HOST}", "--header", f"Authorization: Bearer {keys.new_key('live')}")
+    headers = ("--header", f"Host: {HOST}", "--header", f"Authorization: Bearer {api_keys.new_key('live')}")
     ask = ("curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}", *headers)
     workers = log_of(fresh).count("Started worker")
 

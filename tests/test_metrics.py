@@ -15,8 +15,8 @@ import yaml
 from django.test import Client
 
 from payments.demo import demo_records
-from payments.records import encode
-from payments_site.telemetry.routes import method, route
+from payments.record import encode
+from payments.service.telemetry.routes import method, route
 from tests.factories import NOON
 from tests.migrated import fresh_database
 from tests.processes import ROOT

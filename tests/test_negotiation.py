@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from payments.negotiation import accepted_qualities, kept_qualities
+from payments.api.negotiation import accepted_qualities, kept_qualities
 from tests.api import Api
 from tests.growth import LINEAR_MAX, growth
 

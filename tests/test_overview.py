@@ -7,9 +7,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from payments import overview
+from payments.admin import overview
+from payments.admin.overview import DAYS, Overview, Share
 from payments.models import Organization
-from payments.overview import DAYS, Overview, Share
 from payments.totals import DailyTotals, Total
 from tests.factories import OrganizationFactory, PaymentFactory
 

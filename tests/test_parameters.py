@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.parameters import pairs
+from payments.api.parameters import pairs
 
 
 @given(st.text("ab1=&;%+é#?", max_size=20))

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
+from payments.database.postgresql.base import REQUEST_SETTINGS
+from payments.database.prepared import STATEMENTS_MAX, PreparedStatements
 from payments.models import Payment
-from payments.prepared import STATEMENTS_MAX, PreparedStatements
-from payments_site.postgresql.base import REQUEST_SETTINGS
 from tests.connecting import connected_to
 from tests.filters import assert_told_what_to_narrow
 from tests.load import Load

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection, transaction
 from psycopg.errors import FeatureNotSupported, SyntaxError  # noqa: A004  PostgreSQL's own name for it
 
-from payments import prepared
-from payments.prepared import PreparedStatements
+from payments.database import prepared
+from payments.database.prepared import PreparedStatements
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -31,12 +31,12 @@ from hypothesis.stateful import (
 )
 from moneyed import Money
 
+from payments.api.pagination import Page
 from payments.changes import renew_revision
 from payments.ingest import import_payments
-from payments.keyset import NEWEST_FIRST
 from payments.listing import Listing
 from payments.models import ApiKey, Mode, Organization, Payment, PaymentQuerySet, SequenceType, Status
-from payments.pagination import Page
+from payments.ordering import NEWEST_FIRST
 from payments.rows import COLUMNS, Row, TimeText, record_time
 from tests.api import Api, ids
 from tests.connecting import connected_to
@@ -367,7 +367,7 @@ def cut(rows: list[Row], first: int, limit: int) -> Page:
 def test_pages_that_keep_no_promise_are_found_out(
     api: Api, monkeypatch: pytest.MonkeyPatch, wrong_page: Callable[..., Page], fault: str
 ) -> None:
-    monkeypatch.setattr("payments.pagination.fetch_page", wrong_page)
+    monkeypatch.setattr("payments.api.pagination.fetch_page", wrong_page)
 
     with pytest.raises(AssertionError, match=fault):
         run(api, is_selective=False, max_examples=100, phases=[Phase.generate], report_multiple_bugs=False)

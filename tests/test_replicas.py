@@ -16,19 +16,19 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from pytest_django import DjangoDbBlocker
 
-from payments import servers
-from payments.authentication import find_key
+from payments.access.authentication import find_key
+from payments.api.pagination import fetch_page
+from payments.api_keys import new_key
+from payments.database.postgresql.base import CONNECT_SECONDS_BESIDE_ANOTHER
 from payments.ingest import import_payments
-from payments.keys import new_key
 from payments.listing import Listing
 from payments.models import ApiKey, Organization
-from payments.outages import ran_out_of_time
-from payments.pagination import fetch_page
 from payments.rows import Row
-from payments.servers import REPLICA
+from payments.runtime import servers
+from payments.runtime.database_errors import ran_out_of_time
+from payments.runtime.deadlines import waits
+from payments.runtime.servers import REPLICA
 from payments_site.environment import database
-from payments_site.postgresql.base import CONNECT_SECONDS_BESIDE_ANOTHER
-from payments_site.watchdog import waits
 from tests.connecting import connected_to
 from tests.lines import line, source
 from tests.load import STEADY_ANSWERS, Load

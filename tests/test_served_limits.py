@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
-from payments import keys
+from payments import api_keys
 from tests.load import Load
 from tests.migrated import fresh_database
 from tests.scale import report, times
@@ -48,7 +48,7 @@ def test_a_keys_limit_is_exact_for_all_workers_together(limited: Service) -> Non
 
 def never_made(number: int) -> str:
     """Return a text that only the database knows to be no key."""
-    return keys.new_key("live") if number % 2 else secrets.token_urlsafe(30)
+    return api_keys.new_key("live") if number % 2 else secrets.token_urlsafe(30)
 
 
 def test_many_bad_keys_are_refused_and_good_ones_never_wait(limited: Service) -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, ProgrammingError, connection
 from psycopg.errors import QueryCanceled
 
-from payments.servers import PAUSE_SECONDS_MIN, TRIES_EVERY_SECONDS, Position, Replica, Server
+from payments.runtime.servers import PAUSE_SECONDS_MIN, TRIES_EVERY_SECONDS, Position, Replica, Server
 
 
 def failing(error: Exception) -> Callable[[str], str]:

@@ -17,7 +17,7 @@ import pytest
 
 from payments.demo import SHOPS, demo_record
 from payments.models import Mode
-from payments.records import Record, encode
+from payments.record import Record, encode
 from tests.factories import NOON
 from tests.scale import times
 from tests.service import Service, Walker

@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from environs import ValidationError
 from pytest_django import Settings
 
-from payments.limits import Limit
+from payments.runtime.rate_limits import Limit
 from payments_site.environment import BOUND, base_url, database, hosts, kept_secret, rate, secret_keys
 from tests.processes import ROOT
 from tests.service import SETTINGS

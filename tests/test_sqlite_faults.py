@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pytest
 from django.db import OperationalError, connections
 
-from payments.outages import is_outage
+from payments.database.sqlite.base import DatabaseWrapper
+from payments.runtime.database_errors import is_outage
 from payments_site.environment import SQLITE
-from payments_site.sqlite.base import DatabaseWrapper
 from tests.filters import assert_told_what_to_narrow
 from tests.load import Load
 from tests.scale import times

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moneyed import Money
 
+from payments.api.pagination import page_querysets, page_statement
+from payments.api.serializers import record
+from payments.database.statements import Slot, Statement
 from payments.listing import Listing, find_payment, payment_statement
 from payments.models import ApiKey, Payment, Status
-from payments.pagination import page_querysets, page_statement
-from payments.records import encode
-from payments.serializers import record
-from payments.statements import Slot, Statement
+from payments.record import encode
 from tests.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.scale import examples
 

@@ -8,8 +8,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from payments.limits import Limit
 from payments.models import ApiKey, Organization
+from payments.runtime.rate_limits import Limit
 from tests.api import Api, key_text
 from tests.factories import ApiKeyFactory
 from tests.problem import assert_problem, body

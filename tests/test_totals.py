@@ -12,10 +12,10 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from payments.admin.scope import Scope
 from payments.demo import SHOPS
 from payments.ingest import import_payments
 from payments.models import ApiKey, Organization, Payment, SummedDay
-from payments.scope import Scope
 from payments.totals import DailyTotals, Total, daily_totals, sum_day, sum_missing
 from tests.factories import ApiKeyFactory, OrganizationFactory
 from tests.lines import line, source

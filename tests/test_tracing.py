@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from payments_site.telemetry.tracing import StatementSpans, request_traced, send_the_last, summed_up
+from payments.service.telemetry.tracing import StatementSpans, request_traced, send_the_last, summed_up
 from tests.migrated import fresh_database
 from tests.processes import ROOT
 from tests.service import Service

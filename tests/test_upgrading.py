@@ -14,7 +14,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from django.db.models.fields import NOT_PROVIDED
 
-from payments_site.health import latest_migrations
+from payments.service.health import latest_migrations
 from tests.load import Load
 from tests.migrated import empty_database, fresh_database
 from tests.service import Service

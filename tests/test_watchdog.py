@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-from payments_site.watchdog import Line, Waits, Watch, Watchdog, watchdog
+from payments.runtime.deadlines import Line, Waits, Watch, Watchdog, watchdog
 from tests.processes import ROOT
 
 
@@ -66,7 +66,7 @@ def test_a_line_is_let_go_when_another_takes_its_place() -> None:
 
 FORKED = """
 import os
-from payments_site.watchdog import waits, watchdog
+from payments.runtime.deadlines import waits, watchdog
 
 def is_looked_after():
     with waits.database:

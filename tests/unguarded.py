@@ -4,7 +4,7 @@ from payments_site.settings import *  # noqa: F403
 from payments_site.settings import DATABASES as GUARDED
 
 ENGINES = {
-    "payments_site.postgresql": "django.db.backends.postgresql",
-    "payments_site.sqlite": "django.db.backends.sqlite3",
+    "payments.database.postgresql": "django.db.backends.postgresql",
+    "payments.database.sqlite": "django.db.backends.sqlite3",
 }
 DATABASES = {"default": {**GUARDED["default"], "ENGINE": ENGINES[GUARDED["default"]["ENGINE"]]}}

@@ -2,10 +2,8 @@
 
 kept            who may do what: nothing is deleted, payments are only read
 payments        the list of payments, a payment's page, what is exported
-search          what is asked of the list, by a form                         (payments.scope: of whose payments)
+search          what is asked of the list, by a form                         (payments.admin.scope: of whose payments)
 shown           a payment as the list and its page show it
 export          what was found, as CSV or JSON Lines, part by part
 organizations, keys
 """
-
-from payments.admin import keys, organizations, payments  # noqa: F401  registered by being imported

@@ -14,10 +14,10 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from payments.addresses import Addresses
-from payments.admin.kept import UnchangedAdmin
+from payments.admin.base import UnchangedAdmin
+from payments.admin.scope import OrganizationField
+from payments.links import Addresses
 from payments.models import ApiKey
-from payments.scope import OrganizationField
 
 if TYPE_CHECKING:
     ModelForm = forms.ModelForm[ApiKey]

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from payments.admin.kept import KeptAdmin
+from payments.admin.base import KeptAdmin
 from payments.admin.keys import state_label
 from payments.models import ApiKey, Organization
 

@@ -14,21 +14,21 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from msgspec.json import format as formatted
 
-from payments.addresses import Addresses
-from payments.admin.export import FORMATS, Format, export_part
-from payments.admin.kept import ReadOnlyAdmin
+from payments.admin.base import ReadOnlyAdmin
+from payments.admin.display import ShownPayment, change_href
+from payments.admin.downloads import FORMATS, Format, export_part
+from payments.admin.scope import Scope
 from payments.admin.search import TOO_WIDE, SearchForm
-from payments.admin.shown import ShownPayment, change_href
-from payments.exceptions import RETRY_SECONDS
+from payments.api.errors import RETRY_SECONDS
+from payments.api.pagination import Page, UnknownStart, fetch_page
+from payments.api.parameters import FILTERS
+from payments.api.serializers import record, writer
 from payments.filters import GivenFilter, Selection
+from payments.links import Addresses
 from payments.listing import Listing
 from payments.models import PAYMENT_ID, Organization, Payment, PaymentQuerySet
-from payments.outages import ran_out_of_time
-from payments.pagination import Page, UnknownStart, fetch_page
-from payments.parameters import FILTERS
-from payments.records import encode
-from payments.scope import Scope
-from payments.serializers import record, writer
+from payments.record import encode
+from payments.runtime.database_errors import ran_out_of_time
 
 PAGE_ROWS = 50
 OTHERS_MAX = 5

@@ -7,12 +7,12 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
-from payments import parameters
-from payments.conditions import Beginning
-from payments.exceptions import InvalidParameter
+from payments.admin.scope import ScopeForm
+from payments.api import parameters
+from payments.api.errors import InvalidParameter
+from payments.expressions import Beginning
 from payments.filters import EVERYTHING, Filter, GivenFilter
 from payments.models import CUSTOMER_ID, PAYMENT_ID, PaymentQuerySet, Status
-from payments.scope import ScopeForm
 
 DESCRIPTION_START = Filter(
     PaymentQuerySet.with_description_start,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import UNSET, Struct
 
-from payments.records import Record, encode
+from payments.record import Record, encode
 from payments.totals import PlacedDay
 
 

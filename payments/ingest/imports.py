@@ -12,14 +12,14 @@ from typing import Any, TypeAlias
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transaction
 
-from payments import observing
 from payments.changes import note_changes
-from payments.ingest.checking import InvalidRecord, checked
 from payments.ingest.columns import StoredRow, days, row
-from payments.ingest.glance import usual
+from payments.ingest.fast_path import usual
 from payments.ingest.reading import Place, Source, Unreadable, read
+from payments.ingest.validation import InvalidRecord, checked
 from payments.ingest.writing import Key, misplaced, prepare, stage, write
 from payments.models import Organization
+from payments.runtime import hooks
 from payments.totals import PlacedDay
 
 BATCH_RECORDS = 5000
@@ -83,7 +83,7 @@ def import_payments(
     :raises OutcomeUnknown: where it was cut off at its very end; before that, nothing is written
     """
     imported = Imported()
-    with observing.importing(imported), all_or_nothing():
+    with hooks.importing(imported), all_or_nothing():
         run = Import(
             on_refused, prepare(), keep_going=keep_going, create_organizations=create_organizations, imported=imported
         )
@@ -244,7 +244,7 @@ class Import:
         if self.imported.changed > changed_before:
             self.changed_days |= batch.days
         if batch.found:
-            observing.import_went_on(self.imported)
+            hooks.import_went_on(self.imported)
 
     def right(self, found: list[Found], unknown: set[int]) -> Iterator[Placed]:
         """Yield the rows whose organization is not unknown, and refuse all else, until that is too much."""

@@ -7,10 +7,10 @@ from typing import TypeAlias
 from django.db import IntegrityError, connection, transaction
 from msgspec.structs import astuple
 
-from payments.ingest.checking import InvalidRecord
 from payments.ingest.columns import COLUMNS, StoredRow
+from payments.ingest.validation import InvalidRecord
 from payments.models import Payment
-from payments.records import encode
+from payments.record import encode
 
 TABLE = Payment._meta.db_table  # noqa: SLF001  Django's documented name for a model's options
 INCOMING = "incoming_payments"

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from tqdm import tqdm
 
-from payments.backup import Damaged, back_up
+from payments.database.sqlite.backup import Damaged, back_up
 from payments.management.command import INTERRUPTED, ExplainedCommand
 
 

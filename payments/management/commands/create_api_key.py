@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from payments.addresses import Addresses
+from payments.links import Addresses
 from payments.management.arguments import find_organization
 from payments.management.command import ExplainedCommand
 from payments.models import ApiKey, Mode

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from payments.export import export_payments
 from payments.management.arguments import find_organization
 from payments.management.command import ExplainedCommand
-from payments.management.filters import add_filters, filtered
+from payments.management.filter_options import add_filters, filtered
 from payments.models import Mode, Payment
 
 

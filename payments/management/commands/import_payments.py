@@ -15,9 +15,9 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from payments.ingest import Imported, Source, import_payments
-from payments.ingest.checking import InvalidRecord
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
 from payments.ingest.reading import Place
+from payments.ingest.validation import InvalidRecord
 from payments.management.command import INTERRUPTED, ExplainedCommand
 from payments.models import ApiKey, Mode, Organization, Payment
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from payments import keys
+from payments import api_keys
 from payments.management.command import ExplainedCommand
 from payments.models import ApiKey
 
@@ -41,7 +41,7 @@ class Command(ExplainedCommand):
 def find_key(argument: str) -> ApiKey:
     """Return the key that `argument` names. A key itself comes by stdin: a shell remembers arguments."""
     if argument == "-":
-        found = ApiKey.objects.filter(digest=keys.digest(sys.stdin.readline().strip()))
+        found = ApiKey.objects.filter(digest=api_keys.digest(sys.stdin.readline().strip()))
     elif argument.isascii() and argument.isdigit():
         found = ApiKey.objects.filter(pk=argument)
     else:

@@ -1,0 +1,1 @@
+"""Who may use the API, and how often."""

@@ -1,0 +1,1 @@
+"""The HTTP API: two resources as HAL, their parameters, errors, and OpenAPI description."""

@@ -1,0 +1,1 @@
+"""What one process shares between its requests: database servers, deadlines, rate limits, instrumentation hooks."""

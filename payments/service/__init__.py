@@ -1,0 +1,1 @@
+"""The WSGI application: request handling, health checks, logs and telemetry."""

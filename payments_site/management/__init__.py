@@ -1,1 +1,0 @@
-"""Arguments in, one call, words out."""

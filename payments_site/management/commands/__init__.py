@@ -1,1 +1,0 @@
-"""The machine's own commands of `manage.py`."""
