@@ -21,7 +21,7 @@ from benchmarks.load import Load
 from benchmarks.servers import PEERS, SERVICE, SETTINGS, Running, running
 
 if TYPE_CHECKING:
-    from tests.service import Service
+    from tests.support.service import Service
 
 ROWS = 1_000_000
 QUICK_ROWS = 100_000
@@ -183,7 +183,7 @@ def print_admin(options: argparse.Namespace) -> None:
 
 def print_replicas(options: argparse.Namespace) -> None:
     """Print the same of what reading on replicas costs, and what it takes off the primary."""
-    from tests.postgresql import cluster  # noqa: PLC0415
+    from tests.support.postgresql import cluster  # noqa: PLC0415
 
     with cluster() as servers:
         servers.primary.execute("CREATE DATABASE payments")
@@ -245,8 +245,8 @@ def sqlite() -> Iterator[str]:
 def fill(database_url: str, records: Iterable[Any], *, count: int) -> str:
     """Load payments into an empty database, and return a key to most of them."""
     from benchmarks import dataset, pages  # noqa: PLC0415
-    from payments.records import encode  # noqa: PLC0415
-    from tests.service import Service  # noqa: PLC0415
+    from payments.record import encode  # noqa: PLC0415
+    from tests.support.service import Service  # noqa: PLC0415
 
     say(f"Loading {database_url.partition(':')[0]}")
     service = Service(database_url)

@@ -16,11 +16,11 @@ from django.utils import timezone
 from benchmarks import dataset
 from benchmarks.pages import MODE
 from benchmarks.servers import SERVICE, running
-from payments.addresses import admin_quoted
-from payments.admin.export import PART_ROWS
+from payments.admin.downloads import PART_ROWS
+from payments.admin.overview import DAYS
+from payments.links import admin_quoted
 from payments.models import Payment, SummedDay
-from payments.overview import DAYS
-from payments.records import Record
+from payments.record import Record
 
 LIST = "/admin/payments/payment/"
 SCOPE = {"organization": str(dataset.LARGE.id), "mode": MODE}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from payments.demo import SHOPS, demo_record
 from payments.models import Mode
-from payments.records import Record
+from payments.record import Record
 
 UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
 SPAN = timedelta(days=365)

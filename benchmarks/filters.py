@@ -14,11 +14,11 @@ from psycopg import ClientCursor
 
 from benchmarks import dataset
 from benchmarks.pages import MODE
+from payments.api.pagination import page_statement
+from payments.api.parameters import list_parameters
 from payments.listing import Listing
 from payments.models import ShownKey, Status
-from payments.pagination import page_statement
-from payments.parameters import list_parameters
-from payments.records import Record, encode
+from payments.record import Record, encode
 
 LIMIT = 20
 TIMES = 3

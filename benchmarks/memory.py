@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.load import Load, put_under_load
 from benchmarks.pages import LIMITS, Places
 from benchmarks.servers import SERVICE, Running, running
-from tests.processes import ROOT
+from tests.support.processes import ROOT
 
 REQUESTS = 100_000
 SECONDS_EACH = 10

@@ -13,9 +13,9 @@ from django.test import RequestFactory
 from tqdm import tqdm
 
 from benchmarks.pages import LIMITS
-from payments.observing import Observer, observers
-from payments_site.handlers import Handler, around
-from payments_site.telemetry import metrics, tracing
+from payments.runtime.hooks import Observer, observers
+from payments.service.handler import Handler, around
+from payments.service.telemetry import metrics, tracing
 
 # Of each way in turn, so that all of them meet the same noise.
 REQUESTS_EACH = 20

@@ -14,9 +14,9 @@ import psycopg
 from benchmarks.load import Load, Measured, put_under_load
 from benchmarks.medians import median, ranged
 from benchmarks.servers import SERVICE, Running, Start
+from payments.api.pagination import page_statement
 from payments.listing import Listing
 from payments.models import ShownKey
-from payments.pagination import page_statement
 
 LIMITS = (20, 250)
 DEPTHS = ("newest", "middle", "end", "ties")

@@ -10,7 +10,7 @@ from benchmarks.load import Load, cpu_seconds, put_under_load
 from benchmarks.medians import median, ranged
 from benchmarks.pages import LIMITS, Places
 from benchmarks.servers import SERVICE, Running, from_path, running
-from tests.postgresql import Cluster
+from tests.support.postgresql import Cluster
 
 NAME = "payments"
 

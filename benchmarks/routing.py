@@ -10,11 +10,11 @@ from django.db import connections, router
 
 from benchmarks.pages import LIMITS, Places
 from benchmarks.servers import from_path
+from payments.database.router import ReplicaRouter
 from payments.models import Payment
-from payments.servers import PRIMARY, REPLICA
-from payments_site.routers import ReplicaRouter
+from payments.runtime.servers import PRIMARY, REPLICA
 from payments_site.wsgi import application
-from tests.exchange import Request, call
+from tests.support.exchange import Request, call
 
 BLOCK_REQUESTS = 100
 BLOCKS_A_ROUND = 10

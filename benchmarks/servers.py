@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 
 import psutil
 
-from tests.ports import free_port
-from tests.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
+from tests.support.ports import free_port
+from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
 
 WORKERS = 2
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})

@@ -12,8 +12,8 @@ from typing import IO, Any
 import psycopg
 
 from benchmarks import dataset
-from payments.records import encode
-from tests.service import Service
+from payments.record import encode
+from tests.support.service import Service
 
 RECORDS_MAX = 200_000
 MEMORY_RECORDS = 20_000  # what a tenth of the file takes tells whether memory grows with it

@@ -22,13 +22,13 @@ from payments.access import last_use
 from payments.models import ApiKey, Organization
 from payments.runtime import rate_limits
 from payments.service.handler import ApiHandler
-from tests import placement
-from tests.api import REQUEST_ID, Api
-from tests.factories import ApiKeyFactory, OrganizationFactory
-from tests.migrated import VARIABLE, fresh_database, migrated, name_of
-from tests.scale import examples
-from tests.service import Service
-from tests.tools import require
+from tests.support import placement
+from tests.support.api import REQUEST_ID, Api
+from tests.support.factories import ApiKeyFactory, OrganizationFactory
+from tests.support.migrated import VARIABLE, fresh_database, migrated, name_of
+from tests.support.scale import examples
+from tests.support.service import Service
+from tests.support.tools import require
 
 # Whoever runs the tests in the background may have them ignore Ctrl-C, and so every process that they begin.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives a worker all tests of a group (tests/placement.py)."""
+    """Gives a worker all tests of a group (tests/support/placement.py)."""
 
     def _split_scope(self, nodeid: str) -> str:
         return placement.group_of(nodeid.partition("::")[0].removeprefix("tests/"))

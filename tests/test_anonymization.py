@@ -16,12 +16,12 @@ from payments import anonymization
 from payments.anonymization import BLANK, Part, anonymize_payments, batches, older
 from payments.export import export_payments
 from payments.models import Mode, Organization, Payment, Status
-from tests.api import Api
-from tests.connecting import connected_to
-from tests.factories import NOON, OrganizationFactory, PaymentFactory
-from tests.lines import MISSING, line
-from tests.migrated import fresh_database
-from tests.service import Service
+from tests.support.api import Api
+from tests.support.connecting import connected_to
+from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
+from tests.support.lines import MISSING, line
+from tests.support.migrated import fresh_database
+from tests.support.service import Service
 
 pytestmark = pytest.mark.django_db
 

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from payments.ingest import import_payments
 from payments.models import Organization
-from tests.factories import OrganizationFactory
-from tests.lines import line, source
+from tests.support.factories import OrganizationFactory
+from tests.support.lines import line, source
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from payments.demo import SPAN, demo_records
 from payments.ingest.validation import checked
 from payments.models import Mode, Status
 from payments.record import encode
-from tests.factories import NOON
+from tests.support.factories import NOON
 
 COUNT = 3000
 

@@ -13,9 +13,8 @@ from pytest_django import DjangoDbBlocker
 
 from payments.api.pagination import fetch_page
 from payments.models import Mode, Organization, Payment, Status
-from tests.factories import OrganizationFactory, PaymentFactory
-from tests.test_filters import listing, moment
-from tests.test_keyset import Place
+from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.lists import Place, listing, moment
 
 pytestmark = pytest.mark.django_db
 

@@ -9,10 +9,10 @@ from payments.api.pagination import fetch_page, page_statement
 from payments.database.statements import kept, prepared_statements
 from payments.listing import Listing
 from payments.models import Organization, Payment
-from tests.connecting import connected_to
-from tests.factories import OrganizationFactory
-from tests.migrated import fresh_database
-from tests.test_keyset import Place, placed
+from tests.support.connecting import connected_to
+from tests.support.factories import OrganizationFactory
+from tests.support.lists import Place, placed
+from tests.support.migrated import fresh_database
 
 
 @pytest.mark.django_db(transaction=True)

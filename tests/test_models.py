@@ -9,7 +9,7 @@ from django.db.models import ProtectedError
 from moneyed import Money
 
 from payments.models import ApiKey, Organization, Payment, PaymentsAreKept, new_payment_id
-from tests.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 
 pytestmark = pytest.mark.django_db
 

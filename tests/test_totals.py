@@ -17,8 +17,8 @@ from payments.demo import SHOPS
 from payments.ingest import import_payments
 from payments.models import ApiKey, Organization, Payment, SummedDay
 from payments.totals import DailyTotals, Total, daily_totals, sum_day, sum_missing
-from tests.factories import ApiKeyFactory, OrganizationFactory
-from tests.lines import line, source
+from tests.support.factories import ApiKeyFactory, OrganizationFactory
+from tests.support.lines import line, source
 
 FIRST = date(2026, 1, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(3)]

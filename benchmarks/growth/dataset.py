@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from benchmarks import dataset
 from payments.models import SequenceType
-from payments.records import Record, encode
+from payments.record import Record, encode
 
 UNTIL = dataset.UNTIL
 SPAN = timedelta(days=730)

@@ -16,7 +16,7 @@ from benchmarks.medians import median, ranged
 from payments.export import export_payments
 from payments.ingest import Source, import_payments
 from payments.models import Payment
-from payments.records import encode
+from payments.record import encode
 
 NEW_RECORDS = 50_000
 OLD_RECORDS = 20_000

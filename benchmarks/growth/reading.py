@@ -14,11 +14,11 @@ from benchmarks.dataset import LARGE
 from benchmarks.growth.dataset import SPAN, UNTIL
 from benchmarks.growth.tables import TABLE, TABLES, Table, execute, used
 from benchmarks.pages import LIMITS, MODE, read_by
+from payments.api.pagination import page_statement
+from payments.api.parameters import list_parameters
+from payments.database.statements import Statement, kept, prepared_statements
 from payments.listing import Listing, payment_statement
 from payments.models import ShownKey
-from payments.pagination import page_statement
-from payments.parameters import list_parameters
-from payments.statements import Statement, kept, prepared_statements
 
 KEY = ShownKey(0, LARGE.id, MODE, None)
 TIMES = 10

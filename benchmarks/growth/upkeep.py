@@ -14,9 +14,9 @@ from benchmarks.growth.reading import KEY, Asked
 from benchmarks.growth.sizes import length
 from benchmarks.growth.tables import PLAIN, TABLE, execute
 from benchmarks.pages import LIMITS, read_by
+from payments.api.pagination import page_statement
 from payments.listing import Listing
-from payments.pagination import page_statement
-from payments.records import encode
+from payments.record import encode
 
 NEW_RECORDS = 20_000
 LATER = EACH_ROUND * 20  # than all that was imported before

@@ -19,14 +19,14 @@ from xxhash import xxh3_128_hexdigest
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
 django.setup()
 
-from payments import hal, keys  # noqa: E402
-from payments.addresses import Addresses  # noqa: E402
-from payments.authentication import key_statement  # noqa: E402
+from payments import api_keys, hal  # noqa: E402
+from payments.access.authentication import key_statement  # noqa: E402
+from payments.api.pagination import page_statement  # noqa: E402
+from payments.api.serializers import RecordLinksWriter, record  # noqa: E402
+from payments.database.statements import Statement  # noqa: E402
 from payments.hal import HAL, HTML, Link  # noqa: E402
+from payments.links import Addresses  # noqa: E402
 from payments.models import PAYMENT_ID  # noqa: E402
-from payments.pagination import page_statement  # noqa: E402
-from payments.serializers import RecordLinksWriter, record  # noqa: E402
-from payments.statements import Statement  # noqa: E402
 
 Environment = dict[str, Any]
 
@@ -49,7 +49,7 @@ def links_writer(base: str) -> tuple[Addresses, RecordLinksWriter]:
 
 def application(environment: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
     text = environment["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
-    found = keys.is_key(text) and rows(key_statement(), {"digest": keys.digest(text), "now": datetime.now(UTC)})
+    found = api_keys.is_key(text) and rows(key_statement(), {"digest": api_keys.digest(text), "now": datetime.now(UTC)})
     if not found:
         start_response("401 Unauthorized", [("Content-Length", "0")])
         return []

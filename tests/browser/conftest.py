@@ -12,9 +12,9 @@ from playwright.sync_api import Browser, Page
 
 from payments.demo import SHOPS
 from tests.browser.pages import CHROMIUM, launched, log_in, opened
-from tests.migrated import fresh_database
-from tests.service import Service
-from tests.tools import require
+from tests.support.migrated import fresh_database
+from tests.support.service import Service
+from tests.support.tools import require
 
 PAYMENTS = 12_000  # more than an export takes in one part
 

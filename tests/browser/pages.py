@@ -10,8 +10,8 @@ from unittest.mock import patch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.scale import IS_LONG
-from tests.tools import first_installed
+from tests.support.scale import IS_LONG
+from tests.support.tools import first_installed
 
 # chromium-headless-shell is Chromium without a window. It needs half the processor time.
 CHROMIUM: Final = ("chromium-headless-shell", "chromium")

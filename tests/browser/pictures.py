@@ -10,8 +10,8 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from tests.browser.pages import launched, log_in, opened
-from tests.processes import ROOT
-from tests.service import Service
+from tests.support.processes import ROOT
+from tests.support.service import Service
 
 PAYMENTS = 40_000
 ORGANIZATION = 1001  # the first of the demo's

@@ -11,10 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from payments.demo import SHOPS
-from tests.api import ids
 from tests.browser.pages import faults, opened
-from tests.migrated import fresh_database
-from tests.service import Service, Walker
+from tests.support.api import ids
+from tests.support.migrated import fresh_database
+from tests.support.service import Service, Walker
 
 
 class Development(NamedTuple):

@@ -112,7 +112,7 @@ class StatementSpans(Observer):
 
 @lru_cache
 def summed_up(sql: str) -> str:
-    """Return what a statement does, and to which table: `SELECT payments_payment`."""
+    """Return what a statement does, and to which table: `SELECT table`."""
     table = NAMED_TABLE.search(sql)
     return " ".join([sql.split(maxsplit=1)[0].upper(), *([table[1]] if table else [])])
 

@@ -1,0 +1,232 @@
+"""Every refusal of the contract (section 5), with its status, body and headers."""
+
+import logging
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from payments.api.serializers import PaymentListSerializer
+from payments.models import Organization
+from tests.support.api import Api
+from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.filters import failing_to_list
+from tests.support.problem import assert_problem, body
+
+LIMIT = "limit must be a whole number from 1 to 250."
+START = "from must be the id of one of your payments."
+UNKNOWN = "There is no parameter of this name."
+UNAVAILABLE = "The service is not available just now. Try again."
+TOO_WIDE = "What matches could not be found in time. Narrow createdAt: give it two ends, or closer ones."
+
+
+@pytest.mark.parametrize(
+    ("query", "detail", "field"),
+    [
+        *(
+            (f"limit={text}", LIMIT, "limit")
+            for text in ("", "0", "251", "1000", "-1", "%2B5", "05", "1.0", "1e1", "1_0", "abc", "%205", "5%20", "5%0A")
+        ),
+        *((f"limit={text}", LIMIT, "limit") for text in ("9" * 5000, "%00", "%D9%A5", "%FF", "null", "5;from=pt_A")),
+        *(
+            (f"from={text}", START, "from")
+            for text in ("", "pt_", "tr_A", "PT_A", "A", "pt_A%0A", "%20pt_A", "pt_%00", "pt_%FF", "pt_" + "A" * 62)
+        ),
+        *(
+            (f"from={text}", START, "from")
+            for text in ("pt_unknown", "pt_other", "pt_test", "pt_mine%27--", "pt_%C3%A9")
+        ),
+        ("limit=5&limit=5", "limit must be given once.", "limit"),
+        ("from=pt_mine&from=pt_mine", "from must be given once.", "from"),
+        ("Limit=5", UNKNOWN, "Limit"),
+        ("format=json", UNKNOWN, "format"),
+        ("page=2", UNKNOWN, "page"),
+        ("limit[]=5", UNKNOWN, "limit[]"),
+        ("_=1700000000000", UNKNOWN, "_"),
+        ("$filter=amount", UNKNOWN, "$filter"),
+        ("status=open&limit=abc", LIMIT, "limit"),
+        ("limit=abc&from=pt_unknown", LIMIT, "limit"),
+        ("from=pt_unknown&limit=abc", LIMIT, "limit"),
+        ("from=pt_unknown&sort=abc", START, "from"),
+        ("from=pt_mine&sort=abc", "sort must be desc or asc.", "sort"),
+        # What is too long or too odd a name is not repeated.
+        ("=1", UNKNOWN, None),
+        ("%00=1", UNKNOWN, None),
+        ("x" * 33 + "=1", UNKNOWN, None),
+        ("live_0123456789abcdefghijABCDEFGHIJ0123456789=1", UNKNOWN, None),
+        ("%3Cscript%3E=1", UNKNOWN, None),
+    ],
+)
+def test_a_bad_parameter_of_the_list_is_refused_by_name(
+    api: Api, organization: Organization, query: str, detail: str, field: str | None
+) -> None:
+    PaymentFactory.create(id="pt_mine", organization=organization)
+    PaymentFactory.create(id="pt_test", organization=organization, test=True)
+    PaymentFactory.create(id="pt_other", organization=OrganizationFactory.create(id=2))
+
+    response = api.send("GET", f"/v2/payments?{query}")
+
+    assert_problem(response, body(400, "Bad Request", detail, field=field))
+
+
+def test_foreign_and_unknown_starts_cannot_be_told_apart(api: Api, organization: Organization) -> None:
+    PaymentFactory.create(id="pt_test", organization=organization, test=True)
+    PaymentFactory.create(id="pt_other", organization=OrganizationFactory.create(id=2))
+
+    responses = [api.get(from_=name) for name in ("pt_test", "pt_other", "pt_unknown", "nonsense")]
+
+    assert len({(response.content, tuple(response.items())) for response in responses}) == 1
+
+
+@pytest.mark.parametrize("query", ["limit=1", "from=pt_mine", "x=", "format=hal"])
+def test_a_record_has_no_parameters(api: Api, organization: Organization, query: str) -> None:
+    PaymentFactory.create(id="pt_mine", organization=organization)
+
+    response = api.send("GET", f"/v2/payments/pt_mine?{query}")
+
+    assert_problem(response, body(400, "Bad Request", UNKNOWN, field=query.partition("=")[0]))
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_thousand_parameters_are_refused_by_the_first(api: Api, settings: Settings, debug: bool) -> None:
+    settings.DEBUG = debug
+
+    response = api.send("GET", "/v2/payments?" + "&".join(f"p{number}=" for number in range(1001)))
+
+    assert_problem(response, body(400, "Bad Request", UNKNOWN, field="p0"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v2",
+        "/v2/",
+        "/v2/payments/",
+        "/v2/payments/pt_1/",
+        "/v2/refunds",
+        "/v2/payments/a/b",
+        "/v2/payments/pt_1%2F",
+        "/v2//",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_path_without_a_view_is_a_problem_too(api: Api, path: str, method: str) -> None:
+    response = api.send(method, path)
+
+    assert_problem(response, body(404, "Not Found", "There is nothing here."))
+
+
+def test_an_unknown_payment_is_not_found(api: Api) -> None:
+    assert_problem(api.get("/v2/payments/pt_1"), body(404, "Not Found", "There is nothing here."))
+
+
+@pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"])
+def test_another_method_is_refused_with_those_that_are_answered(api: Api, path: str, method: str) -> None:
+    response = api.send(method, path)
+
+    assert_problem(response, body(405, "Method Not Allowed", "Only GET, HEAD and OPTIONS are answered here."))
+    assert response["Allow"] == "GET, HEAD, OPTIONS"
+
+
+@pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1"])
+def test_options_answers_without_a_key(client: Client, db: None, path: str) -> None:
+    response = client.options(path)
+
+    assert response.status_code == 200
+    assert response["Allow"] == "GET, HEAD, OPTIONS"
+
+
+@pytest.mark.parametrize(
+    ("method", "query", "headers", "status"),
+    [
+        ("POST", "limit=x", {"Accept": "text/html", "Authorization": ""}, 406),
+        ("POST", "limit=x", {"Authorization": ""}, 401),
+        ("POST", "limit=x", {}, 405),
+        ("GET", "limit=x", {}, 400),
+    ],
+)
+def test_the_first_fault_answers(api: Api, method: str, query: str, headers: dict[str, str], status: int) -> None:
+    assert api.send(method, f"/v2/payments?{query}", **headers).status_code == status
+
+
+@pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1", "/v2/refunds"])
+@pytest.mark.parametrize("host", ["elsewhere.example", "testserver:" + "9" * 5000])
+def test_a_host_that_is_not_ours_is_refused_with_links_that_name_none(
+    client: Client, db: None, path: str, host: str
+) -> None:
+    response = client.get(path, headers={"Host": host})
+
+    expected = body(400, "Bad Request", "This request cannot be read.")
+    expected["_links"]["documentation"]["href"] = "/docs/"
+    assert_problem(response, expected)
+
+
+@pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1"])
+def test_a_database_that_does_not_answer_is_worth_asking_again(api: Api, path: str) -> None:
+    def fail(*_args: Any) -> None:
+        raise OperationalError("the connection is closed")
+
+    with connection.execute_wrapper(fail):
+        response = api.get(path)
+
+    assert_problem(response, body(503, "Service Unavailable", UNAVAILABLE))
+    assert response["Retry-After"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("error", "asked", "detail", "field"),
+    [
+        ("interrupted", {"status": "open"}, TOO_WIDE, "createdAt"),
+        ("interrupted", {}, UNAVAILABLE, None),
+        ("the connection is closed", {"status": "open"}, UNAVAILABLE, None),
+    ],
+)
+def test_only_filters_that_run_out_of_time_are_to_be_narrowed(
+    api: Api, error: str, asked: dict[str, str], detail: str, field: str | None
+) -> None:
+    with failing_to_list(error):
+        response = api.get(**asked)
+
+    assert_problem(response, body(503, "Service Unavailable", detail, field=field))
+
+
+def test_a_bug_is_a_500_that_tells_nothing_and_is_logged(
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.client.raise_request_exception = False
+    monkeypatch.setattr(PaymentListSerializer, "data", property(lambda _self: 1 / 0))
+
+    logging.getLogger("django.request").addHandler(caplog.handler)
+    try:
+        response = api.get()
+    finally:
+        logging.getLogger("django.request").removeHandler(caplog.handler)
+
+    assert "ZeroDivisionError" in caplog.text
+    expected = body(500, "Internal Server Error", "The service failed. Its log tells its operators why.")
+    assert_problem(response, expected)
+
+
+def test_pages_for_people_keep_their_own_errors(client: Client, db: None) -> None:
+    response = client.get("/nothing")
+
+    assert response.status_code == 404
+    assert response["Content-Type"].startswith("text/html")
+
+
+@pytest.mark.parametrize("path", ["/v2/refunds", "/v2/%0A"])
+def test_an_unknown_path_is_a_problem_in_development_too(api: Api, settings: Settings, path: str) -> None:
+    settings.DEBUG = True
+
+    assert_problem(api.get(path), body(404, "Not Found", "There is nothing here."))
+
+
+def test_nothing_is_asked_of_the_database_before_the_parameters_are_right(api: Api) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        api.get(limit="x", from_="pt_1")
+
+    assert not any('FROM "payments_payment"' in query["sql"] for query in queries)

@@ -1,0 +1,182 @@
+"""A copy of SQLite's file: whole, of one moment, and nobody else's."""
+
+import sqlite3
+import stat
+import subprocess
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from payments.database.sqlite import backup
+from payments.database.sqlite.backup import Damaged, back_up
+from payments.ingest.imports import BATCH_RECORDS
+from tests.support.connecting import connected_to
+from tests.support.load import Load
+from tests.support.service import Service
+
+PAYMENTS = BATCH_RECORDS + 1000
+WRITTEN_FIRST = BATCH_RECORDS + 500  # more than an import's first batch
+PAGE_BYTES = 4096
+
+
+def unheard(copied: int, of: int) -> None:
+    """Nobody looks how far it is."""
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small database, copied page by page."""
+    monkeypatch.setattr(backup, "STEP_PAGES", 1)
+    file = tmp_path / "numbers.sqlite3"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE numbers (number INTEGER UNIQUE, text TEXT)")
+        connection.executemany("INSERT INTO numbers VALUES (?, 'before')", [(number,) for number in range(2000)])
+        connection.commit()
+    return file
+
+
+def texts(file: Path) -> set[str]:
+    with closing(sqlite3.connect(file)) as connection:
+        return {text for (text,) in connection.execute("SELECT text FROM numbers")}
+
+
+def test_what_is_committed_meanwhile_is_not_in_the_copy_and_does_not_have_it_begin_anew(
+    database: Path, tmp_path: Path
+) -> None:
+    pages: list[int] = []
+
+    def change(copied: int, of: int) -> None:
+        pages.append(copied)
+        with closing(sqlite3.connect(database)) as other:
+            other.execute("UPDATE numbers SET text = 'after'")
+            other.commit()
+
+    back_up(database, to=tmp_path / "copy", on_progress=change)
+
+    assert texts(tmp_path / "copy") == {"before"}
+    assert texts(database) == {"after"}
+    assert pages == list(range(1, len(pages) + 1))
+    assert len(pages) > 10
+
+
+def test_a_copy_is_its_owners_alone(database: Path, tmp_path: Path) -> None:
+    back_up(database, to=tmp_path / "copy", on_progress=unheard)
+
+    assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
+
+
+def test_a_file_that_exists_is_not_overwritten(database: Path, tmp_path: Path) -> None:
+    file = tmp_path / "copy"
+    file.write_text("precious")
+
+    with pytest.raises(FileExistsError):
+        back_up(database, to=file, on_progress=unheard)
+
+    assert file.read_text() == "precious"
+
+
+def interrupt(copied: int, of: int) -> None:
+    raise KeyboardInterrupt
+
+
+def test_of_a_copy_that_is_interrupted_nothing_is_left(database: Path, tmp_path: Path) -> None:
+    (tmp_path / "copies").mkdir()
+
+    with pytest.raises(KeyboardInterrupt):
+        back_up(database, to=tmp_path / "copies" / "copy", on_progress=interrupt)
+
+    assert list((tmp_path / "copies").iterdir()) == []
+
+
+def test_a_damaged_database_is_told_rather_than_copied(database: Path, tmp_path: Path) -> None:
+    content = database.read_bytes()
+    database.write_bytes(content[: PAGE_BYTES * 5] + bytes(PAGE_BYTES) + content[PAGE_BYTES * 6 :])
+    (tmp_path / "copies").mkdir()
+
+    with pytest.raises(Damaged):
+        back_up(database, to=tmp_path / "copies" / "copy", on_progress=unheard)
+    with connected_to(f"sqlite:///{database}"), pytest.raises(CommandError, match=f"{database} is damaged: "):
+        call_command("back_up_database", str(tmp_path / "copies" / "copy"), verbosity=0)
+
+    assert list((tmp_path / "copies").iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Service:
+    service = Service(f"sqlite:///{tmp_path_factory.mktemp('filled')}/payments.sqlite3")
+    service.migrate()
+    service.create_demo_payments(PAYMENTS)
+    return service
+
+
+def test_a_copy_taken_during_an_import_has_nothing_of_it_and_one_taken_afterwards_all(
+    filled: Service, tmp_path: Path
+) -> None:
+    before = filled.exported()
+    after = before.replace('"description":"', '"description":"again ')
+    lines = after.splitlines(keepends=True)
+    with filled.popen("import_payments", "-", stdin=subprocess.PIPE) as command:
+        assert command.stdin is not None
+        command.stdin.write("".join(lines[:WRITTEN_FIRST]).encode())
+        command.stdin.flush()
+        filled.manage("back_up_database", str(tmp_path / "during"), "--verbosity", "0")
+        assert command.poll() is None
+        command.communicate("".join(lines[WRITTEN_FIRST:]).encode())
+    filled.manage("back_up_database", str(tmp_path / "afterwards"), "--verbosity", "0")
+
+    assert Service(f"sqlite:///{tmp_path}/during").exported() == before
+    assert Service(f"sqlite:///{tmp_path}/afterwards").exported() == after
+
+
+def test_a_copy_that_is_put_in_a_databases_place_is_served(filled: Service, tmp_path: Path) -> None:
+    key = filled.create_api_key(organization=1001, mode="live")
+
+    done = filled.run("back_up_database", str(tmp_path / "copy"))
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"{tmp_path}/copy is made, {(tmp_path / 'copy').stat().st_size} bytes.\n"
+    restored = Service(f"sqlite:///{tmp_path}/copy", log=tmp_path / "log")
+    with restored.serving():
+        assert Load(restored.port, key).ask_once().status == 200
+
+
+def into_nowhere(directory: Path) -> Path:
+    return directory / "missing" / "copy"
+
+
+def onto_another(directory: Path) -> Path:
+    (directory / "copy").touch()
+    return directory / "copy"
+
+
+@pytest.mark.parametrize(
+    ("place", "words"), [(into_nowhere, "No such file or directory"), (onto_another, "exists already")]
+)
+def test_where_a_copy_cannot_be_is_named(
+    database: Path, tmp_path: Path, place: Callable[[Path], Path], words: str
+) -> None:
+    file = place(tmp_path)
+
+    with connected_to(f"sqlite:///{database}"), pytest.raises(CommandError, match=f"{file}.*: {words}"):
+        call_command("back_up_database", str(file))
+
+
+def test_a_database_that_is_missing_is_not_made(tmp_path: Path) -> None:
+    with (
+        connected_to(f"sqlite:///{tmp_path}/missing"),
+        pytest.raises(CommandError, match=f"{tmp_path}/missing could not be copied: unable to open database file"),
+    ):
+        call_command("back_up_database", str(tmp_path / "copy"))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_postgresql_its_own_means_are_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="pg_dump") as error:
+        call_command("back_up_database", str(tmp_path / "copy"))
+
+    assert error.value.returncode == 1

@@ -1,0 +1,192 @@
+"""Statements that are compiled once give what the ORM gives, and records made of rows what the models hold."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import close_old_connections, connection, connections, transaction
+from django.db.models import Value
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from moneyed import Money
+
+from payments.api.pagination import page_querysets, page_statement
+from payments.api.serializers import record
+from payments.database.statements import Slot, Statement
+from payments.listing import Listing, find_payment, payment_statement
+from payments.models import ApiKey, Payment, Status
+from payments.record import encode
+from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.scale import examples
+
+pytestmark = pytest.mark.django_db
+
+EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+MILLISECONDS_MAX = (datetime(9999, 12, 31, tzinfo=UTC) - EARLIEST) // timedelta(milliseconds=1)
+
+moments = st.integers(0, MILLISECONDS_MAX).map(lambda count: EARLIEST + timedelta(milliseconds=count))
+values = st.integers(-(10**15 - 1), 10**15 - 1).map(lambda cents: Decimal(cents) / 100)
+amounts = st.builds(Money, values, st.sampled_from(["EUR", "JPY", "USD"]))
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+payments = st.fixed_dictionaries(
+    {
+        "id": st.text("09AZaz", min_size=1, max_size=61).map("pt_{}".format),
+        "amount": amounts,
+        "amount_net": st.none() | amounts,
+        "amount_remaining": st.none() | amounts,
+        "description": texts,
+        "method": st.sampled_from(["", "creditcard"]),
+        "redirect_url": st.sampled_from(["", 'https://shop.example/?q=%s&r="é']),
+        "webhook_url": st.sampled_from(["", "https://shop.example/"]),
+        "status": st.sampled_from(Status.values),
+        "metadata": st.dictionaries(texts, texts, max_size=2).map(lambda found: encode(found).decode()),
+        "details": st.none() | st.dictionaries(texts, texts, max_size=2).map(lambda found: encode(found).decode()),
+        "created_at": moments,
+        "expires_at": st.none() | moments,
+        "paid_at": moments,
+        "customer_id": st.sampled_from(["", "ct_7"]),
+    }
+)
+
+
+def reference_record(payment: Payment) -> dict[str, Any]:
+    """Write a record from the model's own values, one field after the other."""
+
+    def money(amount: Money | None) -> dict[str, str] | None:
+        return None if amount is None else {"value": f"{amount.amount:.2f}", "currency": amount.currency.code}
+
+    def time(moment: datetime | None) -> str | None:
+        return None if moment is None else moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
+
+    shown = {
+        "id": payment.id,
+        "resource": "payment",
+        "mode": payment.mode,
+        "amount": money(payment.amount),
+        "amountNet": money(payment.amount_net),
+        "amountRemaining": money(payment.amount_remaining),
+        "description": payment.description,
+        "method": payment.method or None,
+        "redirectUrl": payment.redirect_url or None,
+        "webhookUrl": payment.webhook_url or None,
+        "status": payment.status,
+        "organizationId": str(payment.organization_id),
+        "sequenceType": payment.sequence_type,
+        "metadata": json.loads(payment.metadata),
+        "details": None if payment.details is None else json.loads(payment.details),
+        "createdAt": time(payment.created_at),
+        "expiresAt": time(payment.expires_at),
+        "paidAt": time(payment.paid_at),
+        "customerId": payment.customer_id or None,
+    }
+    return {name: value for name, value in shown.items() if value is not None}
+
+
+@given(st.lists(payments, min_size=1, max_size=3, unique_by=lambda payment: payment["id"]))
+@settings(max_examples=examples(60, long=2_000))
+def test_a_row_makes_the_record_that_the_model_holds(described: list[dict[str, Any]]) -> None:
+    with transaction.atomic():
+        key = ApiKeyFactory.create(organization=OrganizationFactory.create(id=7), mode="live")
+        for values in described:
+            PaymentFactory.create(organization=key.organization, mode="live", **values)
+        for payment in Payment.objects.all():
+            row = find_payment(Listing(key), payment.id)
+            assert row is not None
+
+            written = encode(record(row)).decode()
+
+            assert list(json.loads(written).items()) == list(reference_record(payment).items())
+        transaction.set_rollback(True)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.text("09AZaz", min_size=1, max_size=3)), max_size=20), st.data())
+@settings(max_examples=examples(60, long=2_000))
+def test_a_compiled_page_equals_the_same_query_asked_by_the_orm(
+    places: list[tuple[int, str]], data: st.DataObject
+) -> None:
+    described = {f"pt_{name}": EARLIEST + timedelta(days=9999, milliseconds=instant) for instant, name in places}
+    start = data.draw(st.sampled_from([None, "pt_unknown", *described]))
+    limit = data.draw(st.integers(1, 6))
+    with transaction.atomic():
+        key = ApiKeyFactory.create(organization=OrganizationFactory.create(id=7), mode="live")
+        for payment_id, created_at in described.items():
+            PaymentFactory.create(organization=key.organization, id=payment_id, created_at=created_at)
+        [by_orm] = page_querysets(
+            Payment.objects.visible_to(key), start=None if start is None else Value(start), limit=limit
+        )
+
+        compiled = Listing(key).rows(partial(page_statement, limit, start is not None), start=start)
+
+        assert compiled == list(by_orm)
+        transaction.set_rollback(True)
+
+
+def test_a_shape_is_compiled_once() -> None:
+    assert page_statement(limit=20, from_start=True) is page_statement(limit=20, from_start=True)
+    assert page_statement(limit=20, from_start=True) is not page_statement(limit=20, from_start=False)
+    assert payment_statement() is payment_statement()
+
+
+def test_a_statement_names_each_value_once_whatever_it_is_used_for() -> None:
+    sql = page_statement(limit=20, from_start=True).sql
+
+    assert {name.split(")")[0] for name in sql.split("%(")[1:]} == {"organization_id", "mode", "start"}
+
+
+NOT_A_STATEMENT = "Not a statement of slots and plain columns: SELECT"
+
+
+def test_a_value_outside_of_a_slot_is_refused() -> None:
+    with pytest.raises(ValueError, match=NOT_A_STATEMENT):
+        Statement(Payment.objects.filter(id="pt_1").values_list("id"))
+
+
+def test_a_column_that_needs_a_converter_is_refused() -> None:
+    with pytest.raises(ValueError, match=NOT_A_STATEMENT):
+        Statement(Payment.objects.filter(id=Slot("id")).values_list("created_at", "amount"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_statement_outlives_the_connection_that_it_was_first_run_on(key: ApiKey) -> None:
+    statement = Statement(ApiKey.objects.filter(digest=Slot("digest")).values_list("id"))
+    before = statement.rows(digest=key.digest)
+
+    connection.close()
+
+    assert statement.rows(digest=key.digest) == before == [(key.pk,)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_the_server_ended_is_replaced_before_it_is_used(key: ApiKey) -> None:
+    statement = Statement(ApiKey.objects.filter(digest=Slot("digest")).values_list("id"))
+    statement.rows(digest=key.digest)
+    process_id = connection.connection.info.backend_pid
+    other = connections.create_connection("default")
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [process_id])
+    other.close()
+
+    close_old_connections()
+
+    assert statement.rows(digest=key.digest) == [(key.pk,)]
+    assert connection.connection.info.backend_pid != process_id
+
+
+def test_a_statement_is_seen_by_whoever_watches_the_queries(key: ApiKey) -> None:
+    statement = Statement(ApiKey.objects.filter(digest=Slot("digest")).values_list("id"))
+    seen: list[str] = []
+
+    def watch(execute: Any, sql: str, *rest: Any) -> Any:
+        seen.append(sql)
+        return execute(sql, *rest)
+
+    with CaptureQueriesContext(connection) as captured:
+        statement.rows(digest=key.digest)
+    with connection.execute_wrapper(watch):
+        statement.rows(digest=key.digest)
+
+    assert len(captured) == len(seen) == 1

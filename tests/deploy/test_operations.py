@@ -1,0 +1,102 @@
+"""What the operations guide has people do is what works: its commands are run as they stand there."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import yaml
+
+from tests.support.load import Load
+from tests.support.migrated import empty_database, fresh_database
+from tests.support.postgresql import get_server
+from tests.support.processes import ROOT
+from tests.support.service import Service
+from tests.support.tools import unavailable
+
+GUIDE = (ROOT / "docs/operations.md").read_text()
+PAYMENTS = 2000
+ORGANIZATION = 1001
+
+
+def commands(section: str) -> list[str]:
+    """Return what a section of the guide has people type, block by block."""
+    [text] = re.findall(rf"^{section}\n(.*?)(?=^##)", GUIDE, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def programs(service: Service, directory: Path) -> Path:
+    """Return where PostgreSQL's own programs are, of the version of the server that the service has."""
+    bin_path: Path = get_server(directory / "data", start=False).bin_path
+    version = subprocess.check_output([bin_path / "pg_dump", "--version"], text=True)
+    with psycopg.connect(service.database_url) as database:
+        if f" {database.info.server_version // 10_000}." not in version:
+            unavailable(f"The server is of another version than {version.strip()}.")
+    return bin_path
+
+
+@pytest.fixture(scope="module")
+def dumped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with fresh_database(tmp_path_factory.mktemp("dumped")) as url:
+        service = Service(url)
+        service.create_demo_payments(PAYMENTS)
+        yield service
+
+
+def test_what_is_dumped_as_the_guide_has_it_is_restored_to_the_byte(dumped: Service, tmp_path: Path) -> None:
+    dump, _create, restore, compare = commands("### A dump")
+    key = dumped.create_api_key(organization=ORGANIZATION, mode="live")
+    with empty_database(tmp_path) as url:
+        restored = Service(url, log=tmp_path / "log")
+        environment = {
+            **dumped.environment,
+            "PATH": f"{programs(dumped, tmp_path)}:{os.environ['PATH']}",
+            "DATABASE_URL": dumped.database_url,
+            "RESTORED_URL": restored.database_url,
+        }
+
+        for each in (dump, restore):
+            subprocess.run(["sh", "-euc", each.replace("/srv/backups", str(tmp_path))], env=environment, check=True)
+
+        sums = subprocess.check_output(["sh", "-euc", compare], cwd=ROOT, env=environment, text=True).split("\n")
+        assert sums[0] == sums[1]
+        assert restored.exported() == dumped.exported() != ""
+        with restored.serving():
+            assert Load(restored.port, key).ask_once().status == 200
+        assert revisions(restored) == revisions(dumped)
+
+
+def revisions(service: Service) -> list[tuple[int, int]]:
+    with psycopg.connect(service.database_url) as database:
+        return database.execute("SELECT id, revision FROM payments_organization ORDER BY id").fetchall()
+
+
+PATRONI = (ROOT / "deploy/patroni.yml").read_text()
+
+
+def test_what_differs_from_server_to_server_in_patronis_settings_is_marked() -> None:
+    lines = PATRONI.splitlines()
+    marked = [line for line in lines if "# HERE" in line]
+
+    own = [line for line in lines if re.search(r"\b10\.0\.0\.1:(8008|5432)|\bname: db", line)]
+
+    assert len(marked) == 5
+    assert own == marked
+
+
+def test_patronis_settings_are_of_use_to_a_second_server_as_the_guide_has_it() -> None:
+    [command] = [block for block in commands("## Three servers of PostgreSQL") if "deploy/patroni.yml" in block]
+    [sed] = [line.partition(" >")[0] for line in command.splitlines() if line.startswith("sed ")]
+
+    text = subprocess.check_output(["sh", "-euc", f"name=db2 address=10.0.0.2; {sed}"], cwd=ROOT, text=True)
+
+    settings = yaml.safe_load(text)
+    shared = settings["bootstrap"]["dcs"]
+    assert settings["name"] == "db2"
+    assert settings["restapi"]["connect_address"] == "10.0.0.2:8008"
+    assert settings["postgresql"]["connect_address"] == "10.0.0.2:5432"
+    assert shared["synchronous_mode"] is True
+    assert shared["loop_wait"] + 2 * shared["retry_timeout"] <= shared["ttl"]

@@ -1,0 +1,61 @@
+"""The systemd unit: it is one, and it leaves the service little of the machine."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import ROOT
+
+UNIT = ROOT / "deploy/payments.service"
+EXPOSURE_MAX_TENTHS = 11  # of 100
+
+pytestmark = pytest.mark.needs("systemd-analyze")
+
+
+def systemd_analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["systemd-analyze", "--no-pager", *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def with_this_checkout(directory: Path, text: str) -> Path:
+    """Return the unit as it is where the checkout is this one: what it starts has to be there."""
+    unit = directory / UNIT.name
+    unit.write_text(text.replace("/opt/payments", str(ROOT)))
+    return unit
+
+
+def test_the_unit_is_without_fault(tmp_path: Path) -> None:
+    done = systemd_analyze("verify", "--man=no", with_this_checkout(tmp_path, UNIT.read_text()))
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_faulty_unit_would_be_told(tmp_path: Path) -> None:
+    text = UNIT.read_text().replace("scripts/start", "scripts/begin").replace("ProtectHome=yes", "ProtectHomes=yes")
+
+    done = systemd_analyze("verify", "--man=no", with_this_checkout(tmp_path, text))
+
+    assert done.returncode != 0
+    assert "scripts/begin" in done.stderr
+    assert "ProtectHomes" in done.stderr
+
+
+def test_the_service_is_kept_from_the_machine() -> None:
+    done = systemd_analyze("security", "--offline=yes", f"--threshold={EXPOSURE_MAX_TENTHS}", UNIT)
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_unit_that_keeps_it_from_less_would_be_told(tmp_path: Path) -> None:
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("SystemCallFilter=~@privileged @resources\n", ""))
+
+    done = systemd_analyze("security", "--offline=yes", f"--threshold={EXPOSURE_MAX_TENTHS}", unit)
+
+    assert done.returncode != 0

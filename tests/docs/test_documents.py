@@ -1,0 +1,32 @@
+"""What the documents name is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import ROOT
+
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("deploy/*.md"), *ROOT.glob("docs/**/*.md")])
+
+LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")
+PATH = re.compile(r"`((?:benchmarks|deploy|docs|payments|payments_site|scripts|tests)/[\w./-]*)`")
+MODULE = re.compile(r"`([\w/]+\.py)`")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_file_that_a_document_names_exists(document: Path) -> None:
+    text = document.read_text()
+    modules = {path.name for folder in ("payments", "payments_site", "tests") for path in (ROOT / folder).rglob("*.py")}
+
+    missing = [link for link in LINK.findall(text) if not (document.parent / link).exists()]
+    missing += [path for path in PATH.findall(text) if not (ROOT / path).exists()]
+    missing += [name for name in MODULE.findall(text) if Path(name).name not in modules | {"manage.py"}]
+
+    assert missing == []
+
+
+def test_all_documents_are_looked_at() -> None:
+    assert {"README.md", "SECURITY.md", "CHANGELOG.md", "decisions.md", "reliability.md", "reference.md"} <= {
+        document.name for document in DOCUMENTS
+    }

@@ -1,0 +1,236 @@
+"""PCI DSS 3.3 and 3.4: what must not be stored is refused, and the refusal does not repeat it.
+
+The numbers are those that card brands publish for tests.
+"""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from payments.ingest.card_data import is_known_secret, is_secret, shows_card_number
+from payments.ingest.fast_path import usual
+from payments.ingest.validation import InvalidRecord, checked
+from tests.support.growth import LINEAR_MAX, growth
+from tests.support.lines import line
+
+UNMASKED = [
+    "4242424242424242",
+    "4242 4242 4242 4242",
+    "4242-4242-4242-4242",
+    "4242.4242.4242.4242",
+    "card 5555555555554444 was charged",
+    "no.4111111111111111;",
+    "x4111111111111111x",
+    "378282246310005",
+    "3782 822463 10005",
+    "6011111111111117",
+    "30569309025904",
+    "4222222222222",
+    "2223003122003222",
+    "6304000000000000",
+    "12345 4242 4242 4242 4242",
+    "XXXX 4242 4242 4242",
+    "4242 4242 XXXX 4242",
+    "4242 42XX XXX4 4242",
+    "424242******44242",
+    "4242 4242 4242 XXXX",
+    "4242•42••••••4242",
+    "4242 4242 4242 4242 123",
+    "12-2026 4242 4242 4242 4242",
+    "+4242424242424242",
+    "4242  4242  4242  4242",
+    "4242\t4242\t4242\t4242",
+    "4242\u00a04242\u00a04242\u00a04242",
+    "4242\u20134242\u20134242\u20134242",
+    "4242_4242_4242_4242",
+    "4242/4242/4242/4242",
+    "\uff14\uff12\uff14\uff12" * 4,
+    "#4242424242424242",
+    "XXX4 2424 2424 2424 242",
+    "tel. 5105 1051 0510 5100.",
+    "979 2000 0000 0000 03",
+    "000 111 000 4242 4242 4242 4242 000 111",
+    "1111 " * 1000 + "4242 4242 4242 4242",
+    "order 1234 378282246310005",
+    "4222221XX2222",
+    "4242424242XXXXX4242",
+    "424 242 424 2XX XXX 424",
+    "+49 378282246310005",
+    "6304000000000000000",
+    "X6304000000000000000X",
+    "*6304000XXXXXXXX0000*",
+    "BE25539007547035",
+    "DE66 4242 4242 4242 4242 00",
+    "BE68539007547034-4242 4242 4242 XXXX",
+]
+HARMLESS = [
+    "4242 42XX XXXX 4242",
+    "424242******4242",
+    "•••• •••• •••• 4242",
+    "XXXX-XXXX-XXXX-4242",
+    "4242424242424243",
+    "1234567890123456",
+    "NL91 ABNA 0417 1643 00",
+    "BE68539007547034",
+    "BE41539007547035",
+    "DE65 4242 4242 4242 4242 00",
+    "DE89370400440532013000",
+    "AZ21 NABZ 0000 0000 1370 1000 1944",
+    "FR14 2004 1010 0505 0001 3M02 606",
+    "+4917012345678",
+    "2026-01-01T12:00:00.000",
+    "order 4242",
+    "Order #2026112100001",
+    "Ref *2026112100001",
+    "BOX2026112100001",
+    "tx1234567890123456",
+    "FR14 2004 1010 05XX XXXX XX26 06",
+    "DE89 3704 0044 05XX XXXX XX",
+    "4242 42XX XXXX 4242 12/26",
+    "2026-01-01 2026-01-31",
+    "40-00-00-00-00-00-00-02",
+    "+49 1701 2345 678",
+    "+4242 4242 4242 424",
+    "00000000-0000-0000-0000-000000000000",
+    "4242 4242 XXXX",
+    "XXXX XXXX XXXX XXXX XXXX XXXX 1234 5678",
+    "*6304000XXXXXXXXX0000*",
+    "8000000000123458",
+    "9100000000123463",
+    "2201 9325 1033 4179 1931",
+    "+4242 4242 4242 424 10",
+    "+4242 4242 4242 424 " + "0" * 22,
+    "",
+]
+
+
+def refusal(details: Any) -> str:
+    text = line(details=details)
+    assert usual(text) is None
+    with pytest.raises(InvalidRecord) as error:
+        checked(text)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("text", UNMASKED)
+def test_a_card_number_that_shows_is_refused_wherever_it_stands(text: str) -> None:
+    messages = [
+        refusal({"note": text}),
+        refusal({"a": {"b": [{"note": text}]}}),
+        refusal({"list": ["x", text]}),
+        refusal({text: "x"}),
+        refusal({"a": {text: {}}}),
+    ]
+
+    assert messages[0] == "details.note: a card number must be masked (PCI DSS 3.4)"
+    assert all("card number" in message for message in messages)
+    assert {character for message in messages for character in message if character.isdigit()} <= {"3", "4"}
+
+
+def test_a_card_number_may_not_stand_as_a_number_either() -> None:
+    assert refusal({"note": 4242424242424242}) == "details.note: a card number must be masked (PCI DSS 3.4)"
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_is_masked_or_no_card_number_is_taken(text: str) -> None:
+    checked(line(details={"note": text, "list": [text], text: "x"}))
+
+
+@pytest.mark.parametrize(
+    ("number", "taken"),
+    [
+        ("4242 42XX XXXX 4242", True),
+        ("XXXX XXXX XXXX 4242", True),
+        ("3782 82XX XXX0 005", True),
+        ("6304 00XX XXXX XXX0 000", True),
+        ("4242424242424242", False),
+        ("4242 4242 4242 4243", False),
+        ("4242 424X XXXX 4242", False),
+        ("4242 42XX XXX4 4242", False),
+        ("424242XXXXXX4242", False),
+        ("4242 42** **** 4242", False),
+        ("4242 42xx xxxx 4242", False),
+        ("4242", False),
+        ("", False),
+    ],
+)
+def test_the_number_of_a_card_is_masked_in_groups_of_four(number: str, taken: bool) -> None:
+    details = {"cardNumber": number}
+
+    if taken:
+        checked(line(details=details))
+    else:
+        assert refusal(details).startswith("details.cardNumber: must be masked, in groups of four")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cvc",
+        "CVV",
+        "cvv2",
+        "card_cvc",
+        "cardCvv",
+        "securityCode",
+        "card-security-code",
+        "CID",
+        "pin",
+        "track2",
+        "trackData",
+        "cvvCode",
+        "cvc2Number",
+        "CVV/CVC",
+        "card_cvv_number",
+        "securityNumber",
+        "cvc" + "-" * 62,
+    ],
+)
+@pytest.mark.parametrize("value", ["123", 123, "XXX", ["9"], {"value": "1"}])
+def test_a_security_code_is_refused(name: str, value: Any) -> None:
+    message = refusal({"inner": {name: value}})
+
+    assert message.endswith("a security code, PIN or track must not be stored (PCI DSS 3.3)")
+    assert "123" not in message
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"cvc": None},
+        {"cvc": ""},
+        {"cvcCheck": "pass"},
+        {"pinned": "yes"},
+        {"cvc": {}},
+        {"cvc": True},
+        {"cvc": False},
+        {"cvv0": "x"},
+        {"pin9": "x"},
+        {"x" * 65: "x"},
+    ],
+)
+def test_where_there_is_no_security_code_none_is_found(details: Any) -> None:
+    checked(line(details=details))
+
+
+@pytest.mark.parametrize(("characters", "cached"), [(64, 1), (65, 0)])
+def test_long_names_are_not_kept_in_memory(characters: int, cached: int) -> None:
+    is_known_secret.cache_clear()
+
+    is_secret("x" * characters)
+
+    assert is_known_secret.cache_info().currsize == cached
+
+
+@pytest.mark.parametrize("group", ["12 ", "222 ", "2222 ", "000 ", "9", "X", "AB12 ", "+222"])
+def test_a_long_text_takes_no_longer_than_its_length(group: str) -> None:
+    assert growth(lambda factor: partial(shows_card_number, group * (2_000 * factor))) < LINEAR_MAX
+
+
+def test_a_doubled_name_that_shows_a_card_number_is_not_repeated() -> None:
+    text = line(details={"4242424242424242": 1}).replace(b":1}", b':1,"4242424242424242":2}')
+
+    with pytest.raises(InvalidRecord) as error:
+        checked(text)
+
+    assert "4242" not in str(error.value)

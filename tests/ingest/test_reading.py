@@ -1,0 +1,190 @@
+"""What a file is, is told by its content; where a record stands, by its line."""
+
+import gzip
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments.ingest import reading
+from payments.ingest.reading import Unreadable, read
+from tests.support.lines import compact, record, source
+
+ONE, TWO = (record(id=f"pt_{number}") for number in (1, 2))
+LINK = {"self": {"href": "http://x/v2/payments?limit=2", "type": "application/hal+json"}}
+PAGE = {"count": 2, "_embedded": {"payments": [ONE, TWO]}, "_links": LINK}
+PRETTY: dict[str, Any] = {"indent": 2}
+LINES = json.dumps(ONE, **PRETTY).count("\n") + 1
+
+
+def places(content: bytes) -> list[tuple[str, object]]:
+    return [(str(text.place), json.loads(text.json)) for text in read(source(content, "f"))]
+
+
+FORMS: list[tuple[bytes, list[str]]] = [
+    (compact(ONE) + b"\n" + compact(TWO) + b"\n", ["f:1", "f:2"]),
+    (compact(ONE) + b"\r\n\r\n" + compact(TWO), ["f:1", "f:3"]),
+    (b"\xef\xbb\xbf" + compact(ONE) + b"\n" + compact(TWO), ["f:1", "f:2"]),
+    (b"\n  \n" + compact(ONE) + b"\n" + compact(TWO), ["f:3", "f:4"]),
+    (compact([ONE, TWO]), ["f:1: record 1", "f:1: record 2"]),
+    (b"\xef\xbb\xbf" + compact([ONE, TWO]), ["f:1: record 1", "f:1: record 2"]),
+    (b" " + compact([ONE, TWO]), ["f:1: record 1", "f:1: record 2"]),
+    (b"[\n" + compact(ONE) + b" ,\n\n " + compact(TWO) + b"\n]\n", ["f:2: record 1", "f:4: record 2"]),
+    (json.dumps([ONE, TWO], **PRETTY).encode(), ["f:2: record 1", f"f:{2 + LINES}: record 2"]),
+    (compact(PAGE), ["f:1: record 1", "f:1: record 2"]),
+    (json.dumps(PAGE, **PRETTY).encode(), ["f:5: record 1", f"f:{5 + LINES}: record 2"]),
+    (compact(PAGE) + b"\n" + compact(PAGE), ["f:1: record 1", "f:1: record 2", "f:2: record 1", "f:2: record 2"]),
+    (json.dumps(ONE, **PRETTY).encode() + b"\n" + json.dumps(TWO, **PRETTY).encode(), ["f:1", f"f:{1 + LINES}"]),
+    (compact([ONE]) + b"\n" + compact([TWO]), ["f:1: record 1", "f:2: record 1"]),
+    (compact(PAGE) + compact(PAGE), ["f:1: record 1", "f:1: record 2", "f:1: record 1", "f:1: record 2"]),
+    (compact(ONE) + compact(TWO), ["f:1", "f:1"]),
+    (compact([{}, ONE, {}, TWO, {}]), ["f:1: record 2", "f:1: record 4"]),
+    (b"{}\n" + compact(ONE) + b"\n{ }\n" + compact(TWO), ["f:2", "f:4"]),
+    (compact({"_embedded": {"payments": [{}, ONE, TWO]}}), ["f:1: record 2", "f:1: record 3"]),
+]
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize(("content", "expected"), FORMS)
+def test_every_form_gives_the_same_records_with_their_places(content: bytes, expected: list[str], zipped: bool) -> None:
+    found = places(gzip.compress(content) if zipped else content)
+
+    assert [place for place, _ in found][: len(expected)] == expected
+    assert [value for _, value in found][:2] == [ONE, TWO]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n\n", b"[]", b"[ ]\n", b"{}", b"[{},{}]", compact({"_embedded": {"payments": []}})]
+)
+def test_a_file_without_records_gives_none(content: bytes) -> None:
+    assert places(content) == []
+
+
+@pytest.mark.parametrize("name", ["details", "_embedded", 'note":"_embedded","details'])
+def test_a_line_that_is_nested_too_deeply_is_left_to_the_check(name: str) -> None:
+    deep = b'{"' + name.encode() + b'":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
+
+    texts = [text.json for text in read(source(deep + b"\n" + compact(ONE) + b"\n" + deep, "f"))]
+
+    assert texts == [deep, compact(ONE), deep]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"_embedded": {"refunds": []}},
+        {"_embedded": {"payments": {}}},
+        {"_embedded": 1},
+        {"metadata": {"_embedded": "x"}},
+    ],
+)
+def test_what_only_looks_like_a_page_is_left_to_the_check(value: object) -> None:
+    assert places(compact(value)) == [("f:1", value)]
+
+
+@given(st.integers(1, 60), st.sampled_from([content for content, _ in FORMS]))
+def test_how_a_file_is_cut_into_chunks_does_not_matter(size: int, content: bytes) -> None:
+    whole = places(content)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "CHUNK_BYTES", len(content) - size)
+        cut = places(content)
+
+    assert cut == whole
+
+
+@pytest.mark.parametrize("size", [700, 701, 1500, 4000])
+def test_brackets_and_quotes_in_texts_are_text(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = record(description='}]{["\\"\\\\" , ' * 40)
+    monkeypatch.setattr(reading, "CHUNK_BYTES", size)
+
+    assert [value for _, value in places(compact([odd, ONE, odd]))] == [odd, ONE, odd]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (compact([ONE, TWO])[:-1], "f:1: the file ends before its array does"),
+        (compact([ONE, TWO])[:-2], "f:1: record 2: the file ends in the middle of this record"),
+        (
+            b"[\n" + compact(ONE) + b",\n" + compact(TWO)[:99],
+            "f:3: record 2: the file ends in the middle of this record",
+        ),
+        (json.dumps(ONE, **PRETTY).encode()[:-1], "f:1: the file ends in the middle of this record"),
+        (b"[" + compact(ONE) + compact(TWO) + b"]", "f:1: expected a record here"),
+        (b"[" + compact(ONE) + b",,\n" + compact(TWO) + b"]", "f:2: expected a record here"),
+        (b"[" + compact(ONE) + b",]", "f:1: expected a record here"),
+        (b"[," + compact(ONE) + b"]", "f:1: expected a record here"),
+        (b"[1, 2]", "f:1: expected a record here"),
+        (b'["a", {}]', "f:1: expected a record here"),
+        (b"[[{}]]", "f:1: expected a record here"),
+        (b"[]]", "f:1: expected a record here"),
+        (compact([ONE]) + b"\nmore", "f:2: expected a record here"),
+        (compact([ONE]) + b"\nmore\n\n", "f:2: expected a record here"),
+        (compact([ONE]) + b"\nmore" + compact([TWO]), "f:2: expected a record here"),
+        (b"[" + compact([ONE, TWO]), "f:1: expected a record here"),
+        (b"[}", "f:1: expected a record here"),
+    ],
+)
+def test_what_is_no_list_of_records_is_an_error_with_its_place(content: bytes, message: str) -> None:
+    with pytest.raises(Unreadable) as error:
+        places(content)
+
+    assert str(error.value) == message
+
+
+def damaged(content: bytes) -> bytes:
+    return content[:-20] + b"x" * 12 + content[-8:]
+
+
+@pytest.mark.parametrize("damage", [lambda zipped: zipped[:-9], damaged, lambda zipped: zipped[:-1] + b"x"])
+def test_a_damaged_gzip_stream_is_an_error_with_its_place(damage: Callable[[bytes], bytes]) -> None:
+    content = b"".join(compact(record(id=f"pt_{number}")) + b"\n" for number in range(500))
+
+    with pytest.raises(Unreadable, match=r"f:\d+: the gzip stream is damaged after this"):
+        places(damage(gzip.compress(content)))
+
+
+@pytest.mark.parametrize("stream", [b"\x1f\x8bx", b"\x1f\x8b\x08" + b"\0" * 7 + b"\xff" * 20])
+def test_a_stream_that_is_damaged_from_the_beginning_is_an_error_in_line_1(stream: bytes) -> None:
+    with pytest.raises(Unreadable, match=r"^f:1: the gzip stream is damaged after this"):
+        places(stream)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"date;amount", b"2026-01-01;10.00", compact(ONE)],
+        [compact(ONE)[:-1]],
+        [compact(ONE)[:-1], compact(TWO)],
+        [b'{"_embedded":"\xff"}', compact(ONE)],
+    ],
+)
+def test_lines_that_are_no_json_are_left_to_the_check(lines: list[bytes]) -> None:
+    for separator in (b"\n", b"\n\n"):
+        assert [text.json for text in read(source(separator.join(lines), "f"))] == lines
+
+
+def test_blanks_behind_the_last_line_are_no_record() -> None:
+    assert places(compact(ONE) + b"\n  ") == [("f:1", ONE)]
+
+
+@pytest.mark.parametrize("content", [compact(ONE), compact([ONE, TWO])])
+def test_a_value_may_have_as_many_bytes_as_the_limit(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "VALUE_BYTES_MAX", len(compact(ONE)))
+
+    assert places(content)[0][1] == ONE
+
+
+@pytest.mark.parametrize("begin", [b'{"id":"', b'[{"id":"'])
+def test_a_value_without_end_is_refused_before_it_fills_the_memory(
+    begin: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(reading, "VALUE_BYTES_MAX", 5000)
+
+    with pytest.raises(Unreadable, match=r"^f:1(: record 1)?: longer than 5000 bytes$"):
+        places(begin + b"x" * 100_000)

@@ -1,0 +1,276 @@
+"""What a record may hold, and how a bad one is named."""
+
+import json
+import sys
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments.ingest.fast_path import usual
+from payments.ingest.validation import InvalidRecord, checked
+from payments.models import Mode, SequenceType, Status
+from tests.support.lines import MISSING, RECORD, line
+
+AMOUNT = "must be a decimal, as text, with at most 13 digits before the point and exactly 2 after it"
+CURRENCY = "must be an ISO 4217 currency code"
+TIME = "must be a time in UTC (ISO 8601) to the millisecond, such as 2018-03-20T13:28:37.123"
+URL = "must be an http or https address of at most 2048 characters"
+PAYMENT_ID = "must be `pt_` and 1 to 61 letters or digits"
+METADATA = "must be an object whose values are all texts: the merchant's own notes"
+NULL = "must not be null: what has no value is left out"
+
+
+def refusal(text: bytes) -> str:
+    assert usual(text) is None
+    with pytest.raises(InvalidRecord) as error:
+        checked(text)
+    return str(error.value)
+
+
+def euros(value: Any) -> dict[str, Any]:
+    return {"value": value, "currency": "EUR"}
+
+
+def test_the_whole_record_is_right() -> None:
+    assert checked(line()).id == "pt_1"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"_links": {"self": {"href": "x"}}},
+        {"_links": None, "resource": 7},
+        {"resource": MISSING},
+        *({key: MISSING} for key in ("amountNet", "amountRemaining", "method", "redirectUrl", "webhookUrl")),
+        *({key: MISSING} for key in ("details", "expiresAt", "customerId")),
+        *({"status": status} for status in Status.values),
+        *({"mode": mode} for mode in Mode.values),
+        *({"sequenceType": sequence_type} for sequence_type in SequenceType.values),
+        *({"amount": euros(value)} for value in ("0.00", "0.01", "-1.00", "9999999999999.99")),
+        *({"amount": {"value": "1000.00", "currency": currency}} for currency in ("JPY", "XCG", "ZWG", "XAD", "HRK")),
+        *({"id": name} for name in ("pt_0", "pt_" + "z" * 61)),
+        *({"method": method} for method in ("a", "_", "m" * 32, "klarna_2")),
+        *({"redirectUrl": url} for url in ("http://localhost:8000", "https://[::1]/x?y=z#a", "https://x.example/ü")),
+        *({"organizationId": number} for number in ("1", str(2**63 - 1))),
+        *(
+            {"createdAt": time}
+            for time in ("0001-01-01T00:00:00.000", "9999-12-31T23:59:59.999", "2024-02-29T00:00:00.000")
+        ),
+        *({"description": text} for text in ("", "\u2028", "😀", "x" * 10_000)),
+        *({"metadata": metadata} for metadata in ({}, {"": ""}, {"a b": "\n"})),
+        *({"details": details} for details in ({}, {"a": {"b": [1, None, True, "x"]}})),
+        {"status": "open", "paidAt": MISSING},
+    ],
+)
+def test_what_the_contract_allows_is_taken(changes: dict[str, Any]) -> None:
+    checked(line(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        *(
+            ({key: MISSING}, f"{key}: is missing")
+            for key in ("id", "mode", "amount", "description", "status", "organizationId", "sequenceType", "metadata")
+        ),
+        ({"createdAt": MISSING}, "createdAt: is missing"),
+        *(({key: None}, f"{key}: {NULL}") for key in RECORD if key != "resource"),
+        ({"amount": {"value": "1.00"}}, "amount.currency: is missing"),
+        ({"amountNet": {**euros("1.00"), "fee": "0.10"}}, "amountNet.fee: is no field of a record"),
+        ({"profileId": "x"}, "profileId: is no field of a record"),
+        *(
+            ({"id": name}, f"id: {PAYMENT_ID}")
+            for name in ("pt_", "tr_1", "PT_1", "pt_1\n", "pt_é", "pt_" + "z" * 62, 7)
+        ),
+        ({"customerId": "pt_1"}, "customerId: must be `ct_` and 1 to 61 letters or digits"),
+        ({"mode": "Live"}, "mode: must be one of live, test"),
+        ({"status": "paid"}, "status: must be one of authorized, canceled, expired, failed, open, pending, succeeded"),
+        ({"sequenceType": ""}, "sequenceType: must be one of first, oneoff, recurring"),
+        *(
+            ({"amount": euros(value)}, f"amount.value: {AMOUNT}")
+            for value in (
+                "1",
+                "1.0",
+                "1.000",
+                "1.234",
+                ".50",
+                "01.00",
+                "+1.00",
+                "1,00",
+                "1e2",
+                "NaN",
+                "",
+                "1.00\n",
+                1.5,
+                "\u0663.\u0660\u0660",
+            )
+        ),
+        ({"amount": euros("10000000000000.00")}, f"amount.value: {AMOUNT}"),
+        ({"amount": euros("-0.00")}, "amount.value: must be written 0.00"),
+        *(
+            ({"amountNet": {"value": "1.00", "currency": currency}}, f"amountNet.currency: {CURRENCY}")
+            for currency in ("eur", "EU", "EUX", "EURO", "", 978)
+        ),
+        ({"amount": "10.00"}, "amount: expected `object`, got `str`"),
+        ({"description": 7}, "description: expected `str`, got `int`"),
+        *(
+            ({"method": method}, "method: must be a word of 1 to 32 lower-case letters, digits or underscores")
+            for method in ("", "Card", "a-b", "m" * 33)
+        ),
+        *(
+            ({"redirectUrl": url}, f"redirectUrl: {URL}")
+            for url in (
+                "",
+                "shop",
+                "ftp://x/",
+                "javascript:alert(1)",
+                "http://",
+                "http://x y/",
+                "http://[::1",
+                "http://:80/",
+            )
+        ),
+        *(
+            ({"webhookUrl": url}, f"webhookUrl: {URL}")
+            for url in ("http://x:99999/", "http://x:0/", "https://x/\n", "http://x/" + "y" * 2048)
+        ),
+        *(
+            ({"organizationId": number}, "organizationId: must be a positive whole number, as text")
+            for number in ("", "0", "-1", "01", "1.0", "abc", "99999999999999999999", 1)
+        ),
+        ({"organizationId": str(2**63)}, f"organizationId: must be at most {2**63 - 1}"),
+        *(
+            ({"createdAt": time}, f"createdAt: {TIME}")
+            for time in (
+                "2018-03-20",
+                "2018-03-20T13:28:37",
+                "2018-03-20T13:28:37.12",
+                "2018-03-20T13:28:37.1234",
+                "2018-03-20T13:28:37.123Z",
+                "2018-03-20T13:28:37.123+00:00",
+                "2018-03-20 13:28:37.123",
+                "2018-03-20T24:00:00.000",
+                "2018-03-20T23:59:60.000",
+                "2018-03-20T13:28:37.123\n",
+                "",
+                1521552517123,
+            )
+        ),
+        *(
+            ({"expiresAt": time}, "expiresAt: is no day of the calendar")
+            for time in ("2018-02-29T00:00:00.000", "2018-13-01T00:00:00.000", "0000-01-01T00:00:00.000")
+        ),
+        ({"paidAt": MISSING}, "paidAt: is missing: a payment that succeeded has one"),
+        ({"metadata": []}, f"metadata: {METADATA}"),
+        ({"metadata": "x"}, f"metadata: {METADATA}"),
+        ({"metadata": {"a": 1}}, f"metadata: {METADATA}"),
+        ({"metadata": {"a": {}}}, f"metadata: {METADATA}"),
+        ({"metadata": {"a": ["b"]}}, f"metadata: {METADATA}"),
+        ({"metadata": {"a": None}}, f"metadata: {NULL}"),
+        ({"details": []}, "details: expected `object`, got `array`"),
+        (
+            {"details": {"cardCountryCode": "NLD"}},
+            "details.cardCountryCode: must be an ISO 3166-1 alpha-2 country code",
+        ),
+        ({"details": {"cardHolder": 7}}, "details.cardHolder: expected `str`, got `int`"),
+        ({"description": "a\0b"}, "description: must not hold the character NUL"),
+        ({"metadata": {"a\0": "b"}}, "metadata.a: must not hold the character NUL"),
+        ({"metadata": {"a": "\0"}}, "metadata.a: must not hold the character NUL"),
+        ({"details": {"a": ["\0"]}}, "details.a: must not hold the character NUL"),
+    ],
+)
+def test_a_bad_field_is_named_with_the_reason(changes: dict[str, Any], message: str) -> None:
+    assert refusal(line(**changes)) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "is not JSON: Input data was truncated"),
+        (b"null", "must not be null: what has no value is left out"),
+        (b"[]", "expected `object`, got `array`"),
+        (b'"pt_1"', "expected `object`, got `str`"),
+        (line()[:-1], "is not JSON: Input data was truncated"),
+        (line() + b"}", f"is not JSON: JSON is malformed: trailing characters (byte {len(line()) + 1})"),
+        (line(id="pt_2").replace(b'"pt_2"', b"'pt_2'"), "is not JSON: JSON is malformed: invalid character (byte 6)"),
+        (line(description="@").replace(b"@", b"\xff"), f"is not UTF-8 (byte {line(description='@').index(b'@')})"),
+        (
+            line(description="@").replace(b"@", b"\xed\xa0\x80"),
+            f"is not UTF-8 (byte {line(description='@').index(b'@')})",
+        ),
+        (
+            line(details={"a": "@"}).replace(b"@", b"\xff"),
+            f"is not UTF-8 (byte {line(details={'a': '@'}).index(b'@')})",
+        ),
+        (line(details={"a": "@"}).replace(b'"@"', b"[" * 10_000 + b"]" * 10_000), "is nested too deeply"),
+        (line(details={"a": "@"}).replace(b'"@"', b"1e400"), "details.a: is a number that is too large"),
+        (line(details={"a": "@"}).replace(b'"@"', b"9" * 5000), "details.a: is a number that is too large"),
+        (line().replace(b'"mode"', b'"id":"pt_2","mode"'), "id: is there twice"),
+        (line().replace(b'"value":"10.00"', b'"value":"10.00","value":"99.00"', 1), "amount.value: is there twice"),
+        (line(metadata={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"c"'), "metadata.a: is there twice"),
+        (line(details={"a": 1}).replace(b'"a":1', b'"a":1,"a":1'), "details.a: is there twice"),
+        (line(details={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"b"'), "details.a: is there twice"),
+        (line(details={"a": [{"b": "@"}]}).replace(b'"@"', b'1,"b":2'), "details.a.b: is there twice"),
+        (line(details={"a": 1, "b": 1}).replace(b'"b":1', b'"b":1,"b":1'), "details.b: is there twice"),
+    ],
+)
+def test_a_text_that_is_no_record_is_refused_with_the_reason(text: bytes, message: str) -> None:
+    assert refusal(text) == message
+
+
+@pytest.mark.parametrize("text", [b"NaN", b"Infinity", b"-Infinity", b"01", b"1.", b'"\\ud800"', b'"\\x"', b'"\x01"'])
+def test_what_json_does_not_have_is_refused(text: bytes) -> None:
+    assert refusal(line(details={"a": "@"}).replace(b'"@"', text)).startswith("is not JSON: JSON is malformed")
+
+
+@pytest.mark.parametrize(("opening", "closing"), [(b'{"a":', b"}"), (b"[", b"]")])
+def test_what_nests_as_deeply_as_clients_read_is_taken(opening: bytes, closing: bytes) -> None:
+    def nested(levels: int) -> bytes:
+        inner = levels - 2  # the record and its details
+        return line(details={"a": "@"}).replace(b'"@"', opening * inner + b"1" + closing * inner)
+
+    checked(nested(60))
+    assert refusal(nested(61)) == "is nested too deeply"
+
+
+def test_nesting_is_refused_around_the_depth_at_which_python_gives_up() -> None:
+    for levels in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit() + 10):
+        text = line(details={"a": "@"}).replace(b'"@"', b"[" * levels + b"]" * levels)
+
+        assert refusal(text) == "is nested too deeply"
+
+
+def test_many_names_below_a_long_one_take_no_longer_than_their_length() -> None:
+    names = ",".join(f'"{number}":1' for number in range(100_000))
+    text = line(details={"x" * 1_000_000: "@"}).replace(b'"@"', f'{{{names},"7":1}}'.encode())
+
+    assert refusal(text) == f"details.{'x' * 72}…: is there twice"
+
+
+@pytest.mark.parametrize(("name", "repeated"), [("x" * 80, "x" * 80), ("x" * 81, "x" * 80 + "…")])
+def test_a_long_name_is_not_repeated_whole(name: str, repeated: str) -> None:
+    assert refusal(line(**{name: 1})) == f"{repeated}: is no field of a record"
+
+
+@given(st.binary(max_size=60), st.integers(0, len(line())), st.integers(0, 20))
+def test_no_damage_ends_in_anything_but_a_refusal(noise: bytes, position: int, length: int) -> None:
+    text = line()[:position] + noise + line()[position + length :]
+
+    with suppress(InvalidRecord):
+        checked(text)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_no_details_end_in_anything_but_a_refusal(details: Any) -> None:
+    text = json.dumps(RECORD | {"details": details}).encode()
+
+    with suppress(InvalidRecord):
+        checked(text)

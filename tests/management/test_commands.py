@@ -1,0 +1,400 @@
+"""The commands: what goes to stdout, what to people, and what the exit tells."""
+
+import gzip
+import io
+import re
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
+from moneyed import Money
+from pytest_django import Settings
+
+from payments import api_keys
+from payments.models import ApiKey, Mode, Organization, Payment, Status
+from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.lines import line
+
+pytestmark = pytest.mark.django_db
+
+Run = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def run(capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
+    """Run a command; return what it wrote to stdout and to stderr."""
+
+    def run(*arguments: str) -> tuple[str, str]:
+        call_command(*arguments, stdout=sys.stdout, stderr=sys.stderr)
+        sys.stdout.flush()
+        written = capfdbinary.readouterr()
+        return written.out.decode(), written.err.decode()
+
+    return run
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    def give(content: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
+
+    return give
+
+
+def test_an_organization_is_made_with_its_id_and_name(run: Run) -> None:
+    output, words = run("create_organization", "7", "--name", "Books")
+
+    assert Organization.objects.get().name == "Books"
+    assert output == ""
+    assert words.splitlines() == [
+        "Organization 7, Books, is made.",
+        "Next: manage.py create_api_key --organization 7 --mode test --name NAME",
+    ]
+
+
+@pytest.mark.parametrize("organization_id", ["1", "0", "-1", str(2**63)])
+def test_an_organization_is_not_made_twice_nor_with_an_id_it_cannot_have(
+    run: Run, organization: Organization, organization_id: str
+) -> None:
+    with pytest.raises(CommandError):
+        run("create_organization", "--name", "Other", "--", organization_id)
+
+    assert Organization.objects.get().name == "Books"
+
+
+def test_a_key_alone_goes_to_stdout_and_is_stored_nowhere(run: Run, organization: Organization) -> None:
+    output, words = run("create_api_key", "--organization", "1", "--mode", "test", "--name", "Shop")
+
+    text = output.removesuffix("\n")
+    key = ApiKey.objects.get()
+    assert re.fullmatch(r"test_[A-Za-z0-9]{38}", text)
+    assert (key.organization, key.mode, key.name, key.expires_at) == (organization, "test", "Shop", None)
+    assert key.digest == api_keys.digest(text)
+    assert text not in words
+    assert text not in str(ApiKey.objects.values())
+
+
+@pytest.mark.parametrize(
+    ("public", "address"),
+    [("", "http://127.0.0.1:8000/v2/payments"), ("https://pay.example", "https://pay.example/v2/payments")],
+)
+def test_whoever_makes_a_key_is_told_how_it_is_used_and_revoked(
+    run: Run, organization: Organization, settings: Settings, public: str, address: str
+) -> None:
+    settings.PUBLIC_BASE_URL = public
+
+    _, words = run("create_api_key", "--organization", "1", "--mode", "test", "--name", "Shop")
+
+    number = ApiKey.objects.get().pk
+    assert words.splitlines() == [
+        f"Key {number} is made. Keep it now: only its digest is stored.",
+        f'Next, with the key in $KEY: curl -H "Authorization: Bearer $KEY" {address}',
+        f"To revoke it: manage.py revoke_api_key {number}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expires", "moment"),
+    [
+        ("2099-01-31", datetime(2099, 1, 31, tzinfo=UTC)),
+        ("2099-01-31T18:00+01:00", datetime(2099, 1, 31, 17, tzinfo=UTC)),
+    ],
+)
+def test_a_key_may_expire(run: Run, organization: Organization, expires: str, moment: datetime) -> None:
+    run("create_api_key", "--organization", "1", "--mode", "live", "--name", "x", "--expires", expires)
+
+    assert ApiKey.objects.get().expires_at == moment
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--organization", "2", "--mode", "live", "--name", "x"),
+        ("--organization", str(2**70), "--mode", "live", "--name", "x"),
+        ("--organization", "x", "--mode", "live", "--name", "x"),
+        ("--organization", "1", "--mode", "prod", "--name", "x"),
+        ("--organization", "1", "--mode", "live"),
+        ("--organization", "1", "--mode", "live", "--name", "x", "--expires", "soon"),
+        ("--organization", "1", "--mode", "live", "--name", "x", "--expires", "2020-01-01"),
+        ("--organization", "1", "--mode", "live", "--name", "x", "--expires", "9999-12-31T23:59-12:00"),
+        *(("--organization", "1", "--mode", "live", "--name", name) for name in ("", "a\tb", "a\n", "x" * 201)),
+    ],
+)
+def test_a_key_is_not_made_from_wrong_arguments(
+    run: Run, organization: Organization, arguments: tuple[str, ...]
+) -> None:
+    with pytest.raises(CommandError):
+        run("create_api_key", *arguments)
+
+    assert not ApiKey.objects.exists()
+
+
+def test_keys_are_listed_without_what_they_are(run: Run, organization: Organization) -> None:
+    key = ApiKeyFactory.create(organization=organization, name="Shop", last_used_at=None)
+    ApiKeyFactory.create(name="Other")
+
+    every, _ = run("list_api_keys")
+    output, _ = run("list_api_keys", "--organization", "1")
+
+    heading, row = output.splitlines()
+    created = f"{key.created_at.isoformat(sep=' ', timespec='seconds')}"
+    assert len(every.splitlines()) == 3
+    assert heading.split("\t")[:2] == ["KEY", "ORGANIZATION"]
+    assert row.split("\t") == [str(key.pk), "1", "live", "Shop", created, "-", "-", "-"]
+    assert key.digest not in every
+
+
+def test_a_key_is_revoked_by_its_number(run: Run) -> None:
+    key, other = ApiKeyFactory.create_batch(2)
+
+    run("revoke_api_key", str(key.pk))
+
+    key.refresh_from_db()
+    other.refresh_from_db()
+    assert key.revoked_at is not None
+    assert other.revoked_at is None
+
+
+def test_a_leaked_key_is_revoked_by_itself(
+    run: Run, organization: Organization, stdin: Callable[[bytes], None]
+) -> None:
+    key, text = ApiKey.objects.issue(organization, mode="live", name="x")
+    stdin(text.encode() + b"\n")
+
+    _, words = run("revoke_api_key", "-")
+
+    key.refresh_from_db()
+    assert key.revoked_at is not None
+    assert text not in words
+
+
+def test_revoking_twice_keeps_the_first_time(run: Run) -> None:
+    key = ApiKeyFactory.create(revoked_at=datetime(2026, 1, 1, tzinfo=UTC))
+
+    _, words = run("revoke_api_key", str(key.pk))
+
+    key.refresh_from_db()
+    assert key.revoked_at == datetime(2026, 1, 1, tzinfo=UTC)
+    assert "was revoked already" in words
+
+
+@pytest.mark.parametrize("argument", ["7", "x", "", "٣"])
+def test_a_key_that_there_is_not_is_not_revoked(run: Run, argument: str) -> None:
+    with pytest.raises(CommandError):
+        run("revoke_api_key", argument)
+
+
+def test_files_are_imported(run: Run, organization: Organization, tmp_path: Path) -> None:
+    ApiKeyFactory.create(organization=organization)
+    (tmp_path / "a.jsonl").write_bytes(line(id="pt_1"))
+    (tmp_path / "b").write_bytes(gzip.compress(line(id="pt_2")))
+
+    output, words = run("import_payments", str(tmp_path / "a.jsonl"), str(tmp_path / "b"))
+
+    assert (output, words) == ("", "2 records read: 2 payments written, 0 refused.\n")
+    assert Payment.objects.count() == 2
+
+
+@pytest.mark.parametrize("mode", Mode.values)
+def test_whose_payments_are_imported_without_a_usable_key_is_told_how_to_get_one(
+    run: Run, organization: Organization, tmp_path: Path, mode: str
+) -> None:
+    ApiKeyFactory.create(organization=organization, revoked_at=NOON)
+    file = tmp_path / "payments.jsonl"
+    file.write_bytes(line(mode=mode))
+
+    _, first = run("import_payments", str(file))
+    _, again = run("import_payments", str(file))
+
+    assert first.splitlines()[1:] == [f"Next: manage.py create_api_key --organization 1 --mode {mode} --name NAME"]
+    assert again.splitlines()[1:] == []
+
+
+def test_an_import_that_is_done_is_not_undone_by_what_comes_of_its_advice(
+    run: Run, organization: Organization, tmp_path: Path
+) -> None:
+    file = tmp_path / "payments.jsonl"
+    file.write_bytes(line())
+
+    def lose_keys(execute: Any, statement: str, *rest: Any) -> Any:
+        if "payments_apikey" in statement:
+            raise OperationalError("the connection is closed")
+        return execute(statement, *rest)
+
+    with connection.execute_wrapper(lose_keys):
+        _, words = run("import_payments", str(file))
+
+    assert words == "1 records read: 1 payments written, 0 refused.\n"
+
+
+def test_stdin_is_imported(run: Run, organization: Organization, stdin: Callable[[bytes], None]) -> None:
+    stdin(line())
+
+    run("import_payments", "-")
+
+    assert Payment.objects.count() == 1
+
+
+def test_a_closed_stdin_is_said_to_be_closed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+
+    with pytest.raises(CommandError, match="stdin: is closed"):
+        run("import_payments", "-")
+
+
+def test_a_bad_record_is_named_by_file_line_field_and_reason(
+    run: Run, organization: Organization, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    file = tmp_path / "payments.jsonl"
+    file.write_bytes(line(id="pt_1") + b"\n" + line(id="pt_2", mode="prod"))
+
+    with pytest.raises(CommandError) as error:
+        run("import_payments", str(file))
+
+    assert f"{file}:2: mode: must be one of live, test\n" in capfdbinary.readouterr().err.decode()
+    assert str(error.value) == "2 records read: 0 payments written, 1 refused. Nothing was changed."
+    assert error.value.returncode == 1
+
+
+def test_keeping_going_still_ends_in_failure(run: Run, organization: Organization, tmp_path: Path) -> None:
+    file = tmp_path / "payments.jsonl"
+    file.write_bytes(line(id="pt_1") + b"\n" + line(id="pt_2", mode="prod"))
+
+    with pytest.raises(CommandError, match=r"2 records read: 1 payments written, 1 refused\.$"):
+        run("import_payments", "--keep-going", str(file))
+
+    assert Payment.objects.count() == 1
+
+
+@pytest.mark.parametrize(("name", "reason"), [("missing.jsonl", "No such file or directory"), (".", "Is a directory")])
+def test_a_file_that_cannot_be_opened_stops_the_import_before_it_begins(
+    run: Run, organization: Organization, tmp_path: Path, name: str, reason: str
+) -> None:
+    (tmp_path / "good.jsonl").write_bytes(line())
+
+    with pytest.raises(CommandError, match=f"{re.escape(str(tmp_path / name))}: {reason}"):
+        run("import_payments", str(tmp_path / "good.jsonl"), str(tmp_path / name))
+
+    assert not Payment.objects.exists()
+
+
+def test_payments_are_exported_in_the_lists_order(run: Run, organization: Organization, tmp_path: Path) -> None:
+    other = OrganizationFactory.create(id=2)
+    for name, owner, mode in (("a", other, "live"), ("b", organization, "test"), ("c", organization, "live")):
+        PaymentFactory.create(id=f"pt_{name}", organization=owner, mode=mode)
+    PaymentFactory.create(id="pt_d", organization=organization)
+
+    def exported(*arguments: str) -> list[str]:
+        output, words = run("export_payments", *arguments)
+        assert words == ""
+        return re.findall(r'^\{"id":"pt_(.)"', output, re.MULTILINE)
+
+    assert exported() == ["d", "c", "b", "a"]
+    assert exported("--organization", "1") == ["d", "c", "b"]
+    assert exported("--mode", "live") == ["d", "c", "a"]
+    assert exported("--organization", "1", "--mode", "test") == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--status", "open,failed"], "cb"),
+        (["--customer-id", "ct_1"], "da"),
+        (["--created-at-gte", "2026-01-02", "--created-at-lt", "2026-01-03T12:00:00Z"], "b"),
+        (["--currency", "EUR", "--amount-gte", "10", "--amount-lt", "-5"], None),
+        (["--currency", "EUR", "--amount-lt", "-5"], "a"),
+        (["--metadata", "a=b=c", "--metadata", "d=e"], "d"),
+        (
+            ["--mode", "live", "--paid-at-gte", "2026-01-01", "--method", "creditcard", "--sequence-type", "oneoff"],
+            "da",
+        ),
+    ],
+)
+def test_payments_are_exported_by_the_filters_of_the_list(
+    run: Run, organization: Organization, arguments: list[str], names: str | None
+) -> None:
+    described: dict[str, dict[str, Any]] = {
+        "a": {"customer_id": "ct_1", "amount": Money(-6, "EUR")},
+        "b": {"status": Status.FAILED},
+        "c": {"status": Status.OPEN, "mode": Mode.TEST},
+        "d": {"customer_id": "ct_1", "metadata": '{"a":"b=c","d":"e"}', "mode": Mode.LIVE},
+    }
+    for day, (name, values) in enumerate(described.items()):
+        PaymentFactory.create(
+            id=f"pt_{name}", organization=organization, created_at=NOON + timedelta(days=day), **values
+        )
+
+    if names is None:
+        with pytest.raises(CommandError, match=r"amount\[lt\] must be greater than amount\[gte\]"):
+            run("export_payments", *arguments)
+    else:
+        output, _ = run("export_payments", *arguments)
+        assert "".join(re.findall(r'"id":"pt_(.)"', output)) == "".join(sorted(names, key="dbac".index))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--status", "x"], "status must be open, "),
+        (["--amount-gte", "1"], r"amount\[gte\] must be given together with currency"),
+        (["--metadata", "x"], "--metadata must be KEY=VALUE"),
+        (["--metadata", "=x"], "--metadata must be KEY=VALUE"),
+        (["--metadata", "a=1", "--metadata", "a=2"], "each key once"),
+    ],
+)
+def test_a_filter_that_is_wrong_exports_nothing(run: Run, db: None, arguments: list[str], words: str) -> None:
+    with pytest.raises(CommandError, match=words):
+        run("export_payments", *arguments)
+
+
+def test_nothing_is_exported_of_an_organization_that_there_is_not(run: Run) -> None:
+    with pytest.raises(CommandError, match="There is no organization 7"):
+        run("export_payments", "--organization", "7")
+
+
+def test_demo_payments_are_the_same_when_they_are_made_again(run: Run) -> None:
+    arguments = ("create_demo_payments", "--count", "300", "--seed", "7", "--until", "2026-01-31")
+
+    _, first = run(*arguments)
+    made, _ = run("export_payments")
+    _, second = run(*arguments)
+
+    assert first.startswith("300 demo payments, 300 of them written.")
+    assert second.startswith("300 demo payments, 0 of them written.")
+    assert run("export_payments")[0] == made
+    assert len(made.splitlines()) == 300
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--count", "0"), ("--count", "x"), ("--until", "soon"), ("--until", "2026-02-30"), ("--until", "1970-12-31")],
+)
+def test_demo_payments_are_not_made_from_wrong_arguments(run: Run, arguments: tuple[str, str]) -> None:
+    with pytest.raises(CommandError):
+        run("create_demo_payments", *arguments)
+
+
+def test_without_words_for_people_there_is_nothing_on_stderr(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "payments.jsonl"
+    file.write_bytes(line(organizationId="7"))
+
+    written = [
+        run(*command, "--verbosity", "0")
+        for command in (
+            ("create_organization", "7", "--name", "Books"),
+            ("import_payments", str(file)),
+            ("create_demo_payments", "--count", "1"),
+            ("anonymize_payments", "--before", "2026-01-01"),
+            ("anonymize_payments", "--before", "2026-01-01", "--dry-run"),
+            ("create_api_key", "--organization", "7", "--mode", "live", "--name", "Shop"),
+            ("revoke_api_key", str(ApiKey.objects.create(organization_id=7, mode="live", name="x").pk)),
+        )
+    ]
+
+    assert [words for _, words in written] == [""] * 7
+    assert [output != "" for output, _ in written] == [False] * 5 + [True, False]

@@ -1,0 +1,166 @@
+"""The log: one line an event, with the request's id, and nothing secret in it."""
+
+import json
+import logging
+import logging.config
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from payments.api.serializers import PaymentListSerializer
+from payments.models import Organization
+from payments.service.logs import JSONLines, Redaction, RequestId, redacted
+from tests.support.api import REQUEST_ID, Api
+from tests.support.factories import PaymentFactory
+
+KEY = "live_0123456789abcdefghijABCDEFGHIJ0123456789"
+
+
+class Lines(logging.Handler):
+    """Keeps what production's log would have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(JSONLines())
+        self.addFilter(RequestId())
+        self.addFilter(Redaction())
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.lines]
+
+
+@pytest.fixture
+def log() -> Any:
+    handler = Lines()
+    loggers = [logging.getLogger(), logging.getLogger("django")]  # the latter does not hand on what it has
+    for logger in loggers:
+        logger.addHandler(handler)
+    yield handler
+    for logger in loggers:
+        logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        (f"the key {KEY} is bad", "the key live_[redacted] is bad"),
+        (KEY.replace("live", "test"), "test_[redacted]"),
+        ("Authorization: Bearer nonsense, then", "Authorization: Bearer [redacted], then"),
+        ("'HTTP_AUTHORIZATION': 'basic bGl2ZTo='", "'HTTP_AUTHORIZATION': 'basic [redacted]'"),
+        ("postgresql://payments:hunter2@db.example/payments", "postgresql://payments:[redacted]@db.example/payments"),
+        ("to a.baker+x@shop.example now", "to [redacted] now"),
+        ("{'password': 'hunter2', 'a': 1}", "{'password': [redacted], 'a': 1}"),
+        ("Cookie: sessionid=abc; csrftoken=def", "Cookie: sessionid=[redacted]; csrftoken=[redacted]"),
+        ("card 4242424242424242.", "card [redacted]."),
+        ("card 4242 4242 4242 4242, 4242-4242-4242-4242", "card [redacted], [redacted]"),
+        ("?card=4242%204242%204242%204242&x=4242+4242+4242+4242", "?card=[redacted]&x=[redacted]"),
+        ("card4242424242424242x", "card[redacted]x"),
+        (f"?key%20{KEY}&x=Bearer%20nonsense", "?key%20live_[redacted]&x=Bearer [redacted]"),
+        ("?email=a.baker%40shop.example", "?email=[redacted]"),
+        ("password='a b', password=\"a b\"", "password=[redacted], password=[redacted]"),
+        ("postgresql://payments:hunter@2@db.example/payments", "postgresql://payments:[redacted]@db.example/payments"),
+    ],
+)
+def test_what_is_secret_is_taken_out(text: str, rest: str) -> None:
+    assert redacted(text) == rest
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/v2/payments?limit=20&from=pt_03511fj4TjmIJlp64umd2s",
+        "2026-11-21T20:07:32.188+00:00 127.0.0.1:8000 [f00dbabe]",
+        "The database payments failed: server closed the connection unexpectedly",
+        "API key 17, live_ and test_",
+        "4bf92f35771234567890123456d0e473, 01234567-1234-1234-1234-123456789012",
+    ],
+)
+def test_what_is_not_stays(text: str) -> None:
+    assert redacted(text) == text
+
+
+def test_secrets_leave_messages_arguments_and_tracebacks(log: Lines) -> None:
+    try:
+        int(KEY)
+    except ValueError:
+        logging.getLogger("payments").exception("%s %s 4242424242424242", "a@b.example", KEY)
+
+    (line,) = log.lines
+    assert not re.search("0123456789abcdef|4242|b.example", line)
+    assert json.loads(line)["message"] == "[redacted] live_[redacted] [redacted]"
+    assert json.loads(line)["traceback"].endswith("with base 10: 'live_[redacted]'")
+
+
+def test_a_line_is_one_json_object_whatever_is_logged(log: Lines) -> None:
+    logging.getLogger("payments").warning('"two\nlines" \ud800 %s', "\u2028")
+
+    (line,) = log.lines
+    event = json.loads(line)
+    assert "\n" not in line
+    assert list(event) == ["time", "level", "logger", "message", "request_id"]
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", event["time"])
+    assert (event["level"], event["logger"]) == ("WARNING", "payments")
+
+
+def test_a_message_that_was_miscounted_is_logged_all_the_same(log: Lines) -> None:
+    logging.getLogger("payments").warning("%d", KEY)
+
+    assert log.events[0]["message"] == "%d ('live_[redacted]',)"
+
+
+def test_a_bug_is_logged_once_with_its_traceback_and_the_requests_id(
+    api: Api, organization: Organization, log: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PaymentFactory.create(organization=organization)
+    monkeypatch.setattr(PaymentListSerializer, "data", property(lambda _: 1 / 0))
+    api.client.raise_request_exception = False
+
+    response = api.get()
+
+    (event,) = log.events
+    assert (response.status_code, response["X-Request-ID"], response.json()["requestId"]) == (500, *[REQUEST_ID] * 2)
+    assert (event["message"], event["request_id"]) == ("Internal Server Error: /v2/payments", REQUEST_ID)
+    assert event["traceback"].endswith("ZeroDivisionError: division by zero")
+
+
+def test_what_a_client_does_wrong_is_no_event(api: Api, log: Lines) -> None:
+    api.get(limit=0)
+    api.get("/v2/payments/pt_unknown")
+    api.send("GET", "/v2/payments", Authorization="Bearer nonsense")
+
+    assert log.lines == []
+
+
+@pytest.mark.parametrize("given", ["a", "A-b_c.7", "x" * 64])
+@pytest.mark.parametrize("path", ["/v2/payments", "/healthz", "/admin/login/"])
+def test_a_requests_id_is_taken_in(client: Client, db: None, path: str, given: str) -> None:
+    response = client.get(path, headers={"X-Request-ID": given})
+
+    assert response["X-Request-ID"] == given
+
+
+@pytest.mark.parametrize("given", ["", "x" * 65, "a b", "a\n", "<script>", "é", KEY + "/"])
+def test_one_of_another_form_is_replaced(client: Client, db: None, given: str) -> None:
+    ids = {client.get("/v2/payments", headers={"X-Request-ID": given})["X-Request-ID"] for _ in range(2)}
+
+    assert len(ids) == 2
+    assert all(re.fullmatch("[0-9a-f]{32}", each) for each in ids)
+
+
+def test_each_request_is_a_line_where_that_is_asked_for(api: Api, settings: Settings, log: Lines) -> None:
+    logging.getLogger("payments_site.access").setLevel(logging.INFO)
+    settings.ACCESS_LOG = True
+
+    api.get(limit=5)
+
+    (event,) = log.events
+    assert re.fullmatch(r"GET /v2/payments 200 \d+\.\d ms", event["message"])
+    assert (event["logger"], event["request_id"]) == ("payments_site.access", REQUEST_ID)

@@ -1,0 +1,185 @@
+"""The main job, whole: payments are loaded, a key is made, and a client walks the list by its links, over HTTP.
+
+Everything here goes through the commands, the server and the database as they are deployed.
+"""
+
+import itertools
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from payments.demo import SHOPS, demo_record
+from payments.models import Mode
+from payments.record import Record, encode
+from tests.support.factories import NOON
+from tests.support.scale import times
+from tests.support.service import Service, Walker
+
+COUNT = times(2_000, long=20_000)
+TIED = times(700, long=7_000)
+ON_ONE_INSTANT = times(200, long=2_000)
+LIMITS = (1, 7, 20, 249, 250)
+PAGES_MAX = times(300, long=COUNT)
+SHOP = SHOPS[0]
+
+
+def records() -> Iterator[Record]:
+    """Yield one organization's live payments: the oldest at one instant, more in small ties, the others alone."""
+    chance = random.Random(COUNT)  # noqa: S311
+    instants = itertools.chain(
+        itertools.repeat(NOON - timedelta(days=30), ON_ONE_INSTANT),
+        (NOON - timedelta(minutes=number // 5) for number in range(5, TIED - ON_ONE_INSTANT + 5)),
+        (NOON - timedelta(seconds=60 * number + 1, milliseconds=number) for number in range(COUNT - TIED)),
+    )
+    for instant in instants:
+        yield demo_record(chance, SHOP, Mode.LIVE, instant, recurring=False)
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[bytes]:
+    """The payments as an export writes them, newest first."""
+    ordered = sorted(records(), key=lambda record: (record.created_at, record.id.encode()), reverse=True)
+    return [encode(record) for record in ordered]
+
+
+@pytest.fixture(scope="module")
+def key(service: Service, lines: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Load the payments, in no order, and others of the other mode; make a key."""
+    file = tmp_path_factory.mktemp("files") / "payments.jsonl"
+    shuffled = random.Random(1).sample(lines, COUNT)  # noqa: S311
+    file.write_bytes(b"".join(line + b"\n" for line in shuffled))
+    service.create_organization(SHOP.id, name=SHOP.name)
+    service.manage("import_payments", str(file))
+    others = (demo_record(random.Random(n), SHOP, Mode.TEST, NOON, recurring=True) for n in range(100))  # noqa: S311
+    service.import_records(map(encode, others))
+    return service.create_api_key(organization=SHOP.id, mode="live")
+
+
+def payments(pages: list[Any]) -> list[Any]:
+    return [payment for page in pages for payment in page["_embedded"]["payments"]]
+
+
+def ids(pages: list[Any]) -> list[str]:
+    return [payment["id"] for payment in payments(pages)]
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_walk_gives_each_payment_once_in_order_and_previous_gives_the_same_pages_back(
+    service: Service, key: str, lines: list[bytes], limit: int
+) -> None:
+    expected = [msgspec.json.decode(line)["id"] for line in lines][-limit * PAGES_MAX :]
+    first, last_page_start = expected[0], expected[(len(expected) - 1) // limit * limit]
+    page_count = -(-len(expected) // limit)
+
+    def walk(relation: str, start: str) -> list[Any]:
+        with Walker(service.base_url, key) as walker:
+            pages = walker.walk(relation, f"{service.base_url}/v2/payments?limit={limit}&from={start}")
+            return list(itertools.islice(pages, page_count))
+
+    with ThreadPoolExecutor() as pool:
+        walks = [pool.submit(walk, "next", first), pool.submit(walk, "previous", last_page_start)]
+        there, back = (done.result() for done in walks)
+
+    assert ids(there) == expected
+    assert [page["_embedded"] for page in reversed(back)] == [page["_embedded"] for page in there]
+    assert "next" not in there[-1]["_links"]
+    assert ("previous" in back[-1]["_links"]) == (len(expected) < COUNT)
+
+
+def test_from_any_start_previous_ends_at_the_newest_and_misses_none(
+    service: Service, key: str, lines: list[bytes]
+) -> None:
+    expected = [msgspec.json.decode(line)["id"] for line in lines]
+
+    for start in random.Random(2).sample(range(COUNT), 5):  # noqa: S311
+        href = f"{service.base_url}/v2/payments?limit=250&from={expected[start]}"
+        with Walker(service.base_url, key) as walker:
+            back = list(walker.walk("previous", href))
+
+        assert back[-1]["_embedded"]["payments"][0]["id"] == expected[0]
+        assert set(ids(back)) >= set(expected[:start])
+
+
+def test_what_was_imported_comes_out_of_the_api_the_same_but_for_its_links(
+    service: Service, key: str, lines: list[bytes]
+) -> None:
+    with Walker(service.base_url, key) as walker:
+        pages = list(walker.walk("next", f"{service.base_url}/v2/payments?limit=250"))
+
+    without_links = [
+        {name: value for name, value in payment.items() if name != "_links"} for payment in payments(pages)
+    ]
+
+    assert [msgspec.json.encode(payment) for payment in without_links] == lines
+
+
+def test_export_import_export_gives_identical_files(service: Service, key: str, lines: list[bytes]) -> None:
+    first = service.manage("export_payments", "--organization", str(SHOP.id), "--mode", "live")
+
+    done = service.run("import_payments", "-", input=first)
+    second = service.exported(organization=SHOP.id, mode="live")
+
+    assert first.encode() == b"".join(line + b"\n" for line in lines)
+    assert done.stderr == f"{COUNT} records read: 0 payments written, 0 refused.\n"
+    assert second == first
+
+
+def test_whoever_has_seen_enough_of_an_export_ends_it_without_a_word(service: Service, key: str) -> None:
+    exporting = service.popen("export_payments")
+    assert exporting.stdout is not None
+
+    first = exporting.stdout.readline()
+    exporting.stdout.close()
+    _, words = exporting.communicate()
+
+    assert first.startswith(b'{"id":"pt_')
+    assert (exporting.returncode, words) == (1, b"")
+
+
+def test_saved_pages_can_be_imported_elsewhere(service: Service, key: str, tmp_path: Path) -> None:
+    file = tmp_path / "pages.json"
+    with Walker(service.base_url, key) as walker:
+        pages = itertools.islice(walker.walk("next", f"{service.base_url}/v2/payments?limit=250"), 4)
+        file.write_bytes(b"\n".join(map(msgspec.json.encode, pages)))
+
+    done = service.run("import_payments", str(file))
+
+    assert done.stderr == "1000 records read: 0 payments written, 0 refused.\n"
+
+
+def test_readers_are_served_while_an_import_writes(service: Service, key: str, lines: list[bytes]) -> None:
+    """SQLite has one writer; in its write-ahead log the readers do not wait for it."""
+    with ThreadPoolExecutor() as pool, Walker(service.base_url, key) as walker:
+        changed = b"\n".join(lines).replace(b'"description":"', b'"description":"changed ').decode()
+        importing = pool.submit(service.run, "import_payments", "-", input=changed)
+        served = 0
+        while not importing.done():
+            assert walker.get(f"{service.base_url}/v2/payments?limit=20")["count"] == 20
+            served += 1
+
+        assert importing.result().returncode == 0
+    restored = service.import_records(lines)
+    assert served > 10
+    assert (restored.read, restored.changed, restored.refused) == (COUNT, COUNT, 0)
+
+
+def test_a_revoked_key_is_refused_on_every_worker(service: Service, key: str) -> None:
+    revoked = service.create_api_key(organization=SHOP.id, mode="live")
+    href = f"{service.base_url}/v2/payments?limit=1"
+    with ExitStack() as stack:
+        walkers = [stack.enter_context(Walker(service.base_url, revoked)) for _ in range(6)]
+        for walker in walkers:
+            walker.get(href)
+
+        service.revoke_api_key(revoked)
+
+        for walker in walkers:
+            with pytest.raises(AssertionError, match="This API key is not valid"):
+                walker.get(href)

@@ -1,0 +1,338 @@
+"""Traces, as a receiver of OTLP over HTTP gets them: whole, in their places, and without secrets."""
+
+import http.client
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.http import HttpResponse
+from django.test import RequestFactory
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from payments.service.telemetry.tracing import StatementSpans, request_traced, send_the_last, summed_up
+from tests.support.migrated import fresh_database
+from tests.support.processes import ROOT
+from tests.support.service import Service
+
+SECONDS_MAX = 30
+TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
+PARENT_ID = "b7ad6b7169203331"
+SAMPLED, NOT_SAMPLED = "01", "00"
+CARD = "5555555555554444"
+EMAIL = "canary.baker@canary.example"
+
+
+@dataclass
+class Receiver:
+    """What was sent to it."""
+
+    port: int = 0
+    bodies: list[bytes] = field(default_factory=list)
+
+    @property
+    def requests(self) -> list[Any]:
+        return [ExportTraceServiceRequest.FromString(body) for body in list(self.bodies)]
+
+    @property
+    def spans(self) -> list[Span]:
+        return [
+            span
+            for request in self.requests
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
+
+    @property
+    def resource(self) -> dict[str, Any]:
+        return told(self.requests[0].resource_spans[0].resource)
+
+    def wait_for(self, request_id: str) -> Span:
+        """Return that request's span, and wait for it if need be."""
+        end = time.monotonic() + SECONDS_MAX
+        while not (found := self.of_request(request_id)):
+            assert time.monotonic() < end, self.spans
+            time.sleep(0.05)
+        return found[0]
+
+    def of_request(self, request_id: str) -> list[Span]:
+        return [span for span in self.spans if told(span).get("payments.request_id") == request_id]
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    receiver = Receiver()
+
+    class Taking(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.path == "/v1/traces":
+                receiver.bodies.append(body)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_arguments: Any) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Taking) as server:
+        receiver.port = server.server_address[1]
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield receiver
+        server.shutdown()
+        thread.join()
+
+
+def told(of: Any) -> dict[str, Any]:
+    """Return the attributes of a span or a resource."""
+    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in of.attributes}
+
+
+def traced(url: str, port: int, log: Path, **settings: str) -> Service:
+    settings = {"TRACING": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}", **settings}
+    return Service(url, settings=settings, log=log)
+
+
+@dataclass
+class Traced:
+    """A service, what it sends its spans to, and a key."""
+
+    service: Service
+    receiver: Receiver
+    key: str
+
+    def ask(self, path: str, *, sampled: str = SAMPLED, **headers: str) -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.service.port)
+        parent = f"00-{TRACE_ID}-{PARENT_ID}-{sampled}"
+        given = {"Authorization": f"Bearer {self.key}", "traceparent": parent, **headers}
+        connection.request("GET", path, headers=given)
+        response = connection.getresponse()
+        response.read()
+        connection.close()
+        return response.status
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
+    directory = tmp_path_factory.mktemp("traced")
+    with (
+        fresh_database(directory) as url,
+        receiving() as receiver,
+        traced(url, receiver.port, directory / "log", OTEL_BSP_SCHEDULE_DELAY="100").serving() as service,
+    ):
+        service.create_demo_payments(100)
+        yield Traced(service, receiver, service.create_api_key(organization=1001, mode="live"))
+
+
+def test_a_request_is_a_span_of_the_trace_that_it_names(shop: Traced) -> None:
+    assert shop.ask("/v2/payments?limit=1", **{"X-Request-ID": "first"}) == 200
+
+    span = shop.receiver.wait_for("first")
+    assert span.name == "GET /v2/payments"
+    assert span.kind == Span.SPAN_KIND_SERVER
+    assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE_ID, PARENT_ID)
+    assert told(span) == {
+        "http.request.method": "GET",
+        "http.route": "/v2/payments",
+        "http.response.status_code": 200,
+        "url.path": "/v2/payments",
+        "url.scheme": "http",
+        "payments.request_id": "first",
+    }
+    assert shop.receiver.resource["service.name"] == "payments"
+
+
+def test_its_statements_are_spans_within_it_without_their_values(shop: Traced) -> None:
+    shop.ask("/v2/payments?limit=1", **{"X-Request-ID": "second"})  # the key's last use is written by the first
+
+    request = shop.receiver.wait_for("second")
+    within = [span for span in shop.receiver.spans if span.parent_span_id == request.span_id]
+    assert [span.name for span in within] == ["SELECT payments_apikey", "SELECT payments_payment"]
+    for span in within:
+        attributes = told(span)
+        assert span.kind == Span.SPAN_KIND_CLIENT
+        assert span.trace_id == request.trace_id
+        assert request.start_time_unix_nano <= span.start_time_unix_nano
+        assert span.end_time_unix_nano <= request.end_time_unix_nano
+        assert attributes["db.system.name"] == shop.service.database_url.partition(":")[0]
+        assert attributes["db.query.summary"] == span.name
+    assert "%(digest)s" in told(within[0])["db.query.text"]
+    assert "%(organization_id)s" in told(within[1])["db.query.text"]
+
+
+def test_the_orms_own_statements_are_spans_too(shop: Traced) -> None:
+    shop.ask("/readyz", **{"X-Request-ID": "ready"})
+
+    request = shop.receiver.wait_for("ready")
+    names = {span.name for span in shop.receiver.spans if span.parent_span_id == request.span_id}
+    assert "SELECT django_migrations" in names
+
+
+def test_a_trace_that_nobody_keeps_is_not_sent(shop: Traced) -> None:
+    shop.ask("/v2/payments?limit=1", sampled=NOT_SAMPLED, **{"X-Request-ID": "unsampled"})
+    shop.ask("/v2/payments?limit=1", **{"X-Request-ID": "sampled"})
+
+    shop.receiver.wait_for("sampled")
+    assert shop.receiver.of_request("unsampled") == []
+
+
+def test_no_secret_is_in_any_span(shop: Traced) -> None:
+    # Each within what is sent of a request in one way or another: path, id, and statements.
+    for number, path in enumerate(
+        (
+            f"/v2/payments?metadata[note]=canary-finch&customerId=ct_canaryfinch&from=pt_{CARD}",
+            "/v2/payments?metadata[note]=canary-finch&status=open",
+            f"/v2/payments/{shop.key}",
+            f"/v2/payments/{CARD}",
+            f"/nothing/{EMAIL}/Bearer%20canary-finch",
+            f"/admin/login/?next=/{CARD}&password=canary-finch",
+        )
+    ):
+        shop.ask(path, **{"User-Agent": EMAIL, "Cookie": "sessionid=canary-finch", "X-Request-ID": f"secret-{number}"})
+        shop.receiver.wait_for(f"secret-{number}")
+    shop.ask("/v2/payments", **{"X-Request-ID": shop.key})
+    shop.ask("/v2/payments", **{"X-Request-ID": "the-last"})
+    shop.receiver.wait_for("the-last")
+
+    sent = b"".join(shop.receiver.bodies)
+    assert b"live_[redacted]" in sent  # where the key was
+    for secret in (shop.key, CARD, EMAIL, "canary-finch", "canaryfinch"):
+        assert secret.encode() not in sent
+
+
+@pytest.fixture
+def exporter() -> InMemorySpanExporter:
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def provider(exporter: InMemorySpanExporter) -> TracerProvider:
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return provider
+
+
+@pytest.mark.parametrize(("status", "code"), [(200, "UNSET"), (404, "UNSET"), (500, "ERROR"), (503, "ERROR")])
+def test_what_the_service_fails_with_is_an_error(
+    provider: TracerProvider, exporter: InMemorySpanExporter, status: int, code: str
+) -> None:
+    request = RequestFactory().generic("BREW", "/nothing")
+
+    request_traced(request, by=lambda _: HttpResponse(status=status), tracer=provider.get_tracer("tests"))
+
+    (span,) = exporter.get_finished_spans()
+    assert span.name == "HTTP"
+    assert span.status.status_code.name == code
+    assert span.attributes is not None
+    assert span.attributes.get("error.type") == (str(status) if code == "ERROR" else None)
+    assert span.attributes["http.request.method"] == "_OTHER"
+    assert "http.route" not in span.attributes
+
+
+def test_a_statement_that_fails_is_an_error_whose_words_stay_here(
+    provider: TracerProvider, exporter: InMemorySpanExporter, db: None
+) -> None:
+    def fail() -> None:
+        raise OperationalError("canary-finch")
+
+    with pytest.raises(OperationalError):
+        StatementSpans(provider.get_tracer("tests")).statement("SELECT 1", fail)
+
+    (span,) = exporter.get_finished_spans()
+    assert span.status.status_code.value == Status.STATUS_CODE_ERROR
+    assert span.attributes is not None
+    assert span.attributes["error.type"] == "OperationalError"
+    assert "canary-finch" not in span.to_json()
+
+
+@pytest.mark.parametrize(
+    ("sql", "summary"),
+    [
+        ('SELECT * FROM (SELECT "a" FROM "payments_payment") AS part', "SELECT payments_payment"),
+        ('UPDATE "payments_apikey" SET x = %s', "UPDATE payments_apikey"),
+        ("insert into payments_day (a) values (%s)", "INSERT payments_day"),
+        ("SELECT 1", "SELECT"),
+        ("SET LOCAL lock_timeout = '1ms'; SET LOCAL x = y", "SET"),
+    ],
+)
+def test_a_statement_is_summed_up_by_what_it_does_to_which_table(sql: str, summary: str) -> None:
+    assert summed_up(sql) == summary
+
+
+def test_a_worker_that_ends_sends_what_it_has(tmp_path: Path) -> None:
+    with fresh_database(tmp_path) as url, receiving() as receiver:
+        with traced(
+            url, receiver.port, tmp_path / "log", OTEL_BSP_SCHEDULE_DELAY="600000", OTEL_SERVICE_NAME="shop"
+        ).serving() as service:
+            assert Traced(service, receiver, "").ask("/healthz") == 200
+            assert receiver.spans == []
+
+        assert [span.name for span in receiver.spans] == ["GET /healthz"]
+        assert receiver.resource["service.name"] == "shop"
+
+
+class Stuck(SpanExporter):
+    """Waits for a receiver that does not answer."""
+
+    def __init__(self) -> None:
+        self.answered = threading.Event()
+        self.has_ended = False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.answered.wait(SECONDS_MAX)
+        self.has_ended = True
+        return SpanExportResult.FAILURE
+
+    def shutdown(self) -> None:
+        self.answered.wait(SECONDS_MAX)
+
+
+def test_a_receiver_that_never_answers_keeps_no_worker_from_ending() -> None:
+    stuck = Stuck()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(stuck))
+    provider.get_tracer("tests").start_span("of a request").end()
+
+    send_the_last(provider)
+
+    assert not stuck.has_ended
+    stuck.answered.set()
+
+
+LOADED = "import payments_site.wsgi, sys; print('opentelemetry' in sys.modules)"
+WITHOUT_PACKAGES = "import sys; sys.modules['opentelemetry'] = None; import payments_site.wsgi"
+
+
+def python(code: str, directory: Path, *, tracing: str) -> subprocess.CompletedProcess[str]:
+    environment = {**Service(f"sqlite:///{directory}/x").environment, "TRACING": tracing}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("setting", "is_loaded"), [("false", False), ("true", True)])
+def test_what_is_off_is_not_even_loaded(tmp_path: Path, setting: str, is_loaded: bool) -> None:
+    assert python(LOADED, tmp_path, tracing=setting).stdout == f"{is_loaded}\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "status", "words"),
+    [("false", 0, ""), ("true", 1, "TRACING needs packages of its own: run scripts/install --tracing.")],
+)
+def test_without_its_packages_tracing_stops_the_start(tmp_path: Path, setting: str, status: int, words: str) -> None:
+    done = python(WITHOUT_PACKAGES, tmp_path, tracing=setting)
+
+    assert done.returncode == status
+    assert words in done.stderr

@@ -1,0 +1,162 @@
+"""What every answer below `/v2` must be, whatever was asked: the form of each status, and nothing beside it."""
+
+import json
+import re
+from collections.abc import Collection
+from http import HTTPStatus
+from typing import Any
+
+from tests.support.exchange import Answer
+
+HAL = "application/hal+json"
+PROBLEM = "application/problem+json"
+METHODS = "GET, HEAD, OPTIONS"
+
+# What each parameter must be.
+A_MOMENT = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
+AN_AMOUNT = "a decimal with at most 13 digits before the point and 2 after it"
+BOUNDS = [f"[{bound}]" for bound in ("gte", "gt", "lte", "lt")]
+RULES = {
+    "limit": "a whole number from 1 to 250",
+    "from": "the id of one of your payments",
+    "sort": "desc or asc",
+    "status": "open, pending, authorized, succeeded, failed, canceled, expired, or some of them, separated by commas",
+    "method": "a word of 1 to 32 lower-case letters, digits or underscores, or up to 20 of them, separated by commas",
+    "customerId": "a customer's id, ct_ and 1 to 61 letters or digits, or up to 20 of them, separated by commas",
+    "sequenceType": "oneoff, first, recurring, or some of them, separated by commas",
+    "currency": "an ISO 4217 currency code, or up to 20 of them, separated by commas",
+    **{f"{name}{bound}": A_MOMENT for name in ("createdAt", "paidAt") for bound in BOUNDS},
+    **{f"amount{bound}": AN_AMOUNT for bound in BOUNDS},
+    "metadata": "at most 5 pairs, key and value of 1 to 500 characters each",
+}
+RANGES = [
+    f"{name}[{upper}] must be greater than {name}[{lower}]."
+    for name in ("createdAt", "paidAt", "amount")
+    for lower in ("gte", "gt")
+    for upper in ("lte", "lt")
+]
+
+# As these are all that is ever said, nothing that was sent is repeated, but for a plain key of metadata.
+KEY = re.compile(r"metadata\[[A-Za-z0-9_.$\[\]-]+\] must be ")
+DETAILS = {
+    400: {
+        *(f"{name} must be {rule}." for name, rule in RULES.items()),
+        *(f"{name} must be given once." for name in RULES),
+        *(f"amount{bound} must be given together with currency." for bound in BOUNDS),
+        *RANGES,
+        "There is no parameter of this name.",
+        "This request cannot be read.",
+    },
+    401: {"An API key is needed: Authorization: Bearer <API_KEY>.", "This API key is not valid."},
+    404: {"There is nothing here."},
+    405: {"Only GET, HEAD and OPTIONS are answered here."},
+    406: {"The answer comes as application/hal+json, which the Accept header leaves out."},
+}
+PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,31}")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+# Header fields by what they may hold; the server itself adds the last three.
+HEADERS = {
+    "content-type": re.compile(rf"{re.escape(HAL)}|{re.escape(PROBLEM)}"),
+    "content-length": re.compile("[0-9]+"),
+    "allow": re.compile(METHODS),
+    "www-authenticate": re.compile('Bearer realm="payments"(, error="invalid_token")?'),
+    "etag": re.compile('"[0-9a-f]{32}"'),
+    "cache-control": re.compile("private, no-cache"),
+    "vary": re.compile("Accept, Authorization"),
+    "x-content-type-options": re.compile("nosniff"),
+    "x-request-id": REQUEST_ID,
+    "date": re.compile("[A-Za-z0-9:, ]+"),
+    "server": re.compile("granian"),
+    "connection": re.compile("close"),
+}
+DEMANDED = {
+    200: {"content-type", "etag", "cache-control", "vary"},
+    304: {"etag", "cache-control", "vary"},
+    400: {"content-type"},
+    401: {"content-type", "www-authenticate"},
+    404: {"content-type"},
+    405: {"content-type", "allow"},
+    406: {"content-type"},
+}
+
+# A page's size and place, then what else was asked for, percent-encoded.
+ENCODED = "[A-Za-z0-9._~%-]+"
+PAGE_QUERY = rf"limit=[1-9][0-9]*(&from=pt_[A-Za-z0-9]+)?(&{ENCODED}={ENCODED})*"
+
+PROBLEM_KEYS = ["type", "title", "status", "detail", "field", "requestId", "_links"]
+PAGE_KEYS = ["count", "_embedded", "_links"]
+PAGE_LINKS = ["self", "previous", "next", "documentation"]
+RECORD_LINKS = ["self", "dashboard", "documentation"]
+
+
+def assert_kept(answer: Answer, *, method: str, base: str) -> Any:
+    """Hold an answer to the contract, its links to `base`; return its document (None: there is none to read)."""
+    assert answer.status in DEMANDED, f"{answer.status} is no answer to bad input"
+    assert_headers(answer, method)
+    if method == "HEAD" or answer.status == HTTPStatus.NOT_MODIFIED:
+        assert answer.body == b""
+        return None
+    document = json.loads(answer.body)
+    if answer.status != HTTPStatus.OK:
+        assert_problem(document, answer.status, base)
+    elif "count" in document:
+        assert_page(document, base)
+    elif "id" in document:
+        assert_record(document, base)
+    else:
+        assert method == "OPTIONS"
+    return document
+
+
+def assert_headers(answer: Answer, method: str) -> None:
+    names = [name.lower() for name, _ in answer.headers]
+    assert len(set(names)) == len(names)
+    for name, value in answer.headers:
+        pattern = HEADERS.get(name.lower())
+        assert pattern is not None, f"{name} has no business here"
+        assert pattern.fullmatch(value), f"{name}: {value}"
+    demanded = {"content-type", "allow"} if method == "OPTIONS" and answer.status == 200 else DEMANDED[answer.status]
+    assert demanded <= set(names), f"missing: {demanded - set(names)}"
+    if "content-type" in names:
+        assert answer.header("Content-Type") == (HAL if answer.status == HTTPStatus.OK else PROBLEM)
+
+
+def assert_problem(document: Any, status: int, base: str) -> None:
+    assert_keys(document, PROBLEM_KEYS, optional={"field", "requestId"})
+    assert document["type"] == "about:blank"
+    assert document["title"] == HTTPStatus(status).phrase
+    assert document["status"] == status
+    assert KEY.sub("metadata must be ", document["detail"]) in DETAILS[status]
+    assert PLAIN_NAME.fullmatch(document.get("field", "x"))
+    assert REQUEST_ID.fullmatch(document.get("requestId", "x"))
+    assert document["_links"] == {"documentation": link(f"{base}/docs/", "text/html")}
+
+
+def assert_page(page: Any, base: str) -> None:
+    assert_keys(page, PAGE_KEYS)
+    assert_keys(page["_links"], PAGE_LINKS, optional={"previous", "next"})
+    assert page["count"] == len(page["_embedded"]["payments"])
+    for relation in {"self", "previous", "next"} & page["_links"].keys():
+        href = page["_links"][relation]["href"]
+        assert page["_links"][relation] == link(href, HAL)
+        assert re.fullmatch(rf"{re.escape(base)}/v2/payments\?{PAGE_QUERY}", href), href
+    assert page["_links"]["documentation"] == link(f"{base}/docs/", "text/html")
+    for record in page["_embedded"]["payments"]:
+        assert_record(record, base)
+
+
+def assert_record(record: Any, base: str) -> None:
+    assert_keys(record["_links"], RECORD_LINKS)
+    assert record["_links"]["self"] == link(f"{base}/v2/payments/{record['id']}", HAL)
+    assert record["_links"]["dashboard"]["href"].startswith(f"{base}/admin/")
+    assert record["_links"]["documentation"] == link(f"{base}/docs/", "text/html")
+
+
+def assert_keys(document: dict[str, Any], keys: list[str], *, optional: Collection[str] = ()) -> None:
+    """Hold a document to these keys, in this order."""
+    assert list(document) == [key for key in keys if key in document or key not in optional]
+
+
+def link(href: str, media_type: str) -> dict[str, str]:
+    return {"href": href, "type": media_type}

@@ -1,0 +1,38 @@
+"""Lists whose query fails or times out."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import OperationalError, connection
+
+from tests.support.service import Walker
+
+
+@contextmanager
+def failing_to_list(error: str) -> Iterator[None]:
+    """Make every query of payments fail with this message. SQLite reports a timeout as `interrupted`."""
+
+    def fail(execute: Any, statement: str, *rest: Any) -> Any:
+        if 'FROM "payments_payment"' in statement:
+            raise OperationalError(error)
+        return execute(statement, *rest)
+
+    with connection.execute_wrapper(fail):
+        yield
+
+
+def assert_told_what_to_narrow(base_url: str, key: str) -> None:
+    """Ask for a list that cannot be found in time, and behind it, of the same worker, for something else."""
+    with Walker(base_url, key) as walker:
+        response, body = walker.ask("/v2/payments?status=failed")
+        other, _ = walker.ask("/v2/payments?limit=0")
+
+    problem = json.loads(body)
+    assert (response.status, other.status) == (503, 400), body
+    assert response.getheader("Retry-After") == "1"
+    assert problem["detail"] == (
+        "What matches could not be found in time. Narrow createdAt: give it two ends, or closer ones."
+    )
+    assert problem["field"] == "createdAt"

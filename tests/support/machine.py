@@ -1,0 +1,152 @@
+"""A Debian made from nothing by debootstrap, and commands in it by systemd-nspawn, as only a long run can do."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from tests.support.processes import ROOT
+
+SUITE = "trixie"
+PACKAGES = ("python3", "python3-venv", "ca-certificates")
+BOOT_SECONDS_MAX = 60
+TRY_EVERY_SECONDS = 0.2
+
+NEEDED = {"debootstrap": "debootstrap", "systemd-nspawn": "systemd-container", "nsenter": "util-linux"}
+
+# How this machine's pip finds packages, and whom it trusts.
+PIP_VARIABLE = re.compile(r"PIP_\w+|SSL_CERT_FILE|(?:https?|no)_proxy", re.IGNORECASE)
+PATH = re.compile(r"(?:file://|(?<![\w/.:]))(/[\w./-]+)")
+
+
+def why_not() -> str:
+    """Return why no machine can be made here; an empty text where one can."""
+    if os.geteuid() != 0:
+        return "root alone makes a machine"
+    missing = [package for command, package in NEEDED.items() if shutil.which(command) is None]
+    return f"apt-get install {' '.join(missing)}" if missing else ""
+
+
+@dataclass
+class Machine:
+    """A directory with a whole system."""
+
+    root: Path
+    leader: psutil.Process | None = field(default=None, init=False)  # its first process, while it is booted
+
+    @classmethod
+    def made(cls, root: Path) -> "Machine":
+        """Make one, which takes a minute or two."""
+        packages = f"--include={','.join(PACKAGES)}"
+        subprocess.run(
+            ["debootstrap", "--variant=minbase", packages, SUITE, root], check=True, stdout=subprocess.DEVNULL
+        )
+        return cls(root)
+
+    def copied(self, root: Path) -> "Machine":
+        subprocess.run(["cp", "--archive", "--reflink=auto", self.root, root], check=True)
+        return Machine(root)
+
+    def run(self, *command: str, directory: str = "/", environment: dict[str, str] | None = None) -> None:
+        """Run a command as the machine's root. It reaches the network, and packages as this machine does."""
+        given = {name: value for name, value in os.environ.items() if PIP_VARIABLE.fullmatch(name)} | (
+            environment or {}
+        )
+        options = (
+            *(f"--setenv={name}={value}" for name, value in given.items()),
+            *(f"--bind-ro={path}" for path in pip_paths()),
+            "--resolv-conf=replace-host",
+            f"--chdir={directory}",
+        )
+        subprocess.run([*self.nspawn(), "--pipe", *options, *command], check=True, stdin=subprocess.DEVNULL)
+
+    def nspawn(self) -> list[str | Path]:
+        return ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--directory", self.root]
+
+    @contextmanager
+    def booted(self) -> Iterator[None]:
+        """Boot it, with no network but its own loopback, until the block ends."""
+        with self.started("--boot", "--console=pipe"):
+            deadline = time.monotonic() + BOOT_SECONDS_MAX
+            while self.enter("systemctl", "is-system-running").stdout.strip() not in {"running", "degraded"}:
+                assert time.monotonic() < deadline, self.enter("systemctl", "list-jobs").stdout
+                time.sleep(TRY_EVERY_SECONDS)
+            yield
+
+    @contextmanager
+    def started(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Start its first process, with no network but its own loopback, and end it, if need be, with the block."""
+        command = [*self.nspawn(), "--private-network", *arguments]
+        nspawn = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env=os.environ | {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},  # the only one that its systemd knows
+        )
+        try:
+            while (leader := first_process(nspawn)) is None:
+                assert nspawn.poll() is None
+                time.sleep(TRY_EVERY_SECONDS)
+            self.leader = leader
+            yield nspawn
+        finally:
+            if self.leader is not None:
+                with suppress(psutil.NoSuchProcess):
+                    self.leader.send_signal(signal.SIGKILL)  # and with it, all that it has begun
+            nspawn.wait()
+            self.leader = None
+
+    def terminate(self) -> None:
+        """Tell its first process to end."""
+        assert self.leader is not None
+        self.leader.terminate()
+
+    def enter(self, *command: str, directory: str = "/") -> subprocess.CompletedProcess[str]:
+        """Run a command beside what is running, whatever comes of it."""
+        assert self.leader is not None
+        namespaces = ["nsenter", "--target", str(self.leader.pid), "--mount", "--uts", "--ipc", "--net", "--pid"]
+        bare = ["env", "-i", "-C", directory, "PATH=/usr/sbin:/usr/bin", "HOME=/root"]
+        return subprocess.run(
+            [*namespaces, *bare, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+
+
+def first_process(nspawn: subprocess.Popen[bytes]) -> psutil.Process | None:
+    """Return the first process within; None while it is still nspawn's own."""
+    for child in psutil.Process(nspawn.pid).children():
+        with suppress(psutil.NoSuchProcess):
+            if child.cmdline() and "nspawn" not in child.cmdline()[0]:
+                return child
+    return None
+
+
+def pip_paths() -> list[str]:
+    """Return the files and directories of this machine that its pip is configured by, and to read."""
+    listed = subprocess.run(
+        [ROOT / ".venv/bin/python", "-m", "pip", "config", "debug"], capture_output=True, text=True, check=True
+    ).stdout
+    named = {*PATH.findall(listed), *(os.environ[name] for name in os.environ if PIP_VARIABLE.fullmatch(name))}
+    beside = {path.removesuffix("/simple") for path in named}  # an index names files that stand beside it
+    return sorted(path for path in beside if path.startswith("/") and Path(path).exists())
+
+
+def put_checkout(machine: Machine, directory: str) -> None:
+    """Have in the machine what `git clone` would bring: the files of this checkout."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        target = machine.root / directory.lstrip("/") / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, target)

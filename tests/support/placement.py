@@ -1,0 +1,219 @@
+"""Where each test runs. This is the only list; docs/testing.md explains it.
+
+The suite runs on SQLite and, at the same time, on PostgreSQL. A test that is not listed runs on both. An entry is a
+module, or one test of a module, relative to `tests/`.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import pytest
+from django.db import connection
+
+from tests.support.scale import IS_LONG
+
+TESTS: Final = Path(__file__).parents[1]
+
+# About SQLite.
+ONLY_SQLITE: Final = (
+    "database/test_backup.py",
+    "management/test_distribute_payments.py::test_on_sqlite_it_says_that_it_is_the_wrong_database",
+    "ingest/test_import_faults.py::test_an_import_interrupted_within_a_function_of_sqlites_says_so_too",
+    "ingest/test_import_faults.py::test_an_import_onto_a_full_disk_changes_nothing_and_says_so_in_one_line",
+    "database/test_sqlite_faults.py",
+    "database/test_statements.py::test_a_column_that_needs_a_converter_is_refused",
+)
+
+# About PostgreSQL.
+ONLY_POSTGRESQL: Final = (
+    "test_anonymization.py::test_it_does_not_wait_for_whoever_writes_the_same_payments_and_says_to_run_it_again",
+    "access/test_authentication.py::test_a_key_that_a_replica_does_not_know_is_looked_for_on_the_primary",
+    "access/test_authentication.py::test_a_replica_knows_keys_but_not_revisions_while_the_primary_is_away",
+    "access/test_authentication.py::test_writing_a_use_leaves_the_settings_of_an_outer_transaction",
+    "database/test_backup.py::test_on_postgresql_its_own_means_are_named",
+    "deploy/test_replica.py",
+    "management/test_distribute_payments.py",
+    "database/test_distribution.py",
+    "ingest/test_import_faults.py::test_an_import_that_is_cut_off_while_the_server_commits_does_not_say_that_nothing_was_changed",
+    "ingest/test_import_faults.py::test_an_import_whose_server_crashes_leaves_all_or_nothing_and_says_so_in_one_line",
+    "ingest/test_imports.py::test_an_import_that_waits_for_somebody_else_can_be_interrupted",
+    "test_list_plans.py",
+    "deploy/test_operations.py",
+    "database/test_poolers.py",
+    "support/test_postgresql.py",
+    "database/test_postgresql_faults.py",
+    "database/test_prepared.py",
+    "database/test_replicas.py",
+    "runtime/test_servers.py::test_replica_with_unknown_lag_is_read_and_rarely_checked",
+    "database/test_statements.py::test_a_connection_that_the_server_ended_is_replaced_before_it_is_used",
+    "test_totals.py::test_a_key_can_be_made_while_a_day_is_summed",
+)
+
+# Independent of the database: once, on SQLite. A long run runs them on either.
+ONCE_ON_SQLITE: Final = (
+    # Pages, documents and clients
+    "browser",
+    "docs/test_examples.py",
+    "api/test_browsable.py",
+    "admin/test_charts.py",
+    "clients/test_clients.py",
+    "docs/test_pages.py",
+    "docs/test_documents.py",
+    "management/test_help.py",
+    "api/test_negotiation.py",
+    "api/test_parameters.py",
+    "support/test_placement.py",
+    "api/test_root.py",
+    "api/test_openapi.py",
+    "service/test_service.py::test_saved_pages_can_be_imported_elsewhere",
+    "service/test_service.py::test_whoever_has_seen_enough_of_an_export_ends_it_without_a_word",
+    "docs/test_synchronising.py",
+    # The server, its settings and its deployment
+    "service/test_bodies.py",
+    "deploy/test_image.py",
+    "deploy/test_proxies.py",
+    "deploy/test_settings_file.py",
+    "deploy/test_unit.py",
+    "service/test_handler.py",
+    "runtime/test_rate_limits.py",
+    "admin/test_login.py",
+    "service/test_logs.py",
+    "deploy/test_machine.py",
+    "service/test_server.py",
+    "access/test_served_limits.py",
+    "project/test_settings.py",
+    "access/test_throttling.py",
+    "service/test_tracing.py",
+    "runtime/test_deadlines.py",
+    # Wrong implementations, which the right test finds on either database
+    "api/test_filters.py::test_a_wrong_pager_is_found_out",
+    "ingest/test_import_faults.py::test_an_import_that_commits_batch_by_batch_would_be_found_out",
+    "api/test_inputs.py::test_a_wrong_answer_is_caught",
+    "api/test_promises.py::test_pages_that_keep_no_promise_are_found_out",
+    # Input, before it reaches the database
+    "ingest/test_broken_files.py::test_a_file_that_is_read_whole_would_be_found_out",
+    "ingest/test_broken_files.py::test_a_file_that_would_fill_the_memory_is_refused_before_it_does",
+    "ingest/test_card_canary.py",
+    "ingest/test_card_data.py",
+    "ingest/test_validation.py",
+    "ingest/test_fast_path.py",
+    "api/test_inputs.py::test_a_body_is_not_read_as_the_next_request",
+    "api/test_inputs.py::test_any_header_is_answered_or_ignored",
+    "api/test_inputs.py::test_any_path_leads_to_a_payment_or_nowhere",
+    "api/test_inputs.py::test_any_query_is_read_as_the_standard_library_reads_it",
+    "api/test_inputs.py::test_broken_http_is_refused_and_the_next_request_is_served",
+    "api/test_inputs.py::test_it_is_answered_so_over_http_too",
+    "api/test_inputs.py::test_so_does_any_path_over_http",
+    "api/test_inputs.py::test_so_is_any_header_over_http",
+    "api/test_inputs.py::test_so_is_any_query_over_http",
+    "api/test_inputs.py::test_the_api_is_as_it_describes_itself",
+    "ingest/test_reading.py",
+)
+
+# Independent of the database: once, on PostgreSQL, so that both runs take about as long.
+ONCE_ON_POSTGRESQL: Final = ("service/test_metrics.py", "deploy/test_upgrading.py")
+
+# What a module imports that starts processes.
+STARTERS: Final = ("subprocess", "breakable_postgresql", "empty_database", "fresh_database")
+
+# These take longest, so each run begins with them.
+FIRST: Final = (
+    "database/test_replicas.py",
+    "service/test_service.py",
+    "browser",
+    "database/test_poolers.py",
+    "database/test_postgresql_faults.py",
+    "service/test_metrics.py",
+    "ingest/test_import_faults.py",
+    "database/test_sqlite_faults.py",
+    "service/test_server.py",
+)
+
+
+# A worker runs all modules of a group, so that the server that they share is started once.
+GROUPS: Final = {
+    "browser": ("browser",),
+    "service": (
+        "service/test_service.py",
+        "api/test_promises.py",
+        "api/test_inputs.py",
+        "docs/test_examples.py",
+        "api/test_browsable.py",
+        "clients/test_clients.py",
+        "api/test_isolation.py",
+        "api/test_root.py",
+        "service/test_secrets.py",
+        "docs/test_synchronising.py",
+    ),
+}
+
+
+def path_of(item: pytest.Item) -> str:
+    """Return an item's module and function as an entry has them: `browser/test_admin.py::test_a_key_is_made`."""
+    return f"{item.path.relative_to(TESTS)}::{getattr(item, 'originalname', item.name)}"
+
+
+def covers(entry: str, path: str) -> bool:
+    return path == entry or path.startswith((f"{entry}::", f"{entry}/"))
+
+
+def rank(path: str, entries: Iterable[str]) -> int | None:
+    """Return how many characters of the path its most exact entry has; None where no entry covers it."""
+    return max((len(entry) for entry in entries if covers(entry, path)), default=None)
+
+
+@cache
+def databases(path: str) -> set[str]:
+    """Return the databases on which a test runs. An entry for the test overrides the entry for its module."""
+    entries = {"sqlite": ONLY_SQLITE, "postgresql": ONLY_POSTGRESQL}
+    if not IS_LONG:
+        entries = {"sqlite": ONLY_SQLITE + ONCE_ON_SQLITE, "postgresql": ONLY_POSTGRESQL + ONCE_ON_POSTGRESQL}
+    ranks = {vendor: rank(path, listed) for vendor, listed in entries.items()}
+    most_exact = max((found for found in ranks.values() if found is not None), default=None)
+    return {vendor for vendor, found in ranks.items() if found == most_exact}
+
+
+def runs_here(item: pytest.Item) -> bool:
+    """Return whether the test runs now: on this database, and in a run of this length."""
+    return connection.vendor in databases(path_of(item)) and (IS_LONG or not item.get_closest_marker("long"))
+
+
+def starts_processes(item: pytest.Item) -> bool:
+    """Return whether the test starts programs or servers; all others run in any order, again and again."""
+    fixtures = getattr(item, "fixturenames", ())
+    module = getattr(item, "module", None)
+    return "service" in fixtures or "browser" in fixtures or any(hasattr(module, name) for name in STARTERS)
+
+
+def order(item: pytest.Item) -> int:
+    """Return the item's rank: modules that take long come first, the others keep their order."""
+    return order_of(path_of(item))
+
+
+@cache
+def order_of(path: str) -> int:
+    return next((rank for rank, entry in enumerate(FIRST) if covers(entry, path)), len(FIRST))
+
+
+def group_of(module: str) -> str:
+    """Return the group of a module, which one worker runs. A module without a group is its own."""
+    return next((name for name, entries in GROUPS.items() if any(covers(entry, module) for entry in entries)), module)
+
+
+def missing() -> Iterator[str]:
+    """Yield the entries that name no module and no test."""
+    for entry in {
+        *ONLY_SQLITE,
+        *ONLY_POSTGRESQL,
+        *ONCE_ON_SQLITE,
+        *ONCE_ON_POSTGRESQL,
+        *FIRST,
+        *chain(*GROUPS.values()),
+    }:
+        module, _, function = entry.partition("::")
+        path = TESTS / module
+        if not path.exists() or (function and f"def {function}(" not in path.read_text()):
+            yield entry

@@ -1,0 +1,25 @@
+"""The contract's one error body, as the API in one process answers it."""
+
+from typing import Any
+
+from tests.support.api import REQUEST_ID
+
+
+def body(status: int, title: str, detail: str, *, field: str | None = None) -> dict[str, Any]:
+    """Return the contract's body, its keys in order."""
+    return {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        **({"field": field} if field else {}),
+        "requestId": REQUEST_ID,
+        "_links": {"documentation": {"href": "http://testserver/docs/", "type": "text/html"}},
+    }
+
+
+def assert_problem(response: Any, expected: dict[str, Any]) -> None:
+    assert response.status_code == expected["status"]
+    assert response["Content-Type"] == "application/problem+json"
+    assert response.json() == expected
+    assert list(response.json()) == list(expected)

@@ -1,0 +1,47 @@
+"""Server processes of the tests: where they start, and how long a start or a stop may take at most."""
+
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+START_SECONDS_MAX: Final = 60
+STOP_SECONDS_MAX: Final = 30
+
+
+def wait_until_listening(
+    server: subprocess.Popen[bytes], port: int, *, workers: int = 1, seconds_max: int = START_SECONDS_MAX
+) -> None:
+    """Wait until so many of the server's processes listen: each worker of granian has a socket of its own.
+
+    A worker that gets SIGTERM while it starts takes five seconds to end.
+    """
+    for _ in range(seconds_max * 10):
+        assert server.poll() is None, f"{server.args!r} ended with {server.returncode}"
+        if is_listening(port) and (workers == 1 or count_listeners(server, port) >= workers):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{server.args!r} did not begin to listen")
+
+
+def is_listening(port: int) -> bool:
+    """Return whether any process listens on a port. This is much faster than counting the listeners."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def count_listeners(server: subprocess.Popen[bytes], port: int) -> int:
+    """Return how many sockets of a server and of the processes that it started listen on a port."""
+    with suppress(psutil.NoSuchProcess):
+        main = psutil.Process(server.pid)
+        return sum(
+            connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+            for process in (main, *main.children(recursive=True))
+            for connection in process.net_connections("tcp")
+        )
+    return 0

@@ -1,0 +1,45 @@
+"""What `/metrics` says, read by Prometheus' own parser."""
+
+import http.client
+from collections.abc import Iterator
+
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.service import Service
+
+READ = "payments_import_records_read_total"
+LIST = "/v2/payments"
+
+
+def ask(service: Service, path: str, *, method: str = "GET", key: str | None = None) -> tuple[int, str]:
+    """Send a request on a connection of its own, so that any worker may answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port)
+    try:
+        connection.request(method, path, headers={"Authorization": f"Bearer {key}"} if key else {})
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def families(service: Service) -> list[Metric]:
+    status, text = ask(service, "/metrics")
+    assert status == 200, text
+    return list(text_string_to_metric_families(text))
+
+
+def samples(service: Service, name: str, **labels: str) -> Iterator[float]:
+    """Yield the values under that name with these labels, and others."""
+    for family in families(service):
+        for sample in family.samples:
+            if sample.name == name and sample.labels.items() >= labels.items():
+                yield sample.value
+
+
+def total(service: Service, name: str, **labels: str) -> float:
+    return sum(samples(service, name, **labels))
+
+
+def requests(service: Service, **labels: str) -> float:
+    return total(service, "payments_requests_total", **labels)
