@@ -17,7 +17,7 @@ from benchmarks.pages import MODE
 from payments.api.pagination import page_statement
 from payments.api.parameters import list_parameters
 from payments.listing import Listing
-from payments.models import ShownKey, Status
+from payments.models import Access, Status
 from payments.record import Record, encode
 
 LIMIT = 20
@@ -82,7 +82,7 @@ class Cost:
 
 def measure_filters() -> Iterator[str]:
     """Yield the lines of a table."""
-    key = ShownKey(0, dataset.LARGE.id, MODE, None)
+    key = Access(dataset.LARGE.id, MODE)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id, customer_id, metadata FROM payments_payment WHERE organization_id = %s AND mode = %s "
@@ -101,9 +101,9 @@ def measure_filters() -> Iterator[str]:
         yield f"| `{name}` | {which} | {first.milliseconds:.1f} | {later.milliseconds:.1f} | {read} | {indexes} |"
 
 
-def cost(query: str, key: ShownKey, *, start: str | None) -> Cost:
+def cost(query: str, access: Access, *, start: str | None) -> Cost:
     selection = list_parameters(query, is_known=lambda _: True).selection
-    listing = Listing(key, selection)
+    listing = Listing(access, selection)
     statement = page_statement(limit=LIMIT, from_start=start is not None, order=selection.order, shape=listing.shape)
     listing.rows(lambda: statement, start=start)
     milliseconds = min(timed(listing, statement, start) for _ in range(TIMES))

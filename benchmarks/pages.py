@@ -16,7 +16,7 @@ from benchmarks.medians import median, ranged
 from benchmarks.servers import SERVICE, Running, Start
 from payments.api.pagination import page_statement
 from payments.listing import Listing
-from payments.models import ShownKey
+from payments.models import Access
 
 LIMITS = (20, 250)
 DEPTHS = ("newest", "middle", "end", "ties")
@@ -170,7 +170,7 @@ def table(rounds: Sequence[dict[int, dict[str, Measured]]]) -> Iterable[str]:
 
 def buffers(places: Places, *, organization_id: int) -> dict[str, int]:
     """Return how many buffers the page statement reads, far behind in the list and within the tie."""
-    listing = Listing(ShownKey(0, organization_id, MODE, None))
+    listing = Listing(Access(organization_id, MODE))
     found = {}
     for limit in LIMITS:
         declare: Any = partial(Explained, page_statement(limit=limit, from_start=True))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from django.db import transaction
 from django.db.models import QuerySet, Value
@@ -26,13 +26,6 @@ BLANK: dict[str, Any] = {
     "details": None,
     "customer_id": "",
 }
-
-
-class Part(NamedTuple):
-    """An organization's payments of one mode."""
-
-    organization_id: int
-    mode: str
 
 
 def anonymize_payments(

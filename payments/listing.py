@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from django.db.models import QuerySet
 
@@ -46,6 +46,7 @@ class Listing(NamedTuple):
     access: Access
     selection: Selection = EVERYTHING
     using: str = PRIMARY
+    revision: int | None = None  # of the organization's payments on the primary; needed to read a replica
 
     def rows(self, declare: Declaration, *, start: str | None = None) -> list[Row]:
         """Return what there is, from the payment of that id on, if one is named."""
@@ -63,12 +64,13 @@ class Listing(NamedTuple):
         So a page of a replica's is the page that the primary would have given then, and pages of one walk may come
         from any server. What a replica does not find the primary is asked for; None is for when that is away.
         """
-        key: Any = self.access  # nobody else's lists are read there
-        if key.revision is None:
+        if self.revision is None:
             return None
         statement = declare(is_current=True)
         is_quick = not self.selection.filters
-        if rows := replica.ask(lambda using: statement.rows(using, **values, revision=key.revision), is_quick=is_quick):
+        if rows := replica.ask(
+            lambda using: statement.rows(using, **values, revision=self.revision), is_quick=is_quick
+        ):
             return rows
         count_passed_over("away" if replica.is_away else "not_found")
         return primary.ask(lambda using: declare().rows(using, **values))
@@ -105,16 +107,13 @@ def stored(value: Any) -> str:
     return str(value.replace(tzinfo=None) if isinstance(value, datetime) else value)
 
 
-class OpenAccess(NamedTuple):
-    """Whose payments and of which mode is said when a statement is run."""
-
-    organization_id: Slot
-    mode: Slot
+# The organization and mode of a statement are bound when it runs.
+UNBOUND_ACCESS = Access(cast("int", Slot("organization_id")), cast("str", Slot("mode")))
 
 
 def declared() -> PaymentQuerySet:
     """Return the payments of a key that is still to be named: where every statement for a `Listing` begins."""
-    return Payment.objects.visible_to(OpenAccess(Slot("organization_id"), Slot("mode")))
+    return Payment.objects.visible_to(UNBOUND_ACCESS)
 
 
 def narrowed(payments: PaymentQuerySet, shape: Shape) -> PaymentQuerySet:

@@ -6,7 +6,7 @@ import re
 import secrets
 from collections.abc import Collection
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
@@ -93,6 +93,13 @@ class Organization(models.Model):
         return self.name
 
 
+class Access(NamedTuple):
+    """Which payments may be seen: those of one organization, in one mode."""
+
+    organization_id: int
+    mode: str
+
+
 class KeyState(models.TextChoices):
     """What has become of a key."""
 
@@ -145,20 +152,14 @@ class ApiKey(models.Model):
     def __str__(self) -> str:
         return f"{self.name} ({self.mode})"
 
+    @property
+    def access(self) -> Access:
+        return Access(self.organization_id, self.mode)
+
     def state(self, *, now: datetime) -> KeyState:
         if self.revoked_at is not None:
             return KeyState.REVOKED
         return KeyState.EXPIRED if self.expires_at is not None and self.expires_at <= now else KeyState.USABLE
-
-
-class ShownKey(NamedTuple):
-    """What a request has to know of the key that it came with."""
-
-    id: int
-    organization_id: int
-    mode: str
-    last_used_at: str | None  # in seconds since 1970
-    revision: int | None = None  # of its organization's payments, where a replica's are compared with the primary's
 
 
 def new_payment_id() -> str:
@@ -179,22 +180,12 @@ def has_form(field: str, pattern: str, length_max: int) -> Q:
     return Q(**{f"{field}__regex": uncounted}) & Q(LessThanOrEqual(Length(field), length_max))
 
 
-class Access(Protocol):
-    """Whose payments may be seen, and of which mode; slots, where a statement leaves that open."""
-
-    @property
-    def organization_id(self) -> Any: ...
-
-    @property
-    def mode(self) -> Any: ...
-
-
 class PaymentQuerySet(models.QuerySet["Payment"]):
     """Payments, by whom they are shown to, and by what they are."""
 
-    def visible_to(self, key: Access) -> PaymentQuerySet:
-        """Return the payments of the key's own organization and mode. Every list starts here."""
-        return self.filter(organization_id=key.organization_id, mode=key.mode)
+    def visible_to(self, access: Access) -> PaymentQuerySet:
+        """Return the payments of the organization and mode. Every list starts here."""
+        return self.filter(organization_id=access.organization_id, mode=access.mode)
 
     def of_status(self, statuses: Collection[str]) -> PaymentQuerySet:
         """Return those of any of these statuses."""

@@ -13,9 +13,9 @@ from django.db import connection
 from django.utils import timezone
 
 from payments import anonymization
-from payments.anonymization import BLANK, Part, anonymize_payments, batches, older
+from payments.anonymization import BLANK, anonymize_payments, batches, older
 from payments.export import export_payments
-from payments.models import Mode, Organization, Payment, Status
+from payments.models import Access, Mode, Organization, Payment, Status
 from tests.support.api import Api
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
@@ -35,7 +35,7 @@ PERSONAL = {
     "customer_id": "ct_ZanzibarQuux",
 }
 KEPT = [field.attname for field in Payment._meta.concrete_fields if field.attname not in PERSONAL]  # noqa: SLF001
-PART = Part(1, Mode.LIVE)
+ACCESS = Access(1, Mode.LIVE)
 DAY = NOON.replace(hour=0)
 
 Run = Callable[..., str]
@@ -60,7 +60,7 @@ def rows(*columns: str) -> list[tuple[Any, ...]]:
     return list(Payment.objects.order_by("id").values_list(*columns))
 
 
-def anonymize(part: Part = PART, **choice: Any) -> int:
+def anonymize(part: Access = ACCESS, **choice: Any) -> int:
     return anonymize_payments(part, on_progress=lambda _: None, **choice)
 
 
@@ -210,7 +210,7 @@ def test_batches_hold_each_older_payment_once(
     made = [person(organization=organization, created_at=DAY - timedelta(days=n // 2 + 1)).id for n in range(count)]
     person(organization=organization, created_at=DAY)
 
-    found = list(batches(Payment.objects.visible_to(PART), before=DAY))
+    found = list(batches(Payment.objects.visible_to(ACCESS), before=DAY))
 
     assert sorted(payment_id for batch in found for payment_id in batch) == sorted(made)
     assert all(len(batch) == 3 for batch in found[:-1])
@@ -227,7 +227,7 @@ def test_what_an_interruption_leaves_the_next_run_does(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        anonymize_payments(PART, before=NOON + timedelta(days=1), on_progress=lose_patience)
+        anonymize_payments(ACCESS, before=NOON + timedelta(days=1), on_progress=lose_patience)
     left = Payment.objects.filter(**PERSONAL).count()
     words = run("--before", "2026-01-02")
 
@@ -236,7 +236,7 @@ def test_what_an_interruption_leaves_the_next_run_does(
 
 def test_a_batch_is_found_in_the_lists_index(organization: Organization) -> None:
     for position in (None, (DAY, "pt_1")):
-        statement = older(Payment.objects.visible_to(PART), position)
+        statement = older(Payment.objects.visible_to(ACCESS), position)
 
         with connection.cursor() as cursor:
             if connection.vendor == "postgresql":

@@ -12,15 +12,15 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
 from payments.api.pagination import fetch_page
-from payments.models import Mode, Organization, Payment, Status
+from payments.models import Access, Mode, Organization, Payment, Status
 from tests.support.factories import OrganizationFactory, PaymentFactory
-from tests.support.lists import Place, listing, moment
+from tests.support.lists import listing, moment
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def many(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Place]:
+def many(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Access]:
     """Store 2,000 payments, few of them open, pending or failed, and update the statistics of the database."""
     with django_db_blocker.unblock(), transaction.atomic():
         organization = OrganizationFactory.create(id=1)
@@ -29,7 +29,7 @@ def many(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[
             if connection.vendor == "postgresql":
                 cursor.execute("SELECT gin_clean_pending_list('payment_holds')")  # as it does by itself, in time
             cursor.execute("ANALYZE")
-        yield Place(organization.pk, Mode.LIVE)
+        yield Access(organization.pk, Mode.LIVE)
         transaction.set_rollback(True)
 
 
@@ -46,7 +46,7 @@ def numbered(number: int, organization: Organization) -> Payment:
     )
 
 
-def plan(place: Place, query: dict[str, str], *, start: str | None) -> str:
+def plan(place: Access, query: dict[str, str], *, start: str | None) -> str:
     """Return how the database looks for a page."""
     with CaptureQueriesContext(connection) as queries:
         fetch_page(listing(place, query), start=start, limit=20)
@@ -80,7 +80,7 @@ def plan(place: Place, query: dict[str, str], *, start: str | None) -> str:
     ],
 )
 def test_what_is_asked_for_is_found_by_the_index_that_is_for_it(
-    many: Place, query: dict[str, str], index: str, start: str | None
+    many: Access, query: dict[str, str], index: str, start: str | None
 ) -> None:
     if index == "payment_holds" and connection.vendor == "sqlite":
         index = "payment_list"  # which it reads through
@@ -92,7 +92,7 @@ def test_what_is_asked_for_is_found_by_the_index_that_is_for_it(
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-def test_within_a_range_the_index_is_entered_where_the_page_begins(many: Place, order: str) -> None:
+def test_within_a_range_the_index_is_entered_where_the_page_begins(many: Access, order: str) -> None:
     query = {"createdAt[gte]": "2025-12-31", "createdAt[lt]": "2026-01-02", "sort": order}
 
     found = plan(many, query, start="pt_0500")

@@ -8,10 +8,10 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from payments.api.pagination import fetch_page, page_statement
 from payments.database.statements import kept, prepared_statements
 from payments.listing import Listing
-from payments.models import Organization, Payment
+from payments.models import Access, Organization, Payment
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory
-from tests.support.lists import Place, placed
+from tests.support.lists import placed
 from tests.support.migrated import fresh_database
 
 
@@ -25,7 +25,7 @@ def test_start_of_a_page_is_found_by_its_id_in_the_largest_organization() -> Non
     Payment.objects.bulk_create([*payments, *(placed(each, "live", each.id, f"of{each.id}") for each in small)])
     execute("VACUUM ANALYZE payments_payment")
 
-    page = fetch_page(Listing(Place(large.id, "live")), start="pt_1500", limit=20)
+    page = fetch_page(Listing(Access(large.id, "live")), start="pt_1500", limit=20)
 
     plan = plan_of_page(limit=20, organization_id="1", mode="live", start="pt_1500")
     assert len(page.rows) == 20
@@ -34,7 +34,7 @@ def test_start_of_a_page_is_found_by_its_id_in_the_largest_organization() -> Non
 
 def test_plan_made_without_statistics_is_replaced(tmp_path: Path) -> None:
     """Requests can arrive between the first VACUUM of a table and its first ANALYZE."""
-    listing = Listing(Place(1, "live"))
+    listing = Listing(Access(1, "live"))
 
     def plan() -> str:
         """Fetch a page and return its query plan."""

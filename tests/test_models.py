@@ -138,7 +138,7 @@ def test_a_payment_is_read_through_its_key_alone() -> None:
     PaymentFactory.create(organization=key.organization, test=True)
     PaymentFactory.create()
 
-    assert list(Payment.objects.visible_to(key)) == [mine]
+    assert list(Payment.objects.visible_to(key.access)) == [mine]
 
 
 @pytest.mark.parametrize(

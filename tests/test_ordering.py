@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from payments.api.pagination import Page, UnknownStart, fetch_page
 from payments.listing import Listing
-from payments.models import Payment, PaymentQuerySet
+from payments.models import Access, Payment, PaymentQuerySet
 from payments.ordering import NEWEST_FIRST
 from tests.support.factories import OrganizationFactory
-from tests.support.lists import Place, placed, there_and_back
+from tests.support.lists import placed, there_and_back
 from tests.support.scale import examples
 
 pytestmark = pytest.mark.django_db
@@ -57,7 +57,7 @@ def stored(places: list[tuple[int, str]]) -> Iterator[Listing]:
         payments = [placed(organization, "live", instant, name) for instant, name in places]
         others = [placed(organization, "test", instant, f"{name}other") for instant, name in places]
         Payment.objects.bulk_create([*payments, *others])
-        yield Listing(Place(organization.pk, "live"))
+        yield Listing(Access(organization.pk, "live"))
         transaction.set_rollback(True)
 
 

@@ -12,10 +12,9 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from payments.admin.scope import Scope
 from payments.demo import SHOPS
 from payments.ingest import import_payments
-from payments.models import ApiKey, Organization, Payment, SummedDay
+from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.totals import DailyTotals, Total, daily_totals, sum_day, sum_missing
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.lines import line, source
@@ -34,8 +33,8 @@ def payment(number: int, day: date, *, cents: int = 1000, time: str = "12:00:00.
 
 
 def totals_of(key: ApiKey) -> dict[date, list[Total]]:
-    sum_missing(key, days=DAYS, has_time=lambda: True)
-    totals = daily_totals(key, days=DAYS)
+    sum_missing(key.access, days=DAYS, has_time=lambda: True)
+    totals = daily_totals(key.access, days=DAYS)
     assert totals.missing == []
     return dict(totals.of_day)
 
@@ -43,7 +42,7 @@ def totals_of(key: ApiKey) -> dict[date, list[Total]]:
 def counted(key: ApiKey) -> dict[date, list[Total]]:
     """Return the same from the payments themselves, one by one."""
     kinds: dict[tuple[date, str, str, str], list[Decimal]] = defaultdict(list)
-    for each in Payment.objects.visible_to(key):
+    for each in Payment.objects.visible_to(key.access):
         amount = each.amount
         kinds[each.created_at.date(), amount.currency.code, each.status, each.method].append(amount.amount)
     by_day: dict[date, list[Total]] = {day: [] for day in DAYS}
@@ -110,9 +109,9 @@ def test_an_import_has_the_days_summed_again_that_it_changes_and_no_others(key: 
 
 def test_totals_of_organizations_and_modes_stay_apart(key: ApiKey) -> None:
     scopes = [
-        Scope(key.organization, "live"),
-        Scope(key.organization, "test"),
-        Scope(OrganizationFactory.create(id=2), "live"),
+        Access(key.organization_id, "live"),
+        Access(key.organization_id, "test"),
+        Access(OrganizationFactory.create(id=2).id, "live"),
     ]
     for number, scope in enumerate(scopes):
         load(payment(number, FIRST, cents=number, mode=scope.mode, organizationId=str(scope.organization_id)))
@@ -130,7 +129,7 @@ def test_totals_of_organizations_and_modes_stay_apart(key: ApiKey) -> None:
 def test_totals_are_those_of_the_requested_days(key: ApiKey) -> None:
     totals_of(key)
 
-    assert daily_totals(key, days=DAYS[1:2]) == DailyTotals({DAYS[1]: []}, [])
+    assert daily_totals(key.access, days=DAYS[1:2]) == DailyTotals({DAYS[1]: []}, [])
 
 
 def test_an_import_that_changes_nothing_forgets_nothing(key: ApiKey) -> None:
@@ -146,9 +145,9 @@ def test_without_time_the_days_that_are_not_summed_are_named(key: ApiKey) -> Non
     load(payment(1, DAYS[0]), payment(2, DAYS[1]), payment(3, DAYS[2]))
     moments = iter([True, False])
 
-    sum_missing(key, days=DAYS, has_time=lambda: next(moments))
+    sum_missing(key.access, days=DAYS, has_time=lambda: next(moments))
 
-    assert daily_totals(key, days=DAYS) == DailyTotals(
+    assert daily_totals(key.access, days=DAYS) == DailyTotals(
         {DAYS[0]: [Total("EUR", "succeeded", "creditcard", 1, 1000)]}, DAYS[1:]
     )
 
@@ -158,7 +157,7 @@ def test_more_demo_payments_have_their_days_summed_again(organization: Organizat
         call_command("create_demo_payments", count=count, until=datetime(2026, 1, 4, tzinfo=UTC), verbosity=0)
 
     demo(20)
-    shop = Scope(Organization.objects.get(id=SHOPS[0].id), "live")
+    shop = Access(SHOPS[0].id, "live")
     days = [date(2026, 1, 3) - timedelta(days=number) for number in range(365)]
     sum_missing(shop, days=days, has_time=lambda: True)
 
@@ -175,7 +174,7 @@ def test_an_import_that_ends_while_its_day_is_summed_is_not_overlooked(key: ApiK
     importing = beside(lambda: load(payment(2, DAYS[0])))
 
     with transaction.atomic():
-        sum_day(key, DAYS[0])
+        sum_day(key.access, DAYS[0])
         importing.start()
         importing.join(timeout=0.5)
     importing.join()
@@ -204,7 +203,7 @@ def test_a_key_can_be_made_while_a_day_is_summed(key: ApiKey) -> None:
     making = beside(lambda: ApiKeyFactory.create(organization=key.organization))
 
     with transaction.atomic():
-        sum_day(key, DAYS[0])
+        sum_day(key.access, DAYS[0])
         making.start()
         making.join(timeout=20)
         waited = making.is_alive()

@@ -18,9 +18,9 @@ from payments.api.pagination import page_statement
 from payments.api.parameters import list_parameters
 from payments.database.statements import Statement, kept, prepared_statements
 from payments.listing import Listing, payment_statement
-from payments.models import ShownKey
+from payments.models import Access
 
-KEY = ShownKey(0, LARGE.id, MODE, None)
+ACCESS = Access(LARGE.id, MODE)
 TIMES = 10
 PLANNED_TIMES = 5
 ANYWHERE = 400
@@ -94,7 +94,7 @@ def measure_reading(*, rounds: int) -> Iterator[str]:
 
 def statements() -> Iterator[Asked]:
     """Yield what is asked for: pages of both sizes at any depth, one payment, and filters."""
-    everything = Listing(KEY)
+    everything = Listing(ACCESS)
     places = find_places()
     for limit in LIMITS:
         yield Asked(f"{limit} a page, the first", page_statement(limit, from_start=False), everything)
@@ -119,7 +119,7 @@ def statements() -> Iterator[Asked]:
     ):
         asked = query.format(customer=customer, order=order, day=day)
         selection = list_parameters(asked, is_known=lambda _: True).selection
-        listing = Listing(KEY, selection)
+        listing = Listing(ACCESS, selection)
         for name, start in (("the first", None), ("from the middle", middle)):
             statement = page_statement(LIMITS[0], start is not None, selection.order, listing.shape)
             yield Asked(f"`{query.partition('={')[0]}`, {name}", statement, listing, start)
@@ -177,7 +177,7 @@ def measure_anywhere() -> Iterator[str]:
     yield "|---|---|---|"
     for limit in LIMITS:
         statement = page_statement(limit, from_start=True)
-        plans = [Asked("", statement, Listing(KEY), start).explained()[0]["Plan"] for (start,) in starts]
+        plans = [Asked("", statement, Listing(ACCESS), start).explained()[0]["Plan"] for (start,) in starts]
         hit, read = (statistics.mean(plan[f"Shared {kind} Blocks"] for plan in plans) for kind in ("Hit", "Read"))
         yield f"| {limit} a page | {hit + read:.1f} | {read:.1f} |"
         starts.reverse()
@@ -186,7 +186,7 @@ def measure_anywhere() -> Iterator[str]:
 def planned(table: Table) -> tuple[float, float]:
     """Return what it takes to plan a page once for a connection, in ms, and what the plan then holds there, in kB."""
     connection.close()
-    page = Asked("a page of 20", page_statement(LIMITS[0], from_start=True), Listing(KEY), "")
+    page = Asked("a page of 20", page_statement(LIMITS[0], from_start=True), Listing(ACCESS), "")
     times = []
     with used(table):
         for _ in range(PLANNED_TIMES):

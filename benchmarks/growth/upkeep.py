@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.dataset import LARGE
 from benchmarks.growth.dataset import UNTIL, records
 from benchmarks.growth.importing import EACH_ROUND, cost, write
-from benchmarks.growth.reading import KEY, Asked
+from benchmarks.growth.reading import ACCESS, Asked
 from benchmarks.growth.sizes import length
 from benchmarks.growth.tables import PLAIN, TABLE, execute
 from benchmarks.pages import LIMITS, read_by
@@ -45,7 +45,7 @@ def imported_place() -> str:
 
 
 def read_from(place: str) -> str:
-    pages = [Asked("", page_statement(limit, from_start=True), Listing(KEY), place).explained() for limit in LIMITS]
+    pages = [Asked("", page_statement(limit, from_start=True), Listing(ACCESS), place).explained() for limit in LIMITS]
     buffers = ", ".join(str(read_by([(page,)])) for page in pages)
     fetched = ", ".join(str(sum(map(int, re.findall(r'"Heap Fetches": (\d+)', json.dumps(page))))) for page in pages)
     return f"{buffers} | {fetched}"

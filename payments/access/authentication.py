@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 from rest_framework.authentication import BaseAuthentication
@@ -13,7 +13,7 @@ from payments import api_keys
 from payments.access.last_use import note_use
 from payments.access.throttling import count_bad_key
 from payments.database.statements import Slot, Statement
-from payments.models import ApiKey, ShownKey
+from payments.models import Access, ApiKey
 from payments.rows import SecondsText
 from payments.runtime.servers import PRIMARY, ask_either, has_replica, primary
 
@@ -21,7 +21,16 @@ CHALLENGE = 'Bearer realm="payments"'
 NOBODY = AnonymousUser()
 
 
-def authenticated(text: str, request: Request) -> tuple[AnonymousUser, ShownKey]:
+class AuthenticatedKey(NamedTuple):
+    """The API key of a request."""
+
+    id: int
+    access: Access
+    last_used_at: str | None  # seconds since 1970
+    revision: int | None = None  # of the organization's payments on the primary; read only if there is a replica
+
+
+def authenticated(text: str, request: Request) -> tuple[AnonymousUser, AuthenticatedKey]:
     """Return who shows the key of that text, and the key. Only bad ones are counted.
 
     A text that cannot be a key is refused without a query; any other costs one.
@@ -39,7 +48,7 @@ def authenticated(text: str, request: Request) -> tuple[AnonymousUser, ShownKey]
     return NOBODY, key
 
 
-def find_key(text: str, *, now: datetime) -> ShownKey | None:
+def find_key(text: str, *, now: datetime) -> AuthenticatedKey | None:
     """Return the usable key of that text; `now` is in UTC. One query.
 
     It is the primary that is asked, so what was made or revoked a moment ago is known; a replica, where that is away.
@@ -47,7 +56,7 @@ def find_key(text: str, *, now: datetime) -> ShownKey | None:
     values = {"digest": api_keys.digest(text), "now": str(now.replace(tzinfo=None))}
     if not has_replica():
         rows = key_statement().rows(**values)
-        return ShownKey(*rows[0]) if rows else None
+        return authenticated_key(*rows[0]) if rows else None
 
     def ask(using: str) -> list[Any]:
         return key_statement("organization__revision").rows(using, **values)
@@ -55,7 +64,13 @@ def find_key(text: str, *, now: datetime) -> ShownKey | None:
     rows, server = ask_either(ask)
     if server is not primary:  # which alone can tell that there is no such key, and what the revision is
         rows = [(*row[:-1], None) for row in rows] or ask(PRIMARY)
-    return ShownKey(*rows[0]) if rows else None
+    return authenticated_key(*rows[0]) if rows else None
+
+
+def authenticated_key(
+    key_id: int, organization_id: int, mode: str, last_used_at: str | None, revision: int | None = None
+) -> AuthenticatedKey:
+    return AuthenticatedKey(key_id, Access(organization_id, mode), last_used_at, revision)
 
 
 @lru_cache
@@ -70,7 +85,7 @@ class BearerAuthentication(BaseAuthentication):
     Only bad keys are counted, so that who shows too many of them keeps nobody out who has a good one.
     """
 
-    def authenticate(self, request: Request) -> tuple[AnonymousUser, ShownKey] | None:
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
         scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() != "bearer":
             return None

@@ -1,16 +1,22 @@
 """When a key was last used: written at most once a minute, and so that no request waits or fails for it."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from django.db import Error, connection, transaction
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
-from payments.models import ApiKey, ShownKey
+from payments.models import ApiKey
 from payments.runtime.servers import primary
+
+if TYPE_CHECKING:
+    from payments.access.authentication import AuthenticatedKey
 
 WRITTEN_EVERY_SECONDS = 60
 
@@ -24,7 +30,7 @@ IMPATIENT = {"lock_timeout": "1ms", "statement_timeout": "100ms", "synchronous_c
 logger = logging.getLogger(__name__)
 
 
-def note_use(key: ShownKey, *, now: datetime) -> None:
+def note_use(key: AuthenticatedKey, *, now: datetime) -> None:
     """Write that `key` was used, unless that is written or the database is busy: then a later request does it."""
     if key.last_used_at is not None and now.timestamp() - float(key.last_used_at) < WRITTEN_EVERY_SECONDS:
         return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
-    from payments.models import ShownKey
+    from payments.access.authentication import AuthenticatedKey
 
 
 class KeyThrottle(BaseThrottle):
@@ -26,7 +26,7 @@ class KeyThrottle(BaseThrottle):
         if request.auth is None:
             return True
         limit: Limit = settings.RATE_LIMIT
-        self.usage = rate_limits.count(f"key {cast('ShownKey', request.auth).id}", limit)
+        self.usage = rate_limits.count(f"key {cast('AuthenticatedKey', request.auth).id}", limit)
         view.headers = {
             **view.headers,
             "RateLimit-Policy": f'"key";q={limit.events_max};w={limit.seconds}',

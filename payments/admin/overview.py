@@ -155,11 +155,11 @@ def overview(request: HttpRequest) -> dict[str, Any]:
     days = [today - timedelta(days=number) for number in reversed(range(DAYS))]
     ends_at = time.monotonic() + SUMMING_SECONDS_MAX
     try:
-        sum_missing(form.scope, days=days, has_time=lambda: time.monotonic() < ends_at)
+        sum_missing(form.access, days=days, has_time=lambda: time.monotonic() < ends_at)
     except OperationalError as error:
         if not (ran_out_of_time(error) or is_locked(error)):
             raise
-    return {"form": form, "overview": Overview(days, daily_totals(form.scope, days=days))}
+    return {"form": form, "overview": Overview(days, daily_totals(form.access, days=days))}
 
 
 def is_locked(error: OperationalError) -> bool:

@@ -17,7 +17,6 @@ from msgspec.json import format as formatted
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.display import ShownPayment, change_href
 from payments.admin.downloads import FORMATS, Format, export_part
-from payments.admin.scope import Scope
 from payments.admin.search import TOO_WIDE, SearchForm
 from payments.api.errors import RETRY_SECONDS
 from payments.api.pagination import Page, UnknownStart, fetch_page
@@ -26,7 +25,7 @@ from payments.api.serializers import record, writer
 from payments.filters import GivenFilter, Selection
 from payments.links import Addresses
 from payments.listing import Listing
-from payments.models import PAYMENT_ID, Organization, Payment, PaymentQuerySet
+from payments.models import PAYMENT_ID, Access, Organization, Payment, PaymentQuerySet
 from payments.record import encode
 from payments.runtime.database_errors import ran_out_of_time
 
@@ -123,7 +122,7 @@ def listing(form: SearchForm, start: str | None) -> Listing:
     """
     if start is not None and not re.fullmatch(PAYMENT_ID, start):
         raise UnknownStart(start)
-    return Listing(form.scope, form.selection)
+    return Listing(form.access, form.selection)
 
 
 def payment_of_id(payment_id: str) -> ShownPayment | None:
@@ -140,25 +139,25 @@ def of_id(payment_id: str) -> PaymentQuerySet:
 def told(payment: ShownPayment, addresses: Addresses) -> dict[str, Any]:
     """Return what a payment's page tells."""
     organization = Organization.objects.get(id=payment.record.organization_id)
-    scope = Scope(organization, payment.record.mode)
+    access = Access(organization.id, payment.record.mode)
     given = encode(record(payment.row, links=writer(addresses).links(payment.record.id)))
     return {
         "payment": payment,
         "organization": organization,
         "record_text": formatted(given, indent=2).decode(),
         "href": addresses.payment(payment.record.id),
-        "others": others(payment, scope),
-        "scope": urlencode({"organization": organization.id, "mode": scope.mode}),
+        "others": others(payment, access),
+        "scope": urlencode({"organization": access.organization_id, "mode": access.mode}),
     }
 
 
-def others(payment: ShownPayment, scope: Scope) -> list[ShownPayment]:
+def others(payment: ShownPayment, access: Access) -> list[ShownPayment]:
     """Return the latest payments of the same customer, but for this one; none where the customer is not known."""
     customer_id = payment.record.customer_id
     if not customer_id:
         return []
     of_customer = Selection((GivenFilter("customerId", FILTERS["customerId"], (customer_id,)),))
-    page = fetch_page(Listing(scope, of_customer), start=None, limit=OTHERS_MAX + 1)
+    page = fetch_page(Listing(access, of_customer), start=None, limit=OTHERS_MAX + 1)
     return [ShownPayment(row) for row in page.rows if row[0] != payment.record.id][:OTHERS_MAX]
 
 

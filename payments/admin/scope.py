@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from django import forms
 from django.http import QueryDict
 
-from payments.models import Mode, Organization
+from payments.models import Access, Mode, Organization
 
 if TYPE_CHECKING:
     ModelChoiceField = forms.ModelChoiceField[Organization]
@@ -16,18 +15,6 @@ else:
     ModelChoiceField = forms.ModelChoiceField
 
 MENU_MAX = 200
-
-
-@dataclass(frozen=True)
-class Scope:
-    """An organization and a mode, by which payments are seen."""
-
-    organization: Organization
-    mode: str
-
-    @property
-    def organization_id(self) -> int:
-        return self.organization.id
 
 
 class Menu(forms.Select):
@@ -65,6 +52,6 @@ class ScopeForm(forms.Form):
         return cls(given)
 
     @property
-    def scope(self) -> Scope:
-        """Return what was chosen; the form is valid."""
-        return Scope(self.cleaned_data["organization"], self.cleaned_data["mode"])
+    def access(self) -> Access:
+        """Return the chosen organization and mode of a valid form."""
+        return Access(self.cleaned_data["organization"].id, self.cleaned_data["mode"])

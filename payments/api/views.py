@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_304_NOT_MODIFIED
 
+from payments.access.authentication import AuthenticatedKey
 from payments.api.etags import answer_conditionally
 from payments.api.negotiation import HALNegotiation
 from payments.api.pagination import KeysetPagination
@@ -22,7 +23,7 @@ from payments.api.serializers import PaymentSerializer
 from payments.hal import HAL
 from payments.links import Addresses
 from payments.listing import Listing, find_payment
-from payments.models import PAYMENT_ID, Access, Payment
+from payments.models import PAYMENT_ID, Payment
 
 
 class PaymentView(GenericAPIView[Payment]):
@@ -37,8 +38,9 @@ class PaymentView(GenericAPIView[Payment]):
 
     def get_queryset(self) -> Any:
         """Return what the key sees: a `Listing`, whose SQL is there already, where DRF expects a QuerySet."""
-        key = cast("Access", self.request.auth)
-        return Listing(key, using=router.db_for_read(self.queryset.model, key=key))
+        key = cast("AuthenticatedKey", self.request.auth)
+        using = router.db_for_read(self.queryset.model, key=key)
+        return Listing(key.access, using=using, revision=key.revision)
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         itself = request._request  # noqa: SLF001  Django's own, in which DRF's looks for each attribute

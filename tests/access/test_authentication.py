@@ -12,9 +12,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from payments import api_keys
-from payments.access.authentication import find_key
+from payments.access.authentication import AuthenticatedKey, find_key
 from payments.access.last_use import IMPATIENT, WRITTEN_EVERY_SECONDS, note_use
-from payments.models import ApiKey, Organization, ShownKey
+from payments.models import ApiKey, Organization
 from payments.runtime import servers
 from payments.runtime.servers import REPLICA
 from tests.support.api import Api, key_text
@@ -26,7 +26,7 @@ INVALID = 'Bearer realm="payments", error="invalid_token"'
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def shown(key: ApiKey) -> ShownKey:
+def shown(key: ApiKey) -> AuthenticatedKey:
     """Return the key as a request has it."""
     found = find_key(key_text(key), now=NOW)
     assert found is not None

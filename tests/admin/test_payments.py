@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
 from payments.admin.scope import MENU_MAX
-from payments.models import Payment
+from payments.models import Access, Payment
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.filters import failing_to_list
 
@@ -61,7 +61,11 @@ def test_older_leads_through_all_payments_once_and_newer_back_again(admin_client
         PaymentFactory.create(
             id=f"pt_{number}", organization=payment.organization, created_at=NOON + timedelta(minutes=number // 2)
         )
-    expected = list(Payment.objects.visible_to(payment).order_by("-created_at", "-id").values_list("id", flat=True))
+    expected = list(
+        Payment.objects.visible_to(Access(payment.organization_id, payment.mode))
+        .order_by("-created_at", "-id")
+        .values_list("id", flat=True)
+    )
 
     pages = [admin_client.get(LIST)]
     while href := linked(pages[-1], "next"):

@@ -18,12 +18,12 @@ from moneyed import Money
 from payments.api.pagination import Page, UnknownStart, fetch_page
 from payments.api.parameters import LIMIT_MAX
 from payments.listing import Listing
-from payments.models import Mode, Organization, Payment, Status
+from payments.models import Access, Mode, Organization, Payment, Status
 from payments.ordering import NEWEST_FIRST
 from payments.rows import record_time
 from tests.support.api import Api, ids
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
-from tests.support.lists import Place, listing, moment, there_and_back
+from tests.support.lists import listing, moment, there_and_back
 from tests.support.scale import examples
 
 pytestmark = pytest.mark.django_db
@@ -181,13 +181,13 @@ def reference_page(
 
 
 @contextmanager
-def kept(payments: list[Described]) -> Iterator[Place]:
+def kept(payments: list[Described]) -> Iterator[Access]:
     """Store payments, and the same again as somebody else's, and forget them afterwards."""
     with transaction.atomic():
         organization = OrganizationFactory.create(id=1)
         for mode, suffix in ((Mode.LIVE, ""), (Mode.TEST, "other")):
             Payment.objects.bulk_create(built(each, organization, mode, f"{each.id}{suffix}") for each in payments)
-        yield Place(organization.pk, Mode.LIVE)
+        yield Access(organization.pk, Mode.LIVE)
         transaction.set_rollback(True)
 
 

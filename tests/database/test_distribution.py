@@ -18,13 +18,13 @@ from django.test.utils import CaptureQueriesContext
 from sqlglot.errors import ParseError
 
 from payments.admin.payments import of_id
-from payments.anonymization import Part, anonymize_payments
+from payments.anonymization import anonymize_payments
 from payments.api.parameters import FILTERS
 from payments.export import export_payments
 from payments.ingest import Imported, import_payments
 from payments.ingest.writing import ID, prepare
 from payments.management.distribution import State, statements
-from payments.models import ApiKey, Organization, Payment, SummedDay
+from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.totals import sum_day
 from tests.support.api import Api, ids
 from tests.support.connecting import connected_to
@@ -159,7 +159,7 @@ def test_every_statement_that_blanks_payments_says_so(
     PaymentFactory.create(organization=organization, customer_id="ct_7")
 
     def anonymize() -> None:
-        part = Part(organization.id, "live")
+        part = Access(organization.id, "live")
         before = NOON + timedelta(days=1)
         assert anonymize_payments(
             part, before=before, customer_id=customer_id, dry_run=dry_run, on_progress=lambda _: None
@@ -169,7 +169,7 @@ def test_every_statement_that_blanks_payments_says_so(
 
 
 def test_every_statement_that_sums_a_day_says_so(key: ApiKey, payment: Payment) -> None:
-    assert unplaced_of(lambda: sum_day(key, payment.created_at.date())) == []
+    assert unplaced_of(lambda: sum_day(key.access, payment.created_at.date())) == []
     assert SummedDay.objects.get().totals
 
 
@@ -313,7 +313,7 @@ def test_demo_payments_exports_and_blanking_are_as_ever(
     call_command("export_payments", "--organization", "1001")
     output = capfdbinary.readouterr().out
 
-    changed = anonymize_payments(Part(1001, "live"), before=NOON + timedelta(days=3650), on_progress=lambda _: None)
+    changed = anonymize_payments(Access(1001, "live"), before=NOON + timedelta(days=3650), on_progress=lambda _: None)
 
     blanked = Payment.objects.filter(organization_id=1001, metadata="{}", description="")
     assert len(output.splitlines()) == Payment.objects.filter(organization_id=1001).count()

@@ -284,7 +284,7 @@ def walk_from_one_to_the_other(shared: Replicated, key: ApiKey, text: str, old: 
             with reading_on(replica):
                 shown = find_key(text, now=datetime.now(UTC))
                 assert shown is not None
-                page = fetch_page(Listing(shown, using=REPLICA), start=start, limit=2)
+                page = fetch_page(Listing(shown.access, using=REPLICA, revision=shown.revision), start=start, limit=2)
             found += [row[0] for row in page.rows]
             start = page.next_from
             if start is None:
@@ -345,7 +345,7 @@ def test_where_the_primary_ends_after_its_word_on_the_key_a_replica_is_taken_at_
         assert shown is not None
         end_sessions(shared.servers.primary)
 
-        page = fetch_page(Listing(shown, using=REPLICA), start=None, limit=10)
+        page = fetch_page(Listing(shown.access, using=REPLICA, revision=shown.revision), start=None, limit=10)
 
     assert shown.revision is not None
     assert len(page.rows) == 3

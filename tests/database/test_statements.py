@@ -94,7 +94,7 @@ def test_a_row_makes_the_record_that_the_model_holds(described: list[dict[str, A
         for values in described:
             PaymentFactory.create(organization=key.organization, mode="live", **values)
         for payment in Payment.objects.all():
-            row = find_payment(Listing(key), payment.id)
+            row = find_payment(Listing(key.access), payment.id)
             assert row is not None
 
             written = encode(record(row)).decode()
@@ -116,10 +116,10 @@ def test_a_compiled_page_equals_the_same_query_asked_by_the_orm(
         for payment_id, created_at in described.items():
             PaymentFactory.create(organization=key.organization, id=payment_id, created_at=created_at)
         [by_orm] = page_querysets(
-            Payment.objects.visible_to(key), start=None if start is None else Value(start), limit=limit
+            Payment.objects.visible_to(key.access), start=None if start is None else Value(start), limit=limit
         )
 
-        compiled = Listing(key).rows(partial(page_statement, limit, start is not None), start=start)
+        compiled = Listing(key.access).rows(partial(page_statement, limit, start is not None), start=start)
 
         assert compiled == list(by_orm)
         transaction.set_rollback(True)

@@ -1,21 +1,13 @@
 """Lists of payments: stored, selected and walked in this process."""
 
 from datetime import datetime, timedelta
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from payments.api.pagination import Page, fetch_page
 from payments.api.parameters import list_parameters
 from payments.listing import Listing
-from payments.models import Organization, Payment
+from payments.models import Access, Organization, Payment
 from tests.support.factories import NOON, PaymentFactory
-
-
-class Place(NamedTuple):
-    """Whose payments, and of which mode."""
-
-    organization_id: int
-    mode: str
 
 
 def moment(instant: int) -> datetime:
@@ -27,8 +19,8 @@ def placed(organization: Organization, mode: str, instant: int, name: str) -> Pa
     return PaymentFactory.build(organization=organization, mode=mode, created_at=created_at, id=f"pt_{name}")
 
 
-def listing(place: Place, query: dict[str, str]) -> Listing:
-    return Listing(place, list_parameters(urlencode(query), is_known=lambda _: True).selection)
+def listing(access: Access, query: dict[str, str]) -> Listing:
+    return Listing(access, list_parameters(urlencode(query), is_known=lambda _: True).selection)
 
 
 def there_and_back(listing: Listing, *, limit: int) -> tuple[list[Page], list[Page]]:

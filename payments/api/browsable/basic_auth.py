@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
     from rest_framework.request import Request
 
-    from payments.models import ShownKey
+    from payments.access.authentication import AuthenticatedKey
 
 CHALLENGE = 'Basic realm="payments", charset="UTF-8"'
 
@@ -21,7 +21,7 @@ CHALLENGE = 'Basic realm="payments", charset="UTF-8"'
 class BrowserAuthentication(BearerAuthentication):
     """Takes `Basic` (RFC 7617) from who is shown pages; what a program is answered is the same as in production."""
 
-    def authenticate(self, request: Request) -> tuple[AnonymousUser, ShownKey] | None:
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
         scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() == "basic" and is_shown_pages(request):
             return authenticated(user_name(credentials), request)

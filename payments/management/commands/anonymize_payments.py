@@ -10,10 +10,10 @@ from django.db import OperationalError
 from django.utils import timezone
 from tqdm import tqdm
 
-from payments.anonymization import Part, anonymize_payments
+from payments.anonymization import anonymize_payments
 from payments.management.arguments import find_organization
 from payments.management.command import ExplainedCommand
-from payments.models import CUSTOMER_ID, Mode, Organization
+from payments.models import CUSTOMER_ID, Access, Mode, Organization
 
 
 class Command(ExplainedCommand):
@@ -53,10 +53,10 @@ class Command(ExplainedCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         changed = 0
         with tqdm(unit=" payments", disable=None) as progress:
-            for part in parts(options["organization"], options["mode"]):
+            for access in accesses(options["organization"], options["mode"]):
                 try:
                     changed += anonymize_payments(
-                        part,
+                        access,
                         before=options["before"],
                         customer_id=options["customer"],
                         dry_run=options["dry_run"],
@@ -71,12 +71,13 @@ class Command(ExplainedCommand):
             self.tell(f"{changed} payments blanked.")
 
 
-def parts(organization_id: int | None, mode: str | None) -> list[Part]:
+def accesses(organization_id: int | None, mode: str | None) -> list[Access]:
     if organization_id is not None:
         ids = [find_organization(organization_id).id]
     else:
         ids = list(Organization.objects.order_by("id").values_list("id", flat=True))
-    return [Part(each, one) for each in ids for one in Mode.values if mode in {None, one}]
+    modes = Mode.values if mode is None else [mode]
+    return [Access(organization_id, mode) for organization_id in ids for mode in modes]
 
 
 def day(text: str) -> datetime:
