@@ -71,7 +71,8 @@ def test_what_is_copied_is_there_and_is_sent(image: tuple[Stage, Stage]) -> None
 
 
 def test_what_the_service_reads_of_its_checkout_is_copied(image: tuple[Stage, Stage]) -> None:
-    sources = [file.read_text() for file in (ROOT / "payments_site").rglob("*.py")]
+    folders = (ROOT / "payments", ROOT / "payments_site")
+    sources = [file.read_text() for folder in folders for file in folder.rglob("*.py")]
     read = {name for source in sources for name in READ.findall(source)}
 
     assert {"docs", "pyproject.toml"} <= read

@@ -1,4 +1,4 @@
-"""deploy/payments.env explains every setting, and the service starts with what it says."""
+"""deploy/payments.env and docs/settings.md explain every setting, and the service starts with deploy/payments.env."""
 
 import ast
 import os
@@ -13,15 +13,16 @@ from tests.support.processes import ROOT
 from tests.support.service import SETTINGS, Service
 
 FILE = ROOT / "deploy/payments.env"
+TABLE = ROOT / "docs/settings.md"
 
-# A setting, commented out where it is the default; the single quotes are literal to all who read it.
+# A setting, or a default that is commented out. systemd, a shell and Compose read single quotes in the same way.
 LINE = re.compile(r"^(?P<comment>#?)(?P<name>[A-Z_]+)='(?P<value>[^'\n]*)'$", re.MULTILINE)
-README_ROW = re.compile(r"^\| ((?:`[A-Z_]+`(?:, )?)+) \| ([^|]+) \|", re.MULTILINE)
+TABLE_ROW = re.compile(r"^\| `([A-Z_]+)` \| [^|]+ \| [^|]+ \|$", re.MULTILINE)
 SHELL_DEFAULT = re.compile(r"^([A-Z_]+)=\$\{\1:-", re.MULTILINE)
 
 
-def read_by_settings() -> Iterator[str]:
-    """Yield the name of every variable that settings.py asks `env` for."""
+def names_in_settings() -> Iterator[str]:
+    """Yield the name of every variable that settings.py reads through `env`."""
     for node in ast.walk(ast.parse((ROOT / "payments_site/settings.py").read_text())):
         match node:
             case ast.Call(
@@ -30,48 +31,46 @@ def read_by_settings() -> Iterator[str]:
                 yield name
 
 
-def read_by_start() -> list[str]:
+def names_in_start() -> list[str]:
+    """Return the names of the variables that scripts/start reads."""
     return SHELL_DEFAULT.findall((ROOT / "scripts/start").read_text())
 
 
-def explained() -> dict[str, str]:
-    """Return what each setting is, or would be without its line."""
-    return {found["name"]: found["value"] for found in LINE.finditer(FILE.read_text())}
+def names_in_file() -> list[str]:
+    return [line["name"] for line in LINE.finditer(FILE.read_text())]
 
 
-def in_readme() -> list[str]:
-    table = (ROOT / "README.md").read_text().partition("## Settings")[2].partition("\n## ")[0]
-    return [name for names, _ in README_ROW.findall(table) for name in re.findall("[A-Z_]+", names)]
+def names_in_table() -> list[str]:
+    return TABLE_ROW.findall(TABLE.read_text())
 
 
-def test_every_setting_that_is_read_is_explained_and_no_other() -> None:
-    read = {*read_by_settings(), *read_by_start()}
+def test_file_and_table_explain_exactly_the_settings() -> None:
+    names = sorted({*names_in_settings(), *names_in_start()})
 
-    assert {"DATABASE_URL", "WEB_WORKERS"} < read
-    assert set(explained()) == read
-    assert set(in_readme()) == read
-
-
-def test_each_line_is_a_comment_or_a_setting() -> None:
-    """Single quotes: what stands within is the same to systemd, to a shell and to Compose."""
-    others = [line for line in FILE.read_text().splitlines() if line and not LINE.fullmatch(line)]
-
-    assert [line for line in others if not line.startswith("# ") and line != "#"] == []
+    assert {"DATABASE_URL", "WEB_WORKERS"} < set(names)
+    assert sorted(names_in_file()) == names
+    assert sorted(names_in_table()) == names
 
 
-def test_what_is_commented_out_is_the_default() -> None:
-    commented = {found["name"]: found["value"] for found in LINE.finditer(FILE.read_text()) if found["comment"]}
-    of_settings = {name: commented[name] for name in read_by_settings() if name in commented}
+def test_every_line_is_a_comment_or_a_setting() -> None:
+    comments = [line for line in FILE.read_text().splitlines() if line and not LINE.fullmatch(line)]
 
-    assert of_settings
-    assert settings_with({}, names=list(of_settings)) == settings_with(of_settings, names=list(of_settings))
+    assert [line for line in comments if not line.startswith("# ") and line != "#"] == []
+
+
+def test_settings_that_are_commented_out_are_the_defaults() -> None:
+    commented = {line["name"]: line["value"] for line in LINE.finditer(FILE.read_text()) if line["comment"]}
+    environment = {name: commented[name] for name in names_in_settings() if name in commented}
+
+    assert environment
+    assert settings_with({}, names=list(environment)) == settings_with(environment, names=list(environment))
 
 
 def settings_with(environment: dict[str, str], *, names: list[str]) -> str:
-    """Return what these settings are, in a process of their own."""
+    """Return the values of these settings, as a separate process reads them."""
     inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     program = f"from django.conf import settings; print([getattr(settings, name) for name in {names}])"
-    done = subprocess.run(
+    process = subprocess.run(
         [ROOT / ".venv/bin/python", "-c", program],
         cwd=ROOT,
         env=inherited | {"DJANGO_SETTINGS_MODULE": "payments_site.settings"} | environment,
@@ -79,11 +78,11 @@ def settings_with(environment: dict[str, str], *, names: list[str]) -> str:
         text=True,
         check=True,
     )
-    return done.stdout
+    return process.stdout
 
 
-def test_the_service_starts_with_it_once_its_secret_and_database_are_given(tmp_path: Path) -> None:
-    """A shell reads it here, systemd in tests/deploy/test_machine.py."""
+def test_service_starts_with_the_file_a_secret_and_a_database(tmp_path: Path) -> None:
+    """A shell reads the file here, systemd in tests/deploy/test_machine.py."""
     file = tmp_path / "payments.env"
     text = FILE.read_text().replace("SECRET_KEY=''", f"SECRET_KEY='{secrets.token_urlsafe(64)}'")
     database = f"DATABASE_URL='sqlite:///{tmp_path}/payments.sqlite3'"
@@ -101,15 +100,15 @@ def test_the_service_starts_with_it_once_its_secret_and_database_are_given(tmp_p
     assert status == 200
 
 
-def test_without_a_secret_it_does_not_start() -> None:
-    done = run_with(FILE, "exec scripts/start", Service("replaced by the file"))
+def test_service_does_not_start_without_a_secret() -> None:
+    process = run_with(FILE, "exec scripts/start", Service("replaced by the file"))
 
-    assert done.returncode != 0
-    assert "SECRET_KEY must be set" in done.stderr
+    assert process.returncode != 0
+    assert "SECRET_KEY must be set" in process.stderr
 
 
 def run_with(file: Path, command: str, service: Service) -> subprocess.CompletedProcess[str]:
-    """Run a shell's command with the settings of a file."""
+    """Run a shell command with the settings of a file."""
     return subprocess.run(
         ["sh", "-euc", f'set -a; . "{file}"; {command}'],
         cwd=ROOT,
