@@ -1,8 +1,9 @@
 #!/bin/sh
-# Run once by the image of PostgreSQL, when it has made an empty database: the service's own, and what a replica needs.
+# Creates the service's role and database, and the role and slot of the replica. The PostgreSQL image runs this script
+# once, after it created an empty database.
 set -eu
 
-# Passwords come from the environment: no command line shows them.
+# Passwords come from the environment, so that no command line contains them.
 psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --username "${POSTGRES_USER:-postgres}" --dbname postgres <<'SQL'
 \getenv payments_password PAYMENTS_PASSWORD
 \getenv replication_password REPLICATION_PASSWORD

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Begins a replica of the server that PGHOST names: where there is no data yet, all of that server's is copied first.
-# One that was away for longer than the server keeps its log is made anew: remove its volume.
+# Starts a replica of the server that PGHOST names. If the replica has no data yet, copies the server's data first.
+# If the replica was disconnected for longer than the server keeps its log, remove its volume to copy the data again.
 set -eu
 
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
     rm -rf "$PGDATA.new"
-    # What it connects with, PGPASSWORD too, is kept in the copy's own settings.
+    # pg_basebackup stores the connection parameters, including PGPASSWORD, in the copy's settings.
     pg_basebackup --pgdata "$PGDATA.new" --username replication --slot replica --wal-method stream --checkpoint fast \
         --write-recovery-conf
     mv -T "$PGDATA.new" "$PGDATA"
