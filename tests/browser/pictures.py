@@ -26,7 +26,7 @@ def main() -> None:
         key = service.create_api_key(organization=ORGANIZATION, mode="live")
         credentials = {"username": key, "password": ""}
         with launched() as browser, opened(browser, service.base_url, http_credentials=credentials) as page:
-            take(page, "reference", "/docs/reference/#the-list")
+            take(page, "reference", "/docs/reference/#list-payments")
             take(page, "browsable-api", "/v2/payments?limit=2")
             log_in(page, user_name=USER, password=password)
             take(page, "admin-overview", "/admin/")

@@ -116,15 +116,7 @@ def limited(shop: Shop) -> Iterator[Shop]:
         yield Shop(service, shop.key)
 
 
-@pytest.fixture(scope="module")
-def unavailable(shop: Shop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """Where the database is missing."""
-    service = Service(f"sqlite:///{tmp_path_factory.mktemp('empty')}/payments.sqlite3")
-    with service.serving():
-        yield Shop(service, shop.key)
-
-
-SHOPS = {"429 Too Many Requests": "limited", "503 Service Unavailable": "unavailable"}
+SHOPS = {"429 Too Many Requests": "limited"}
 
 
 def shown_records() -> Iterator[Any]:
@@ -242,7 +234,7 @@ def named(section: str) -> list[str]:
 
 
 def test_every_parameter_is_there() -> None:
-    found = {*named("Parameters"), *named("Words"), *named("Ranges"), "metadata"}
+    found = {*named("Parameters"), *named("Value filters"), *named("Range filters"), "metadata"}
 
     assert found == {*NAMES, *FILTERS}
     assert "`metadata[KEY]=VALUE`" in REFERENCE
@@ -259,7 +251,7 @@ def test_every_field_of_a_record_is_there_in_its_order() -> None:
     )
     plain = [name for name in record if name != "_links"]
 
-    assert named("The payment") == [*plain, *(f"_links.{name}" for name in links)]
+    assert named("Payment record") == [*plain, *(f"_links.{name}" for name in links)]
     assert named("Details") == [*details]
     assert all(f"`{name}`" in REFERENCE for name in money)
 
@@ -273,7 +265,7 @@ def test_every_part_of_a_page_and_of_an_error_is_there_in_its_order() -> None:
     count, embedded, _ = PAGE_KEYS
     problem = Problem.__struct_encode_fields__[:-1]
 
-    assert named("A page") == [count, f"{embedded}.payments", *(f"_links.{name}" for name in PAGE_LINKS)]
+    assert named("Page") == [count, f"{embedded}.payments", *(f"_links.{name}" for name in PAGE_LINKS)]
     assert named("Errors") == [*problem, "_links.documentation"]
 
 
