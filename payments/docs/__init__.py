@@ -1,7 +1,7 @@
-"""The documentation: the repository's own documents as pages, and the API to try.
+"""The documentation pages under /docs/: rendered from the repository's Markdown, and Swagger UI.
 
-urls      path -> view
-pages     which documents are pages, and where links between them lead
-markdown  a document -> HTML
-views     a page, for whoever asks for it
+urls      URL -> view
+views     the pages, Swagger UI and the OpenAPI document
+pages     which Markdown files are pages, and the links between them
+markdown  Markdown -> HTML
 """

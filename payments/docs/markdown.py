@@ -1,4 +1,4 @@
-"""A document as HTML: CommonMark with tables, as the repository shows it, and headings that can be linked to."""
+"""Renders Markdown as HTML: CommonMark with tables, and with the heading anchors that GitHub has."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ SECTION, SUBSECTION = "h2", "h3"
 
 
 class Section(NamedTuple):
-    """An entry of the contents."""
+    """An entry of the table of contents."""
 
     anchor: str
     title: str
-    sections: list[Section]
+    subsections: list[Section]
 
 
 class Document(NamedTuple):
-    """What a page shows: its title, its contents, and its text as HTML."""
+    """A rendered document. The body is HTML."""
 
     title: str
     contents: list[Section]
     body: str
 
 
-def render(text: str, *, address_of: Callable[[str], str]) -> Document:
-    """Return a document whose links lead where `address_of` says."""
-    parser = MarkdownIt("commonmark", {"html": False, "highlight": highlighted}).enable("table")
+def render(text: str, *, resolve_link: Callable[[str], str]) -> Document:
+    """Return the document as HTML. `resolve_link` returns the target of each link."""
+    parser = MarkdownIt("commonmark", {"html": False, "highlight": highlight_code}).enable("table")
     parser.use(anchors_plugin, max_level=3)
     parser.core.ruler.push("heading_links", link_headings)
     parser.core.ruler.push("table_frames", frame_tables)
     tokens = parser.parse(text)
     for link in links(tokens):
-        link.attrSet("href", address_of(str(link.attrs["href"])))
-    title, contents = outlined(tokens)
+        link.attrSet("href", resolve_link(str(link.attrs["href"])))
+    title, contents = outline(tokens)
     return Document(title, contents, parser.renderer.render(tokens, parser.options, {}))
 
 
-def highlighted(code: str, language: str, _attributes: str) -> str:
-    """Return an example, which scrolls within itself, for a keyboard too."""
-    shown = highlight(code, get_lexer_by_name(language), HtmlFormatter(nowrap=True))
+def highlight_code(code: str, language: str, _attributes: str) -> str:
+    """Return highlighted code in a frame that scrolls, also with the keyboard."""
+    html = highlight(code, get_lexer_by_name(language), HtmlFormatter(nowrap=True))
     return (
-        f'<pre class="{language}" role="group" aria-label="Example: {language}" tabindex="0"><code>{shown}</code></pre>'
+        f'<pre class="{language}" role="group" aria-label="Example: {language}" tabindex="0"><code>{html}</code></pre>'
     )
 
 
@@ -60,32 +60,31 @@ def link_headings(state: StateCore) -> None:
     """Make each heading below the title a link to itself."""
     for heading, inline in headings(state.tokens):
         if heading.tag != "h1":
-            opening = Token("link_open", "a", 1, attrs={"href": f"#{heading.attrs['id']}"})
-            inline.children = [opening, *(inline.children or []), Token("link_close", "a", -1)]
+            link = Token("link_open", "a", 1, attrs={"href": f"#{heading.attrs['id']}"})
+            inline.children = [link, *(inline.children or []), Token("link_close", "a", -1)]
 
 
 def frame_tables(state: StateCore) -> None:
-    """Put each table into a frame, which scrolls where there is no room for it, and is named by the table's head."""
-    framed: list[Token] = []
-    for place, token in enumerate(state.tokens):
+    """Put each table into a frame that scrolls. The cells of the table's head are the frame's label."""
+    tokens: list[Token] = []
+    for index, token in enumerate(state.tokens):
         if token.type == "table_open":
-            framed.append(frame(head(state.tokens[place:])))
-        framed.append(token)
+            tokens.append(open_frame(label=head_text(state.tokens[index:])))
+        tokens.append(token)
         if token.type == "table_close":
-            framed.append(Token("frame_close", "div", -1, block=True))
-    state.tokens = framed
+            tokens.append(Token("frame_close", "div", -1, block=True))
+    state.tokens = tokens
 
 
-def frame(name: str) -> Token:
-    return Token(
-        "frame_open", "div", 1, attrs={"class": "table", "role": "group", "aria-label": name, "tabindex": 0}, block=True
-    )
+def open_frame(*, label: str) -> Token:
+    attributes: dict[str, str | int | float] = {"class": "table", "role": "group", "aria-label": label, "tabindex": 0}
+    return Token("frame_open", "div", 1, attrs=attributes, block=True)
 
 
-def head(table: Sequence[Token]) -> str:
-    """Return what stands in the cells of a table's head."""
-    end = next(place for place, token in enumerate(table) if token.type == "thead_close")
-    return ", ".join(filter(None, (plain(token) for token in table[:end] if token.type == "inline")))
+def head_text(table: Sequence[Token]) -> str:
+    """Return the text of a table's head."""
+    end = next(index for index, token in enumerate(table) if token.type == "thead_close")
+    return ", ".join(filter(None, (plain_text(token) for token in table[:end] if token.type == "inline")))
 
 
 def links(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -93,24 +92,24 @@ def links(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def headings(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
-    """Yield each heading, and what stands in it."""
+    """Yield each heading and its inline content."""
     return ((token, inline) for token, inline in pairwise(tokens) if token.type == "heading_open")
 
 
-def outlined(tokens: Sequence[Token]) -> tuple[str, list[Section]]:
-    """Return the title and the contents: sections, and theirs."""
+def outline(tokens: Sequence[Token]) -> tuple[str, list[Section]]:
+    """Return the title and the table of contents, which has two levels."""
     title = ""
     contents: list[Section] = []
     for heading, inline in headings(tokens):
-        section = Section(str(heading.attrs["id"]), plain(inline), [])
+        section = Section(str(heading.attrs["id"]), plain_text(inline), [])
         if heading.tag == SECTION:
             contents.append(section)
         elif heading.tag == SUBSECTION:
-            contents[-1].sections.append(section)
+            contents[-1].subsections.append(section)
         else:
             title = section.title
     return title, contents
 
 
-def plain(inline: Token) -> str:
+def plain_text(inline: Token) -> str:
     return "".join(child.content for child in inline.children or [])

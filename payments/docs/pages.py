@@ -1,4 +1,4 @@
-"""Which documents are pages, and where links between them lead."""
+"""The Markdown files that are pages, and the links between them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Page(NamedTuple):
-    """A document, below `docs/`, and its place on the site, below `/docs/`."""
+    """A Markdown file below `docs/`, and its URL path below `/docs/`."""
 
     file: str
-    place: str
+    path: str
     url_name: str
 
 
@@ -26,24 +26,25 @@ PAGES = (
     Page("api/reference.md", "reference/", "documentation-reference"),
     Page("synchronising.md", "synchronising/", "documentation-synchronising"),
 )
-PLACES = {page.file: page.place for page in PAGES}
+PATHS = {page.file: page.path for page in PAGES}
 
 
 @cache
-def rendered(page: Page) -> Document:
-    """Return the page's document. What writes it is loaded with the first: most workers are never asked for one."""
+def render_page(page: Page) -> Document:
+    """Return the page as HTML. The late import saves memory in the workers that never serve a page."""
     text = (settings.BASE_DIR / "docs" / page.file).read_text()
-    document: Document = import_string("payments.docs.markdown.render")(text, address_of=partial(address, page=page))
+    render = import_string("payments.docs.markdown.render")
+    document: Document = render(text, resolve_link=partial(page_link, page=page))
     return document
 
 
-def address(link: str, *, page: Page) -> str:
-    """Return where a link of that page's document leads on the site: for another page, from here, wherever that is.
+def page_link(link: str, *, page: Page) -> str:
+    """Return a link of the Markdown file as a link of the page: to another page, as a relative URL.
 
-    :raises KeyError: where it names a file that is no page
+    :raises KeyError: if the link leads to a file that is not a page
     """
     file, separator, anchor = link.partition("#")
     if not file or "://" in file:
         return link
-    place = PLACES[normpath(join(dirname(page.file), file))]
-    return f"{'../' * page.place.count('/')}{place}{separator}{anchor}" or "./"
+    path = PATHS[normpath(join(dirname(page.file), file))]
+    return f"{'../' * page.path.count('/')}{path}{separator}{anchor}" or "./"

@@ -1,12 +1,12 @@
-"""The documentation's addresses."""
+"""URLs of the documentation."""
 
 from django.urls import path
 
 from payments.docs.pages import PAGES
-from payments.docs.views import interactive, openapi, show
+from payments.docs.views import interactive, openapi, show_page
 
 urlpatterns = [
-    *(path(page.place, show, {"page": page}, name=page.url_name) for page in PAGES),
+    *(path(page.path, show_page, {"page": page}, name=page.url_name) for page in PAGES),
     path("interactive/", interactive, name="documentation-interactive"),
     path("openapi.json", openapi, name="openapi"),
 ]

@@ -14,11 +14,11 @@ from django.test.utils import override_script_prefix
 from pytest_django import Settings
 
 from payments.docs.markdown import Section, render
-from payments.docs.pages import PAGES, address
+from payments.docs.pages import PAGES, page_link
 from tests.support.processes import ROOT
 
 SITE = "http://testserver"
-DOCUMENTS = [f"/docs/{page.place}" for page in PAGES]
+DOCUMENTS = [f"/docs/{page.path}" for page in PAGES]
 INTERACTIVE = "/docs/interactive/"
 HTML_PAGES = [*DOCUMENTS, INTERACTIVE]
 
@@ -56,7 +56,7 @@ def test_every_page_has_a_title_of_its_own_and_says_its_language(client: Client)
     assert [re.findall("<title>(.*)</title>", page) for page in pages] == [
         ["Payments API · Payments"],
         ["Reference · Payments"],
-        ["Keeping a copy · Payments"],
+        ["Synchronising · Payments"],
         ["Try it · Payments"],
     ]
     assert {page.count("<h1") for page in pages} == {1}
@@ -152,7 +152,7 @@ def test_the_contents_name_every_section(client: Client, path: str) -> None:
     page = parsed(client, path)
     sections = [attributes["id"] for tag, attributes in page.tags if tag in {"h2", "h3"}]
 
-    contents = [link.removeprefix("#") for link in page.links if link.startswith("#") and link != "#text"]
+    contents = [link.removeprefix("#") for link in page.links if link.startswith("#") and link != "#content"]
     assert contents[: len(sections)] == sections
 
 
@@ -162,7 +162,7 @@ def test_the_contents_name_every_section(client: Client, path: str) -> None:
 def test_headings_have_the_anchors_that_the_repository_has() -> None:
     text = "# A title\n\n## `GET` it, 2 ways\n\n### A_b: c/d?\n\n### A_b: c/d?\n\n## Last & *least*"
 
-    document = render(text, address_of=str)
+    document = render(text, resolve_link=str)
 
     assert document.title == "A title"
     assert document.contents == [
@@ -177,7 +177,7 @@ def test_headings_have_the_anchors_that_the_repository_has() -> None:
 
 
 def test_what_a_document_holds_is_text() -> None:
-    document = render("# <b>\n\n<script>alert(1)</script>\n\n```sh\n<i>&\n```\n", address_of=str)
+    document = render("# <b>\n\n<script>alert(1)</script>\n\n```sh\n<i>&\n```\n", resolve_link=str)
 
     assert not re.search("<(?:b|i|script)>", document.body)
     assert document.title == "<b>"
@@ -191,21 +191,21 @@ def test_what_a_document_holds_is_text() -> None:
         ("api/index.md", "../synchronising.md", "synchronising/"),
         ("api/index.md", "index.md", "./"),
         ("api/reference.md", "index.md", "../"),
-        ("api/reference.md", "../synchronising.md#in-python", "../synchronising/#in-python"),
+        ("api/reference.md", "../synchronising.md#python", "../synchronising/#python"),
         ("synchronising.md", "api/reference.md", "../reference/"),
-        ("synchronising.md", "#in-python", "#in-python"),
+        ("synchronising.md", "#python", "#python"),
         ("synchronising.md", "https://dlthub.com/docs", "https://dlthub.com/docs"),
     ],
 )
 def test_a_link_between_files_leads_from_page_to_page(file: str, link: str, expected: str) -> None:
     [page] = [page for page in PAGES if page.file == file]
 
-    assert address(link, page=page) == expected
+    assert page_link(link, page=page) == expected
 
 
 def test_a_link_to_what_is_no_page_is_found_out() -> None:
     with pytest.raises(KeyError, match=re.escape("reliability.md")):
-        address("../reliability.md", page=PAGES[0])
+        page_link("../reliability.md", page=PAGES[0])
 
 
 def test_a_worker_that_is_never_asked_loads_nothing_for_it() -> None:

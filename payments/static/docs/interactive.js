@@ -1,5 +1,5 @@
-// Swagger UI fills each parameter in with its example: it would ask for all of them at once.
-const unfilledParameters = () => ({
+// Remove the examples: Swagger UI would fill in all parameters, and send them all.
+const withoutParameterExamples = () => ({
   statePlugins: {
     spec: {
       wrapActions: {
@@ -21,6 +21,6 @@ SwaggerUIBundle({
   url: document.getElementById("swagger-ui").dataset.openapi,
   dom_id: "#swagger-ui",
   presets: [SwaggerUIBundle.presets.apis],
-  plugins: [unfilledParameters],
+  plugins: [withoutParameterExamples],
   deepLinking: true,
 });
