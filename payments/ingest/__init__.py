@@ -1,6 +1,6 @@
 """Getting payments in: read, check, write, all or nothing. An import that is repeated changes nothing."""
 
-from payments.ingest.imports import Imported, import_payments
+from payments.ingest.imports import ImportResult, import_payments
 from payments.ingest.reading import Source
 
-__all__ = ["Imported", "Source", "import_payments"]
+__all__ = ["ImportResult", "Source", "import_payments"]

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 
 from payments.database.sqlite import backup
 from payments.database.sqlite.backup import Damaged, back_up
-from payments.ingest.imports import BATCH_RECORDS
+from payments.ingest.batches import BATCH_RECORDS
 from tests.support.connecting import connected_to
 from tests.support.load import Load
 from tests.support.service import Service

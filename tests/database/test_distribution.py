@@ -21,7 +21,7 @@ from payments.admin.payments import of_id
 from payments.anonymization import anonymize_payments
 from payments.api.parameters import FILTERS
 from payments.export import export_payments
-from payments.ingest import Imported, import_payments
+from payments.ingest import ImportResult, import_payments
 from payments.ingest.writing import ID, prepare
 from payments.management.distribution import State, statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
@@ -65,7 +65,7 @@ def lines(*texts: bytes) -> bytes:
     return b"".join(text + b"\n" for text in texts)
 
 
-def load(*texts: bytes, **options: bool) -> tuple[Imported, list[str]]:
+def load(*texts: bytes, **options: bool) -> tuple[ImportResult, list[str]]:
     refused: list[str] = []
     imported = import_payments(
         [source(lines(*texts), "f")], on_refused=lambda place, error: refused.append(f"{place}: {error}"), **options

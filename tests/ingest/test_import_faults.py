@@ -141,16 +141,16 @@ import django
 from django.db import transaction
 
 django.setup()
-from payments.ingest.imports import batches
+from payments.ingest.batches import read_batches
 from payments.ingest.reading import Source
 from payments.ingest.writing import prepare, write
 
 with Path(sys.argv[1]).open("rb") as stream:
-    for batch in batches([Source("file", stream)]):
-        for once in batch.rounds:
+    for batch in read_batches([Source("file", stream)]):
+        for located_rows in batch.rounds:
             with transaction.atomic():
                 key = prepare()
-                write([row for _, row in once], key=key)
+                write([row for _, row in located_rows], key=key)
 """
 
 

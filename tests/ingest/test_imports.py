@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
 from payments.export import export_payments
-from payments.ingest import Imported, Source, import_payments, imports
+from payments.ingest import ImportResult, Source, batches, import_payments, imports
 from payments.ingest.columns import COLUMNS, row
 from payments.ingest.reading import CHUNK_BYTES
 from payments.ingest.validation import checked
@@ -36,7 +36,7 @@ class Refusals(list[str]):
         self.append(f"{place}: {error}")
 
 
-def load(*contents: bytes, **options: bool) -> tuple[Imported, Refusals]:
+def load(*contents: bytes, **options: bool) -> tuple[ImportResult, Refusals]:
     refusals = Refusals()
     sources = [source(content, f"f{number}") for number, content in enumerate(contents, start=1)]
     return import_payments(sources, on_refused=refusals, **options), refusals
@@ -54,7 +54,7 @@ def test_an_imported_record_is_a_payment(organization: Organization) -> None:
     imported, refusals = load(line())
 
     payment = Payment.objects.get()
-    assert (imported, refusals) == (Imported(read=1, refused=0, changed=1), [])
+    assert (imported, refusals) == (ImportResult(read=1, refused=0, changed=1), [])
     assert payment.amount == Money("10.00", "EUR")
     assert payment.amount_net == Money("9.55", "EUR")
     assert payment.created_at == CREATED_AT
@@ -105,7 +105,7 @@ def test_importing_again_changes_nothing(organization: Organization) -> None:
 
     imported, _ = load(content)
 
-    assert imported == Imported(read=30, refused=0, changed=0)
+    assert imported == ImportResult(read=30, refused=0, changed=0)
 
 
 def test_a_payment_that_is_there_is_updated(organization: Organization) -> None:
@@ -130,7 +130,7 @@ def test_a_payment_of_another_organization_is_refused_and_left_alone(organizatio
 
     theirs.refresh_from_db()
     assert refusals == ["f1:2: organizationId: this payment belongs to another organization"]
-    assert imported == Imported(read=2, refused=1, changed=0)
+    assert imported == ImportResult(read=2, refused=1, changed=0)
     assert theirs.description == "theirs"
     assert Payment.objects.count() == 1
 
@@ -224,18 +224,18 @@ def test_one_bad_record_in_any_file_stops_all(organization: Organization) -> Non
         "f2:2: mode: must be one of live, test",
         "f2:3: is not JSON: JSON is malformed: invalid character (byte 4)",
     ]
-    assert imported == Imported(read=6, refused=2, changed=0)
+    assert imported == ImportResult(read=6, refused=2, changed=0)
     assert not Payment.objects.exists()
 
 
 def test_a_bad_record_behind_written_ones_undoes_them(
     organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(imports, "BATCH_RECORDS", 2)
+    monkeypatch.setattr(batches, "BATCH_RECORDS", 2)
 
     imported, _ = load(lines(*(line(id=f"pt_{number}") for number in range(5)), b"{"))
 
-    assert imported == Imported(read=6, refused=1, changed=0)
+    assert imported == ImportResult(read=6, refused=1, changed=0)
     assert not Payment.objects.exists()
 
 
@@ -248,7 +248,7 @@ def test_keep_going_writes_the_good_ones(organization: Organization) -> None:
         "f1:1: record 2: mode: must be one of live, test",
         "f2:1: the file ends before its array does",
     ]
-    assert imported == Imported(read=5, refused=2, changed=4)
+    assert imported == ImportResult(read=5, refused=2, changed=4)
     assert sorted(Payment.objects.values_list("id", flat=True)) == ["pt_1", "pt_3", "pt_4", "pt_5"]
 
 
@@ -265,7 +265,7 @@ class Failing(BytesIO):
 def test_a_source_that_cannot_be_read_to_its_end_undoes_what_was_written(
     organization: Organization, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
 ) -> None:
-    monkeypatch.setattr(imports, "BATCH_RECORDS", 1)
+    monkeypatch.setattr(batches, "BATCH_RECORDS", 1)
     stream = Failing(pack(lines(line(id="pt_1"), line(id="pt_2")))[:-8])
     refusals = Refusals()
 
@@ -291,7 +291,7 @@ class Impatient(BytesIO):
 def test_an_interrupted_import_leaves_nothing_behind(
     organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(imports, "BATCH_RECORDS", 1)
+    monkeypatch.setattr(batches, "BATCH_RECORDS", 1)
     stream = Impatient(lines(*(line(id=f"pt_{number}") for number in range(3))))
 
     with pytest.raises(KeyboardInterrupt):
@@ -304,7 +304,7 @@ def test_an_interrupted_import_leaves_nothing_behind(
 def test_an_import_that_waits_for_somebody_else_can_be_interrupted(
     organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(imports, "BATCH_RECORDS", 1)
+    monkeypatch.setattr(batches, "BATCH_RECORDS", 1)
     stream = Impatient(lines(line()))
 
     with psycopg.connect(connection.connection.info.dsn, password=connection.connection.info.password) as other:
@@ -316,24 +316,24 @@ def test_an_import_that_waits_for_somebody_else_can_be_interrupted(
 
 
 def test_a_batch_is_bounded_by_its_bytes_too(organization: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(imports, "BATCH_BYTES", 1)
+    monkeypatch.setattr(batches, "BATCH_BYTES", 1)
 
     imported, _ = load(lines(line(id="pt_1"), line(id="pt_2"), line(id="pt_1", description="later")))
 
-    assert imported == Imported(read=3, refused=0, changed=3)
+    assert imported == ImportResult(read=3, refused=0, changed=3)
 
 
 @pytest.mark.parametrize("text", [b"nonsense", line(organizationId="404")])
-@pytest.mark.parametrize("batch_records", [imports.BATCH_RECORDS, imports.REFUSED_MAX, 7, 1])
+@pytest.mark.parametrize("batch_records", [batches.BATCH_RECORDS, imports.REFUSED_MAX, 7, 1])
 def test_a_file_of_another_kind_is_not_read_to_its_end(
     organization: Organization, monkeypatch: pytest.MonkeyPatch, batch_records: int, text: bytes
 ) -> None:
-    monkeypatch.setattr(imports, "BATCH_RECORDS", batch_records)
+    monkeypatch.setattr(batches, "BATCH_RECORDS", batch_records)
 
     imported, refusals = load(lines(line(), *[text] * 1000))
 
     assert len(refusals) == imports.REFUSED_MAX
-    assert imported == Imported(read=imports.REFUSED_MAX + 1, refused=imports.REFUSED_MAX, changed=0)
+    assert imported == ImportResult(read=imports.REFUSED_MAX + 1, refused=imports.REFUSED_MAX, changed=0)
 
 
 @pytest.mark.parametrize("count", [1, 1000])

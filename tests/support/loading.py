@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from payments.ingest import import_payments
-from payments.ingest.imports import Imported
+from payments.ingest.imports import ImportResult
 from payments.ingest.reading import Place
 from payments.ingest.validation import InvalidRecord
 from payments.models import ApiKey, Organization
 from tests.support.lines import source
 
 
-def store(lines: Iterable[bytes]) -> Imported:
+def store(lines: Iterable[bytes]) -> ImportResult:
     """Import records and create missing organizations. Every record must be valid."""
     return import_payments([source(b"\n".join(lines))], on_refused=fail, create_organizations=True)
 

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from payments import api_keys
 from payments.export import export_payments
-from payments.ingest.imports import Imported
+from payments.ingest.imports import ImportResult
 from payments.models import ApiKey, Organization, Payment
 from tests.support.connecting import connected_to
 from tests.support.loading import issue_key, store
@@ -125,7 +125,7 @@ class Service:
             hashed = make_password(password, hasher="pbkdf2_sha256")
             User.objects.create(username=name, password=hashed, is_staff=True, is_superuser=True)
 
-    def import_records(self, lines: Iterable[bytes]) -> Imported:
+    def import_records(self, lines: Iterable[bytes]) -> ImportResult:
         with connected_to(self.database_url):
             return store(lines)
 

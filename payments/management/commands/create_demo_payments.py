@@ -12,8 +12,8 @@ from tqdm import tqdm
 from payments.changes import note_changes
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
+from payments.ingest.batches import BATCH_RECORDS
 from payments.ingest.columns import days, row
-from payments.ingest.imports import BATCH_RECORDS
 from payments.ingest.writing import prepare, write
 from payments.management.command import ExplainedCommand
 from payments.models import Organization

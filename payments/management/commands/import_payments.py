@@ -14,7 +14,7 @@ from django.db import Error, InterfaceError, OperationalError
 from django.utils import timezone
 from tqdm import tqdm
 
-from payments.ingest import Imported, Source, import_payments
+from payments.ingest import ImportResult, Source, import_payments
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
 from payments.ingest.reading import Place
 from payments.ingest.validation import InvalidRecord
@@ -69,7 +69,7 @@ class Command(ExplainedCommand):
             raise CommandError(summary if options["keep_going"] else f"{summary} Nothing was changed.")
         self.tell(summary, *next_step(imported))
 
-    def load(self, sources: list[Source], options: dict[str, Any]) -> Imported:
+    def load(self, sources: list[Source], options: dict[str, Any]) -> ImportResult:
         try:
             return import_payments(
                 sources,
@@ -94,7 +94,7 @@ class Command(ExplainedCommand):
         tqdm.write(f"{place}: {error}", file=sys.stderr)
 
 
-def next_step(imported: Imported) -> Iterator[str]:
+def next_step(imported: ImportResult) -> Iterator[str]:
     """Say how those whose payments were written get a key, where they have none."""
     with suppress(Error, KeyboardInterrupt):  # the payments are written, whatever comes of this
         if imported.changed and (organization := keyless(imported.organization_ids)):

@@ -1,0 +1,111 @@
+"""A thread that writes a batch while the import parses the next one.
+
+Only this module uses these undocumented or global functions:
+
+- `inc_thread_sharing` and `dec_thread_sharing` let another thread use a Django connection, and
+  `connections[alias] = connection` makes it that thread's connection. Both are undocumented. Django's own
+  `LiveServerThread` uses them in the same way.
+- `sys.setswitchinterval` applies to all threads of the process. An import is the only work of its process.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from payments.ingest.batches import Batch
+
+# How long the writing thread waits for Python's interpreter lock when the server has responded. Python's default of
+# 5 ms adds up over many statements.
+SWITCH_SECONDS = 0.0005
+
+CANCEL_EVERY_SECONDS = 1
+
+
+class BackgroundWriter:
+    """Writes one batch at a time in a thread.
+
+    From `submit` until `finish` or `abort`, only the thread may use the database connection.
+    """
+
+    def __init__(
+        self, write: Callable[[Batch], None], *, executor: ThreadPoolExecutor, connection: BaseDatabaseWrapper
+    ) -> None:
+        self.write = write
+        self.executor = executor
+        self.connection = connection
+        self.writing: Future[None] | None = None
+        self.batch: Batch | None = None
+        self.previous_batch: Batch | None = None
+
+    def submit(self, batch: Batch) -> None:
+        """Wait until the previous batch is written, then let the thread write this one.
+
+        Raises the exception with which the previous batch failed.
+        """
+        # Freeing thousands of rows takes time. Do it now, while the server works; the thread would keep it waiting.
+        self.previous_batch = None
+        self.finish()
+        self.previous_batch, self.batch = self.batch, batch
+        self.writing = self.executor.submit(self.write, batch)
+
+    def finish(self) -> None:
+        """Wait until the last batch is written. Raises the exception with which it failed."""
+        if self.writing is not None:
+            self.writing.result()
+
+    def abort(self) -> None:
+        """Cancel the thread's statement, which may wait for a lock for long, and wait until the thread has stopped."""
+        while self.writing is not None and wait([self.writing], timeout=0).not_done:
+            with suppress(psycopg.OperationalError):  # if the connection is lost, the thread stops without this
+                self.connection.connection.cancel_safe()
+            wait([self.writing], timeout=CANCEL_EVERY_SECONDS)
+
+
+@contextmanager
+def background_writer(write: Callable[[Batch], None]) -> Iterator[BackgroundWriter]:
+    """Give a writer whose thread uses this thread's connection to PostgreSQL. Its last batch is written at the end.
+
+    An exception aborts the writer.
+    """
+    connection = connections[DEFAULT_DB_ALIAS]
+    with (
+        shared_with_threads(connection),
+        fast_thread_switches(),
+        ThreadPoolExecutor(1, initializer=use_connection, initargs=(connection,)) as executor,
+    ):
+        writer = BackgroundWriter(write, executor=executor, connection=connection)
+        try:
+            yield writer
+            writer.finish()
+        except BaseException:
+            writer.abort()
+            raise
+
+
+@contextmanager
+def shared_with_threads(connection: BaseDatabaseWrapper) -> Iterator[None]:
+    connection.inc_thread_sharing()
+    try:
+        yield
+    finally:
+        connection.dec_thread_sharing()
+
+
+@contextmanager
+def fast_thread_switches() -> Iterator[None]:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def use_connection(connection: BaseDatabaseWrapper) -> None:
+    """Make `connection` the default connection of this thread."""
+    connections[DEFAULT_DB_ALIAS] = connection

@@ -1,0 +1,85 @@
+"""The records of all sources, parsed and divided into batches."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from payments.ingest.columns import StoredRow, days, row
+from payments.ingest.fast_path import usual
+from payments.ingest.reading import Place, Source, Unreadable, read
+from payments.ingest.validation import InvalidRecord, checked
+from payments.totals import PlacedDay
+
+# A batch ends as soon as it reaches one of these limits.
+BATCH_RECORDS = 5000
+BATCH_BYTES = 2**24
+
+LocatedRow: TypeAlias = tuple[Place, StoredRow]
+LocatedError: TypeAlias = tuple[Place, InvalidRecord | Unreadable]
+Entry: TypeAlias = tuple[Place, StoredRow | InvalidRecord | Unreadable]
+
+
+@dataclass
+class Batch:
+    """Consecutive records of the sources, parsed and ready to be written."""
+
+    entries: list[Entry]  # in the order of the sources
+    rounds: list[list[LocatedRow]]  # all rows; a round contains a payment at most once
+    days: set[PlacedDay]  # of all rows
+
+    @property
+    def organization_ids(self) -> set[int]:
+        return {organization_id for organization_id, _, _ in self.days}
+
+    @property
+    def has_errors(self) -> bool:
+        return sum(map(len, self.rounds)) < len(self.entries)
+
+
+def read_batches(sources: Iterable[Source]) -> Iterator[Batch]:
+    """Yield the records of the sources in batches of limited size."""
+    entries: list[Entry] = []
+    size = 0
+    for entry, length in parse_sources(sources):
+        entries.append(entry)
+        size += length
+        if len(entries) == BATCH_RECORDS or size >= BATCH_BYTES:
+            yield build_batch(entries)
+            entries, size = [], 0
+    if entries:
+        yield build_batch(entries)
+
+
+def parse_sources(sources: Iterable[Source]) -> Iterator[tuple[Entry, int]]:
+    """Yield a row or an error for each record, and the record's length in bytes.
+
+    A source that cannot be read to its end adds one more error.
+    """
+    for source in sources:
+        try:
+            for location, text in read(source):
+                yield (location, parse(text)), len(text)
+        except Unreadable as error:
+            yield (error.place, error), 0
+
+
+def parse(text: bytes) -> StoredRow | InvalidRecord:
+    """Return the row of a record, or the error if the record is invalid."""
+    try:
+        return usual(text) or row(checked(text))
+    except InvalidRecord as error:
+        return error
+
+
+def build_batch(entries: list[Entry]) -> Batch:
+    rows = [(location, content) for location, content in entries if isinstance(content, StoredRow)]
+    return Batch(entries, rounds=list(divide_into_rounds(rows)), days=days(row for _, row in rows))
+
+
+def divide_into_rounds(rows: list[LocatedRow]) -> Iterator[list[LocatedRow]]:
+    """Yield the first row of every payment, then the second row of every payment that has one, and so on."""
+    while rows:
+        first_rows: dict[str, LocatedRow] = {}
+        later_rows = [located for located in rows if first_rows.setdefault(located[1].id, located) is not located]
+        yield list(first_rows.values())
+        rows = later_rows
