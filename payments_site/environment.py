@@ -73,6 +73,16 @@ def base_url(text: str) -> str:
     return f"{parts.scheme}{text[len(parts.scheme) :]}".rstrip("/")
 
 
+def directory(text: str) -> Path | None:
+    """Read an absolute path. Of several, which systemd separates by colons, return the first; None if there is none."""
+    if not text:
+        return None
+    path = Path(text.partition(":")[0])
+    if not path.is_absolute():
+        raise ValidationError("Must be an absolute path.")
+    return path
+
+
 def rate(text: str) -> Limit | None:
     """Read how many requests are allowed within which time, such as `600/minute`; an empty text is no limit."""
     if not text:

@@ -7,7 +7,7 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvError, validate
 
-from payments_site.environment import POSTGRESQL, base_url, database, hosts, kept_secret, rate, secret_keys
+from payments_site.environment import POSTGRESQL, base_url, database, directory, hosts, kept_secret, rate, secret_keys
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / "var"
@@ -20,6 +20,7 @@ REPLICA_SECONDS_MAX = 60
 env = Env(eager=False)
 env.add_parser("database", database)
 env.add_parser("base_url", base_url)
+env.add_parser("directory", directory)
 env.add_parser("hosts", hosts)
 env.add_parser("rate", rate)
 env.add_parser("secret_keys", secret_keys)
@@ -41,6 +42,7 @@ BAD_KEY_LIMIT = env.rate("BAD_KEY_LIMIT", "100/minute")
 ACCESS_LOG = env.bool("ACCESS_LOG", False)
 METRICS = env.bool("METRICS", False)
 TRACING = env.bool("TRACING", False)
+RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
 HSTS_SECONDS = env.int("HSTS_SECONDS", 0, validate=validate.Range(min=0))
 
 try:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.client import ClientHandler
@@ -115,9 +115,9 @@ class ApiClientHandler(ApiHandler, ClientHandler):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Have limits counted for these tests alone, and for the services that they start."""
-    os.environ["TMPDIR"] = tempfile.tempdir = str(tmp_path_factory.mktemp("tmp"))
+def runtime_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Give these tests, and the services that they start, a runtime directory of their own."""
+    settings.RUNTIME_DIRECTORY = tmp_path_factory.mktemp("run")
 
 
 @pytest.fixture(autouse=True)

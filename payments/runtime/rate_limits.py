@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from payments.runtime.files import find_identity, private_directory
+from payments.runtime.directory import prepare_runtime_directory
+from payments.runtime.files import find_identity
 
 FILE_NAME = "limits.sqlite3"
 SWEPT_EVERY_SECONDS = 60
@@ -149,7 +150,7 @@ class Counting:
             if self.counter is not None and not self.counter.is_shared:
                 self.close()
             if self.counter is None:
-                self.counter = Counter(private_directory() / FILE_NAME)
+                self.counter = Counter(prepare_runtime_directory() / FILE_NAME)
             return self.counter
 
     def close(self) -> None:
@@ -158,7 +159,7 @@ class Counting:
             self.counter = None
 
     def remove_file(self) -> None:
-        for file in private_directory().glob(f"{FILE_NAME}*"):
+        for file in prepare_runtime_directory().glob(f"{FILE_NAME}*"):
             file.unlink(missing_ok=True)
 
     def warn(self, error: Exception, *, now: float) -> None:

@@ -27,7 +27,11 @@ GROWTH_MB_MAX = 5
 @pytest.fixture(scope="module")
 def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("limited")
-    settings = {"RATE_LIMIT": f"{ALLOWED}/day", "BAD_KEY_LIMIT": f"{BAD_KEYS_ALLOWED}/hour", "TMPDIR": str(directory)}
+    settings = {
+        "RATE_LIMIT": f"{ALLOWED}/day",
+        "BAD_KEY_LIMIT": f"{BAD_KEYS_ALLOWED}/hour",
+        "RUNTIME_DIRECTORY": str(directory),
+    }
     with (
         fresh_database(directory) as url,
         Service(url, settings=settings, workers=2, log=directory / "log").serving() as service,

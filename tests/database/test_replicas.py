@@ -85,7 +85,7 @@ def replicated_service(servers: Cluster, log: Path) -> Service:
         "DATABASE_REPLICA_URL": f"{read}?target_session_attrs=prefer-standby&load_balance_hosts=random",
         "REPLICA_LAG_SECONDS_MAX": str(LAG_SECONDS_MAX),
         "METRICS": "true",
-        "TMPDIR": str(log.parent),
+        "RUNTIME_DIRECTORY": str(log.parent),
     }
     return Service(f"{written}?target_session_attrs=read-write", settings=settings, workers=2, log=log)
 

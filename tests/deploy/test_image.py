@@ -168,6 +168,18 @@ def test_every_service_is_hardened_and_none_but_the_proxy_is_reached(compose: di
     }
 
 
+@pytest.mark.parametrize("name", ["service", "migrate"])
+def test_runtime_directory_is_a_tmpfs_of_the_images_user(
+    image: tuple[Stage, Stage], compose: dict[str, Any], name: str
+) -> None:
+    user, group = image[1].only("USER").split(":")
+
+    mounts = dict(mount.split(":") for mount in compose["services"][name]["tmpfs"])
+
+    options = mounts[image[1].variables["RUNTIME_DIRECTORY"]].split(",")
+    assert {f"uid={user}", f"gid={group}", "mode=0700"} <= set(options)
+
+
 def test_services_wait_for_what_they_need(compose: dict[str, Any]) -> None:
     needs = {name: service.get("depends_on", {}) for name, service in compose["services"].items()}
 

@@ -141,11 +141,12 @@ def test_the_dockerfiles_steps_make_a_service_whose_root_may_be_read_only(debian
         "SECRET_KEY": "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz",
     }
     directory = final.all("WORKDIR")[-1]
+    mounts = ["--tmpfs=/tmp:mode=1777", f"--tmpfs={given['RUNTIME_DIRECTORY']}:uid={user},gid={group},mode=0700"]
     environment = [f"--setenv={name}={value}" for name, value in given.items()]
     migrated_first = 'manage() { .venv/bin/python manage.py "$@"; }; manage migrate --verbosity 0; exec "$@"'
 
     with made.started(
-        "--read-only", "--tmpfs=/tmp:mode=1777", f"--chdir={directory}", *environment, *as_user,
+        "--read-only", *mounts, f"--chdir={directory}", *environment, *as_user,
         *("sh", "-euc", migrated_first, "sh", *final.command),
     ) as container:  # fmt: skip
         entered = ["env", *(f"{name}={value}" for name, value in given.items()), *as_user, *final.health_check]

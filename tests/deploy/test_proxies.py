@@ -95,7 +95,7 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         "BAD_KEY_LIMIT": f"{BAD_KEYS_ALLOWED}/hour",
         "ACCESS_LOG": "true",
         "METRICS": "true",
-        "TMPDIR": str(directory),
+        "RUNTIME_DIRECTORY": str(directory),
     }
     with fresh_database(directory) as url, Service(url, settings=given, log=directory / "log").serving() as service:
         service.create_demo_payments(COUNT)

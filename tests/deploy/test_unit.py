@@ -1,5 +1,6 @@
 """The systemd unit: it is one, and it leaves the service little of the machine."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from tests.support.processes import ROOT
 
 UNIT = ROOT / "deploy/payments.service"
+DIRECTORY = re.compile(r"\b(?:State|Runtime)Directory\w*=\w+")
 EXPOSURE_MAX_TENTHS = 11  # of 100
 
 pytestmark = pytest.mark.needs("systemd-analyze")
@@ -44,6 +46,14 @@ def test_a_faulty_unit_would_be_told(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "scripts/begin" in done.stderr
     assert "ProtectHomes" in done.stderr
+
+
+def test_commands_get_the_directories_of_the_unit() -> None:
+    """Without RuntimeDirectoryPreserve=yes, systemd would remove the service's directory when a command ends."""
+    unit, manage = (set(DIRECTORY.findall(file.read_text())) for file in (UNIT, ROOT / "deploy/manage"))
+
+    assert unit == manage
+    assert {"RuntimeDirectoryMode=0700", "RuntimeDirectoryPreserve=yes"} < unit
 
 
 def test_the_service_is_kept_from_the_machine() -> None:

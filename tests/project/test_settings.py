@@ -16,7 +16,7 @@ from environs import ValidationError
 from pytest_django import Settings
 
 from payments.runtime.rate_limits import Limit
-from payments_site.environment import BOUND, base_url, database, hosts, kept_secret, rate, secret_keys
+from payments_site.environment import BOUND, base_url, database, directory, hosts, kept_secret, rate, secret_keys
 from tests.support.processes import ROOT
 from tests.support.service import SETTINGS
 
@@ -60,6 +60,8 @@ def test_the_readmes_production_settings_are_clean() -> None:
         ("ACCESS_LOG", "perhaps", "Not a valid boolean."),
         ("METRICS", "some", "Not a valid boolean."),
         ("TRACING", "some", "Not a valid boolean."),
+        ("RUNTIME_DIRECTORY", "var/run", "Must be an absolute path."),
+        ("RUNTIME_DIRECTORY", ":/run/payments", "Must be an absolute path."),
         ("SECRET_KEY_FALLBACKS", "an-old-one,", "Must be keys, separated by commas."),
         ("ALLOWED_HOSTS", "", "Must be host names, separated by commas."),
         ("ALLOWED_HOSTS", "pay.example,,", "Must be host names, separated by commas."),
@@ -220,6 +222,14 @@ def test_a_rate_is_a_number_and_a_time(text: str, expected: Limit | None) -> Non
 def test_another_text_is_no_rate(text: str) -> None:
     with pytest.raises(ValidationError):
         rate(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", None), ("/run/payments", Path("/run/payments")), ("/run/payments:/run/other", Path("/run/payments"))],
+)
+def test_directory_is_the_first_of_the_paths(text: str, expected: Path | None) -> None:
+    assert directory(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from pytest_django import Settings
 
 from payments.runtime import rate_limits
-from payments.runtime.files import private_directory
+from payments.runtime.directory import prepare_runtime_directory
 from payments.runtime.rate_limits import Counter, Counting, Limit, Usage
 
 LIMIT = Limit(3, seconds=60)
@@ -120,9 +121,9 @@ def test_where_counting_fails_nobody_is_kept_out(caplog: pytest.LogCaptureFixtur
 
 
 @pytest.fixture
-def countings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Counting, Counting]]:
+def countings(tmp_path: Path, settings: Settings) -> Iterator[tuple[Counting, Counting]]:
     """Give what two processes count with."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    settings.RUNTIME_DIRECTORY = tmp_path / "run"
     both = Counting(), Counting()
     yield both
     for each in both:
@@ -134,14 +135,14 @@ def count(counting: Counting, *, now: float = NOW) -> int:
 
 
 def test_a_file_that_is_damaged_is_replaced(countings: tuple[Counting, Counting]) -> None:
-    (private_directory() / rate_limits.FILE_NAME).write_bytes(b"nonsense" * 1000)
+    (prepare_runtime_directory() / rate_limits.FILE_NAME).write_bytes(b"nonsense" * 1000)
 
     assert [count(countings[n]) for n in (0, 1, 0, 1)] == [3, 2, 1, 0]
 
 
 def test_a_file_that_is_damaged_while_it_is_read_is_replaced(countings: tuple[Counting, Counting]) -> None:
     counted = [count(each) for each in countings]
-    for file in private_directory().iterdir():
+    for file in prepare_runtime_directory().iterdir():
         file.write_bytes(b"nonsense" * 10_000)
 
     left = [count(each) for each in countings * 3]
@@ -152,7 +153,7 @@ def test_a_file_that_is_damaged_while_it_is_read_is_replaced(countings: tuple[Co
 
 def test_a_file_that_was_cleared_away_is_missed_by_all(countings: tuple[Counting, Counting]) -> None:
     counted = [count(each) for each in countings]
-    shutil.rmtree(private_directory())
+    shutil.rmtree(prepare_runtime_directory())
 
     assert counted == [2, 1]
     assert [count(each) for each in countings * 2] == [2, 1, 0, -1]
@@ -161,31 +162,9 @@ def test_a_file_that_was_cleared_away_is_missed_by_all(countings: tuple[Counting
 def test_a_counter_that_fails_is_told_of_now_and_then(
     countings: tuple[Counting, Counting], caplog: pytest.LogCaptureFixture
 ) -> None:
-    private_directory().chmod(0o755)
+    prepare_runtime_directory().chmod(0o755)
 
     left = [count(countings[0], now=NOW + seconds) for seconds in (0, 1, 59, 60, 61)]
 
     assert left == [LIMIT.events_max] * 5
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
-
-
-def test_the_file_is_in_a_directory_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-
-    directory = private_directory()
-    assert directory == private_directory()
-    directory.chmod(0o755)
-
-    with pytest.raises(PermissionError):
-        private_directory()
-
-
-def test_a_directory_that_somebody_else_has_made_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    path = private_directory()
-    path.rmdir()
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    path.symlink_to(tmp_path / "elsewhere")
-
-    with pytest.raises(PermissionError):
-        private_directory()

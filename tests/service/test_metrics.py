@@ -31,7 +31,7 @@ RECORDS = 6_000  # more than an import writes at once
 
 def measured(directory: Path, url: str, *, workers: int = 1) -> Service:
     """Return a service that counts in a directory of its own."""
-    settings = {"METRICS": "true", "TMPDIR": str(directory)}
+    settings = {"METRICS": "true", "RUNTIME_DIRECTORY": str(directory)}
     return Service(url, settings=settings, workers=workers, log=directory / "log")
 
 
@@ -101,7 +101,7 @@ def test_counts_outlive_workers_that_are_replaced_and_files_do_not_grow_in_numbe
 
     assert requests(observed, route=LIST) == before + 2 * ASKED
     assert total(observed, "payments_workers") == WORKERS
-    assert len(list(Path(observed.settings["TMPDIR"]).glob("payments-*/metrics/counter_*.db"))) <= 2 * WORKERS
+    assert len(list(Path(observed.settings["RUNTIME_DIRECTORY"]).glob("metrics/counter_*.db"))) <= 2 * WORKERS
 
 
 def test_a_request_is_timed_and_so_is_its_wait_for_the_database(observed: Service, key: str) -> None:
@@ -247,7 +247,7 @@ def test_the_lag_of_a_replica_is_told_as_long_as_somebody_knows_it(observed: Ser
 
 @contextmanager
 def a_replica_being_read(service: Service) -> Iterator[None]:
-    tell = "from payments import observing as o; o.set_replica_lag(1.5); o.count_passed_over('lag'); print(); input()"
+    tell = "from payments.runtime import hooks as o; o.set_replica_lag(1.5); o.count_passed_over('lag'); print(); input()"
     telling = service.popen("shell", "--no-imports", "-c", tell, stdin=subprocess.PIPE)
     assert telling.stdout is not None
     telling.stdout.readline()
@@ -297,7 +297,7 @@ def test_requests_are_answered_where_nothing_can_be_counted(tmp_path: Path) -> N
     with fresh_database(tmp_path) as url:
         service = measured(tmp_path, url)
         service.manage("forget_metrics")
-        (directory,) = tmp_path.glob("payments-*/metrics")
+        (directory,) = tmp_path.glob("metrics")
         directory.rmdir()
         directory.touch()
         with service.serving():
@@ -315,7 +315,11 @@ def test_where_it_is_off_there_is_no_such_page(client: Client) -> None:
 
 @pytest.mark.parametrize(("setting", "is_loaded"), [("false", False), ("true", True)])
 def test_what_is_off_is_not_even_loaded(tmp_path: Path, setting: str, is_loaded: bool) -> None:
-    environment = {**Service(f"sqlite:///{tmp_path}/x").environment, "METRICS": setting, "TMPDIR": str(tmp_path)}
+    environment = {
+        **Service(f"sqlite:///{tmp_path}/x").environment,
+        "METRICS": setting,
+        "RUNTIME_DIRECTORY": str(tmp_path),
+    }
 
     done = subprocess.run(
         [sys.executable, "-c", "import payments_site.wsgi, sys; print('prometheus_client' in sys.modules)"],

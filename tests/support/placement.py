@@ -78,6 +78,7 @@ ONCE_ON_SQLITE: Final = (
     "deploy/test_settings_file.py",
     "deploy/test_unit.py",
     "service/test_handler.py",
+    "runtime/test_directory.py",
     "runtime/test_rate_limits.py",
     "admin/test_login.py",
     "service/test_logs.py",

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import psutil
+from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.core.management import call_command
@@ -33,7 +34,7 @@ SETTINGS = (
     *("DATABASE_URL", "DATABASE_REPLICA_URL", "REPLICA_LAG_SECONDS_MAX"),
     *("DEBUG", "SECRET_KEY", "SECRET_KEY_FALLBACKS"),
     *("ALLOWED_HOSTS", "PUBLIC_BASE_URL", "TRUST_PROXY", "HSTS_SECONDS"),
-    *("RATE_LIMIT", "BAD_KEY_LIMIT", "ACCESS_LOG", "METRICS", "TRACING"),
+    *("RATE_LIMIT", "BAD_KEY_LIMIT", "ACCESS_LOG", "METRICS", "TRACING", "RUNTIME_DIRECTORY"),
 )
 
 IS_COVERED = "COVERAGE_PROCESS_CONFIG" in os.environ  # pytest-cov is active
@@ -65,6 +66,7 @@ class Service:
         return inherited | {
             "DATABASE_URL": self.database_url,
             "SECRET_KEY": "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz",
+            "RUNTIME_DIRECTORY": str(settings.RUNTIME_DIRECTORY),
             "PORT": str(self.port),
             "WEB_WORKERS": str(self.workers),
             **({"DJANGO_SETTINGS_MODULE": "tests.support.covered"} if IS_COVERED else {}),

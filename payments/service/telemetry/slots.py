@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from payments.runtime.files import private_directory
+from payments.runtime.directory import prepare_runtime_directory
 
 # Written to the disk before anything is mapped: a process that maps what a full disk cannot take is killed.
 FILE_BYTES = 2**17
@@ -33,7 +33,7 @@ def directory() -> Path:
 
     :raises OSError: where it cannot be had
     """
-    path = private_directory() / "metrics"
+    path = prepare_runtime_directory() / "metrics"
     path.mkdir(mode=0o700, exist_ok=True)
     return path
 

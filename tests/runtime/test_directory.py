@@ -1,0 +1,64 @@
+"""The runtime directory is private, or it is not used."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from payments.runtime.directory import RuntimeDirectoryError, prepare_runtime_directory
+
+
+@pytest.fixture
+def path(tmp_path: Path, settings: Settings) -> Path:
+    settings.RUNTIME_DIRECTORY = path = tmp_path / "var" / "run"
+    return path
+
+
+def test_directory_is_created_for_its_owner_only(path: Path) -> None:
+    assert prepare_runtime_directory() == prepare_runtime_directory() == path
+
+    assert [stat.S_IMODE(directory.stat().st_mode) for directory in (path, path.parent)] == [0o700, 0o700]
+
+
+@pytest.mark.parametrize("mode", [0o701, 0o710, 0o770, 0o755, 0o777])
+def test_directory_accessible_to_others_is_refused(path: Path, mode: int) -> None:
+    prepare_runtime_directory().chmod(mode)
+
+    with pytest.raises(RuntimeDirectoryError, match=f"is accessible to other users. Run: chmod 700 {path}$"):
+        prepare_runtime_directory()
+
+
+def test_directory_of_another_user_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare_runtime_directory()
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+
+    with pytest.raises(RuntimeDirectoryError, match="belongs to another user"):
+        prepare_runtime_directory()
+
+
+def test_symbolic_link_is_refused(path: Path) -> None:
+    prepare_runtime_directory().rename(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+
+    with pytest.raises(RuntimeDirectoryError, match="is a symbolic link"):
+        prepare_runtime_directory()
+
+
+@pytest.mark.parametrize(
+    ("path_under", "reason"), [("missing/var/run", "No such file or directory"), ("file", "File exists")]
+)
+def test_directory_that_cannot_be_created_is_refused(
+    tmp_path: Path, settings: Settings, path_under: str, reason: str
+) -> None:
+    (tmp_path / "file").touch()
+    settings.RUNTIME_DIRECTORY = tmp_path / path_under
+
+    with pytest.raises(RuntimeDirectoryError) as error:
+        prepare_runtime_directory()
+
+    assert str(error.value) == (
+        f"RUNTIME_DIRECTORY {tmp_path / path_under} cannot be created: {reason}. "
+        "Set it to a directory that this user can create."
+    )
