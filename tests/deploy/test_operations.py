@@ -47,7 +47,7 @@ def dumped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def test_what_is_dumped_as_the_guide_has_it_is_restored_to_the_byte(dumped: Service, tmp_path: Path) -> None:
-    dump, _create, restore, compare = commands("### A dump")
+    dump, _create, restore, compare = commands("### Dump")
     key = dumped.create_api_key(organization=ORGANIZATION, mode="live")
     with empty_database(tmp_path) as url:
         restored = Service(url, log=tmp_path / "log")
@@ -88,7 +88,7 @@ def test_what_differs_from_server_to_server_in_patronis_settings_is_marked() -> 
 
 
 def test_patronis_settings_are_of_use_to_a_second_server_as_the_guide_has_it() -> None:
-    [command] = [block for block in commands("## Three servers of PostgreSQL") if "deploy/patroni.yml" in block]
+    [command] = [block for block in commands("## Three PostgreSQL servers") if "deploy/patroni.yml" in block]
     [sed] = [line.partition(" >")[0] for line in command.splitlines() if line.startswith("sed ")]
 
     text = subprocess.check_output(["sh", "-euc", f"name=db2 address=10.0.0.2; {sed}"], cwd=ROOT, text=True)
