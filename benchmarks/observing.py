@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from multiprocessing import get_context
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.test import RequestFactory
 from tqdm import tqdm
 
 from benchmarks.pages import LIMITS
-from payments.runtime.hooks import Observer, observers
-from payments.service.handler import Handler, around
+from payments.runtime.hooks import Hook
+from payments.runtime.process import process
+from payments.service.handler import Handler
 from payments.service.telemetry import metrics, tracing
 
 # Of each way in turn, so that all of them meet the same noise.
@@ -27,19 +28,13 @@ ALL_SENT_SECONDS = 0.5
 ONE_IN_TEN = {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.1"}
 
 
-class Way(NamedTuple):
-    """What is done around each request, and who is told of its statements."""
-
-    around: list[Callable[..., Any]]
-    observers: list[Observer]
-
-
 def measure_observing(key: str, *, rounds: int) -> Iterator[str]:
     """Yield the lines of a table."""
     with receiver() as port:
         os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{port}"
         os.environ["OTEL_BSP_SCHEDULE_DELAY"] = str(SENT_EVERY_MILLISECONDS)
-        off, counted, traced = Way([], []), switched_on(count), switched_on(tracing.begin)
+        off: list[Hook] = []
+        counted, traced = switched_on(count), switched_on(tracing.begin)
         os.environ.update(ONE_IN_TEN)
         ways = {
             "neither": off,
@@ -69,29 +64,28 @@ def measure_observing(key: str, *, rounds: int) -> Iterator[str]:
 
 def count() -> None:
     metrics.begin()
-    observers.append(metrics.MetricsObserver())
+    process.hooks.register(metrics.MetricsHook())
 
 
-def switched_on(begin: Callable[[], None]) -> Way:
-    """Return what `begin` has brought, which is switched off for now."""
+def switched_on(begin: Callable[[], None]) -> list[Hook]:
+    """Return the hooks that `begin` registers, and unregister them."""
     begin()
-    way = Way(list(around), list(observers))
-    around.clear()
-    observers.clear()
-    return way
+    hooks = list(process.hooks.registered)
+    process.hooks.registered.clear()
+    return hooks
 
 
-def own_microseconds(answer_requests: Handler, way: Way, limit: int, key: str) -> float:
+def own_microseconds(answer_requests: Handler, hooks: list[Hook], limit: int, key: str) -> float:
     """Return for how long a request had the processor."""
-    with switched_to(way):
+    with switched_to(hooks):
         began = time.thread_time()
         ask(answer_requests, limit, key, times=REQUESTS_EACH)
         return (time.thread_time() - began) / REQUESTS_EACH * 1e6
 
 
-def sending_microseconds(answer_requests: Handler, way: Way, key: str) -> float:
+def sending_microseconds(answer_requests: Handler, hooks: list[Hook], key: str) -> float:
     """Return for how long, beside a request, the sending of its spans had it."""
-    with switched_to(way):
+    with switched_to(hooks):
         began = time.process_time() - time.thread_time()
         ask(answer_requests, LIMITS[0], key, times=REQUESTS_SENT)
         time.sleep(ALL_SENT_SECONDS)
@@ -99,11 +93,10 @@ def sending_microseconds(answer_requests: Handler, way: Way, key: str) -> float:
 
 
 @contextmanager
-def switched_to(way: Way) -> Iterator[None]:
-    around[:], observers[:] = way
+def switched_to(hooks: list[Hook]) -> Iterator[None]:
+    process.hooks.registered[:] = hooks
     yield
-    around.clear()
-    observers.clear()
+    process.hooks.registered.clear()
 
 
 def ask(answer_requests: Handler, limit: int, key: str, *, times: int) -> None:

@@ -12,8 +12,8 @@ from payments.database.statements import Slot, Statement
 from payments.filters import EVERYTHING, Filter, Selection, Values
 from payments.models import Access, Organization, Payment, PaymentQuerySet
 from payments.rows import Row
-from payments.runtime.hooks import count_passed_over
-from payments.runtime.servers import PRIMARY, primary, replica
+from payments.runtime.process import process
+from payments.runtime.servers import PRIMARY
 
 
 class FilterShape(NamedTuple):
@@ -67,20 +67,20 @@ class Listing(NamedTuple):
         if self.revision is None:
             return None
         statement = declare(is_current=True)
-        is_quick = not self.selection.filters
-        if rows := replica.ask(
-            lambda using: statement.rows(using, **values, revision=self.revision), is_quick=is_quick
+        timeout_opens = not self.selection.filters
+        if rows := process.replica.run(
+            lambda using: statement.rows(using, **values, revision=self.revision), timeout_opens=timeout_opens
         ):
             return rows
-        count_passed_over("away" if replica.is_away else "not_found")
-        return primary.ask(lambda using: declare().rows(using, **values))
+        process.hooks.replica_skipped("away" if process.replica.breaker.is_open else "not_found")
+        return process.primary.run(lambda using: declare().rows(using, **values))
 
     def known_rows(self, declare: Declaration, values: dict[str, Any]) -> list[Row]:
         """Return what a replica has of a list while the primary is away, which alone can tell that there is no payment.
 
         :raises Error: that of the primary, where it would have to tell
         """
-        rows = replica.ask(lambda using: declare().rows(using, **values))
+        rows = process.replica.run(lambda using: declare().rows(using, **values))
         if rows or (rows is not None and values["start"] is None):
             return rows
         return declare().rows(**values)

@@ -3,7 +3,7 @@
 from django.apps import AppConfig
 from django.conf import settings
 
-from payments.runtime.hooks import observers
+from payments.runtime.process import process
 
 
 class PaymentsSiteConfig(AppConfig):
@@ -15,6 +15,6 @@ class PaymentsSiteConfig(AppConfig):
         from payments_site import checks  # noqa: F401, PLC0415  registered by being imported
 
         if settings.METRICS:
-            from payments.service.telemetry.metrics import MetricsObserver  # noqa: PLC0415
+            from payments.service.telemetry.metrics import MetricsHook  # noqa: PLC0415
 
-            observers.append(MetricsObserver())
+            process.hooks.register(MetricsHook())

@@ -15,7 +15,8 @@ from payments.access.throttling import count_bad_key
 from payments.database.statements import Slot, Statement
 from payments.models import Access, ApiKey
 from payments.rows import SecondsText
-from payments.runtime.servers import PRIMARY, ask_either, has_replica, primary
+from payments.runtime.process import process
+from payments.runtime.servers import PRIMARY, has_replica, run_with_failover
 
 CHALLENGE = 'Bearer realm="payments"'
 NOBODY = AnonymousUser()
@@ -61,8 +62,8 @@ def find_key(text: str, *, now: datetime) -> AuthenticatedKey | None:
     def ask(using: str) -> list[Any]:
         return key_statement("organization__revision").rows(using, **values)
 
-    rows, server = ask_either(ask)
-    if server is not primary:  # which alone can tell that there is no such key, and what the revision is
+    rows, server = run_with_failover(ask, primary=process.primary, replica=process.replica)
+    if server is not process.primary:  # which alone can tell that there is no such key, and what the revision is
         rows = [(*row[:-1], None) for row in rows] or ask(PRIMARY)
     return authenticated_key(*rows[0]) if rows else None
 

@@ -13,7 +13,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
 from payments.models import ApiKey
-from payments.runtime.servers import primary
+from payments.runtime.process import process
 
 if TYPE_CHECKING:
     from payments.access.authentication import AuthenticatedKey
@@ -34,7 +34,7 @@ def note_use(key: AuthenticatedKey, *, now: datetime) -> None:
     """Write that `key` was used, unless that is written or the database is busy: then a later request does it."""
     if key.last_used_at is not None and now.timestamp() - float(key.last_used_at) < WRITTEN_EVERY_SECONDS:
         return
-    if now < paused_until.get(key.id, now) or primary.is_away:
+    if now < paused_until.get(key.id, now) or process.primary.breaker.is_open:
         return
     unwritten = Q(last_used_at=None) | Q(last_used_at__lte=now - timedelta(seconds=WRITTEN_EVERY_SECONDS))
     free = ApiKey.objects.select_for_update(skip_locked=True).filter(unwritten, pk=key.id)

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 from django.db import OperationalError
 from django.http import HttpRequest
 from django.utils import timezone
-from psycopg.errors import LockNotAvailable
 
 from payments.admin.charts import Columns, Line, columns, line
 from payments.admin.scope import ScopeForm
 from payments.models import IN_FLIGHT, Status
-from payments.runtime.database_errors import ran_out_of_time
+from payments.runtime.database_errors import is_locked, is_timeout
 from payments.totals import DailyTotals, Total, daily_totals, sum_missing
 
 DAYS = 30
@@ -157,14 +156,9 @@ def overview(request: HttpRequest) -> dict[str, Any]:
     try:
         sum_missing(form.access, days=days, has_time=lambda: time.monotonic() < ends_at)
     except OperationalError as error:
-        if not (ran_out_of_time(error) or is_locked(error)):
+        if not (is_timeout(error) or is_locked(error)):
             raise
     return {"form": form, "overview": Overview(days, daily_totals(form.access, days=days))}
-
-
-def is_locked(error: OperationalError) -> bool:
-    """Tell whether somebody else was writing for longer than a request may wait: an import, or who sums too."""
-    return isinstance(error.__cause__, LockNotAvailable) or str(error) == "database is locked"
 
 
 def count(totals: Iterable[Total]) -> int:

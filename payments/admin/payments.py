@@ -27,7 +27,7 @@ from payments.links import Addresses
 from payments.listing import Listing
 from payments.models import PAYMENT_ID, Access, Organization, Payment, PaymentQuerySet
 from payments.record import encode
-from payments.runtime.database_errors import ran_out_of_time
+from payments.runtime.database_errors import is_timeout
 
 PAGE_ROWS = 50
 OTHERS_MAX = 5
@@ -88,7 +88,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         except UnknownStart:
             return refusal("The payment with which this part begins is not one of these.", HTTPStatus.NOT_FOUND)
         except OperationalError as error:
-            if not ran_out_of_time(error):
+            if not is_timeout(error):
                 raise
             return refusal(TOO_WIDE, HTTPStatus.SERVICE_UNAVAILABLE)
 
@@ -109,7 +109,7 @@ def find(form: SearchForm, *, start: str | None) -> tuple[Page, HTTPStatus]:
         form.add_error(None, "The payment with which this page begins is not one of these.")
         return EMPTY, HTTPStatus.NOT_FOUND
     except OperationalError as error:
-        if not ran_out_of_time(error):
+        if not is_timeout(error):
             raise
         form.add_error(None, TOO_WIDE)
         return EMPTY, HTTPStatus.SERVICE_UNAVAILABLE

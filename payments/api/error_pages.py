@@ -6,11 +6,15 @@ from http import HTTPStatus
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views import defaults
 
-from payments.api.errors import RETRY_SECONDS, Unavailable
+from payments.api.errors import RETRY_SECONDS, OutageResponse, Unavailable
 from payments.api.problems import problem
 from payments.api.renderers import ProblemRenderer
 from payments.links import Addresses
 from payments.runtime.database_errors import is_outage
+
+
+class OutagePage(OutageResponse, HttpResponse):
+    """A page in response to a database outage."""
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
@@ -42,12 +46,13 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
 
 def unavailable(request: HttpRequest) -> HttpResponse:
     """Answer while the database does not; it is worth asking again."""
+    status, detail = HTTPStatus.SERVICE_UNAVAILABLE, str(Unavailable.default_detail)
     if is_api(request.path_info):
-        response = problem_page(request, HTTPStatus.SERVICE_UNAVAILABLE, str(Unavailable.default_detail))
+        content = ProblemRenderer().render(problem(request, status, detail))
+        response = OutagePage(content, status=status, content_type=ProblemRenderer.media_type)
     else:
-        response = HttpResponse(Unavailable.default_detail, status=HTTPStatus.SERVICE_UNAVAILABLE)
+        response = OutagePage(detail, status=status)
     response.headers["Retry-After"] = str(RETRY_SECONDS)
-    vars(response)["is_of_everybody"] = True
     return response
 
 

@@ -53,6 +53,14 @@ class TooWide(Unavailable):
     field = "createdAt"
 
 
+class OutageResponse:
+    """Marks a response to a database outage. After a slow one the handler fails fast (service/handler.py)."""
+
+
+class OutageProblem(OutageResponse, Response):
+    """A problem in response to a database outage."""
+
+
 # What the framework says of its own exceptions repeats what the client sent.
 DETAILS: dict[type[Exception], str] = {
     exceptions.NotAuthenticated: "An API key is needed: Authorization: Bearer <API_KEY>.",
@@ -76,7 +84,8 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> Response 
     if not isinstance(getattr(request, "accepted_renderer", None), BrowsableAPIRenderer):
         request.accepted_renderer = ProblemRenderer()
         request.accepted_media_type = ProblemRenderer.media_type
-    response = Response(
+    response_class = OutageProblem if type(exception) is Unavailable else Response
+    return response_class(
         problem(
             request,
             exception.status_code,
@@ -86,8 +95,6 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> Response 
         status=exception.status_code,
         headers=headers(exception),
     )
-    vars(response)["is_of_everybody"] = type(exception) is Unavailable
-    return response
 
 
 def headers(exception: exceptions.APIException) -> dict[str, str]:

@@ -27,7 +27,7 @@ from payments.listing import Listing, Shape, current, declared, find_payment, na
 from payments.models import Payment, PaymentQuerySet
 from payments.ordering import NEWEST_FIRST, Order, is_ahead_of, is_at_or_behind, opposite, place
 from payments.rows import Row
-from payments.runtime.database_errors import ran_out_of_time
+from payments.runtime.database_errors import is_timeout
 
 # Two for each size of a page, with and without a start, and some for what is asked for beside, at 10 kB each.
 SHAPES_MAX = 3 * LIMIT_MAX
@@ -130,7 +130,7 @@ class KeysetPagination(BasePagination):
         except UnknownStart:
             raise unknown_start() from None
         except OperationalError as error:
-            if selection.filters and ran_out_of_time(error):
+            if selection.filters and is_timeout(error):
                 raise TooWide from error
             raise
         return self.page.rows

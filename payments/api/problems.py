@@ -42,6 +42,6 @@ def problem(request: HttpRequest | Request, status: int, detail: str, *, field: 
         status=status,
         detail=detail,
         field=field or UNSET,
-        request_id=request.META.get(request_ids.KEY, UNSET),
+        request_id=request.META.get(request_ids.ENVIRON_KEY, UNSET),
         links=ProblemLinks(documentation=Link(href=Addresses.of_refusal(request).documentation, type=HTML)),
     )

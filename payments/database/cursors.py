@@ -1,4 +1,4 @@
-"""Cursors of the ORM's own, whose statements observers are told of."""
+"""Cursors of the ORM that report their statements to the instrumentation hooks."""
 
 from functools import partial
 from typing import Any
@@ -6,21 +6,24 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.utils import CursorWrapper
 
-from payments.runtime import hooks
+from payments.runtime.process import process
 
 
-class ObservedCursor(CursorWrapper):
-    """Runs each statement where observers can tell for how long."""
+class InstrumentedCursor(CursorWrapper):
+    """Runs each statement inside the instrumentation hooks."""
 
     def execute(self, sql: Any, params: Any = None) -> Any:
-        return hooks.run_statement(str(sql), partial(super().execute, sql, params))
+        return process.hooks.run_statement(str(sql), partial(super().execute, sql, params))
 
     def executemany(self, sql: Any, param_list: Any) -> Any:
-        return hooks.run_statement(str(sql), partial(super().executemany, sql, param_list))
+        return process.hooks.run_statement(str(sql), partial(super().executemany, sql, param_list))
 
 
-class ObservedCursors(BaseDatabaseWrapper):
-    """A database whose cursors are observed, where anybody observes."""
+class InstrumentedCursors(BaseDatabaseWrapper):
+    """A database backend whose cursors are instrumented if a hook is registered.
+
+    `make_cursor` is a private method of Django's backends: Django documents no other way to replace the cursor class.
+    """
 
     def make_cursor(self, cursor: Any) -> CursorWrapper:
-        return ObservedCursor(cursor, self) if hooks.observers else super().make_cursor(cursor)
+        return InstrumentedCursor(cursor, self) if process.hooks.registered else super().make_cursor(cursor)

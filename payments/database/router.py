@@ -1,20 +1,20 @@
-"""Which database is asked where there are two, the primary and a replica of it."""
+"""Routes reads to the replica."""
 
 from typing import Any
 
-from payments.runtime.hooks import count_passed_over
-from payments.runtime.servers import PRIMARY, REPLICA, replica
+from payments.runtime.process import process
+from payments.runtime.servers import PRIMARY, REPLICA
 
 
 class ReplicaRouter:
-    """Has what a key lists read on the replica, while that keeps up; all else is the primary's."""
+    """Reads the lists of API keys from the replica while it is usable, and everything else from the primary."""
 
     def db_for_read(self, model: Any, *, key: Any = None, **_hints: Any) -> str | None:
         if key is None:
             return None
-        if replica.keeps_up():
+        if process.replica.is_usable():
             return REPLICA
-        count_passed_over("away" if replica.is_away else "lag")
+        process.hooks.replica_skipped("away" if process.replica.breaker.is_open else "lag")
         return None
 
     def allow_migrate(self, db: str, _app_label: str, **_hints: Any) -> bool:

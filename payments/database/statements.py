@@ -14,7 +14,7 @@ from django.db.models.sql.compiler import SQLCompiler
 from psycopg import ClientCursor
 
 from payments.database.prepared import PreparedStatements
-from payments.runtime import hooks
+from payments.runtime.process import process
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 Kept = TypeVar("Kept")
@@ -57,8 +57,8 @@ class Statement(Generic[Row]):
 
     def rows(self, using: str = DEFAULT_DB_ALIAS, /, **values: Any) -> list[Row]:
         """Ask the database of that alias, once."""
-        if hooks.observers:
-            return hooks.run_statement(self.sql, lambda: self.asked(using, values))
+        if process.hooks.registered:
+            return process.hooks.run_statement(self.sql, lambda: self.asked(using, values))
         return self.asked(using, values)
 
     def asked(self, using: str, values: Mapping[str, Any]) -> list[Row]:

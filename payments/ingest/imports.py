@@ -16,7 +16,7 @@ from payments.ingest.reading import Place, Source
 from payments.ingest.validation import InvalidRecord
 from payments.ingest.writing import Key, misplaced, prepare, stage, write
 from payments.models import Organization
-from payments.runtime import hooks
+from payments.runtime.process import process
 from payments.totals import PlacedDay
 
 # An import stops here unless it keeps going. The file is probably of another kind.
@@ -53,7 +53,7 @@ def import_payments(
     :raises OutcomeUnknown: if the import is interrupted during the commit; after other exceptions, nothing is written
     """
     result = ImportResult()
-    with hooks.importing(result), all_or_nothing():
+    with process.hooks.importing(result), all_or_nothing():
         run = Import(
             on_refused, prepare(), keep_going=keep_going, create_organizations=create_organizations, result=result
         )
@@ -129,7 +129,7 @@ class Import:
             self.write(rows)
         if self.result.changed > changed_before:
             self.changed_days |= batch.days
-        hooks.import_went_on(self.result)
+        process.hooks.import_progressed(self.result)
 
     def valid_rounds(self, batch: Batch) -> list[list[LocatedRow]]:
         """Return the rows that can be written, in rounds, after the errors are reported."""

@@ -1,25 +1,47 @@
-"""What an error of the database's says: that it is away, or that it was asked for too much."""
+"""Classify database errors by their codes: SQLSTATE on PostgreSQL, `sqlite_errorcode` on SQLite."""
+
+import sqlite3
 
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError
-from psycopg.errors import InsufficientPrivilege, QueryCanceled, UndefinedColumn, UndefinedTable
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable, QueryCanceled, UndefinedColumn, UndefinedTable
 
-# What PostgreSQL says before a migration, or to a user who may not see what it made.
+# PostgreSQL's errors before a migration, or if the database user lacks a privilege on a table.
 NOT_MIGRATED = (InsufficientPrivilege, UndefinedColumn, UndefinedTable)
 
+# SQLite's extended error codes have their primary code in the lowest byte.
+PRIMARY_CODE = 0xFF
 
-def is_outage(exception: BaseException | None) -> bool:
-    """Tell whether the database, or what was done to it, is at fault rather than what it was asked.
 
-    A file that is damaged is none of the named kinds on SQLite; there a table that is missing, as it is before a
-    migration, is no other kind than a lock.
+def is_outage(error: BaseException | None) -> bool:
+    """Return whether the database is at fault, rather than the statement.
+
+    This includes a missing migration, a damaged file and a timeout. Django raises a plain DatabaseError for a damaged
+    SQLite file, and an OperationalError for a table that SQLite lacks.
     """
     return (
-        isinstance(exception, InterfaceError | OperationalError | InternalError)
-        or type(exception) is DatabaseError
-        or isinstance(exception.__cause__ if exception else None, NOT_MIGRATED)
+        isinstance(error, InterfaceError | OperationalError | InternalError)
+        or type(error) is DatabaseError
+        or isinstance(error.__cause__ if error else None, NOT_MIGRATED)
     )
 
 
-def ran_out_of_time(exception: Exception) -> bool:
-    """Tell whether the database went on with a statement for longer than a request may, and was made to end it."""
-    return isinstance(exception.__cause__, QueryCanceled) or str(exception) == "interrupted"
+def is_timeout(error: BaseException) -> bool:
+    """Return whether a statement took too long and was ended by the server or by the watchdog."""
+    return isinstance(error.__cause__, QueryCanceled) or is_interrupted(error)
+
+
+def is_locked(error: BaseException) -> bool:
+    """Return whether a statement waited too long for another writer's lock."""
+    return isinstance(error.__cause__, LockNotAvailable) or sqlite_code(error) == sqlite3.SQLITE_BUSY
+
+
+def is_interrupted(error: BaseException) -> bool:
+    """Return whether SQLite's `interrupt()` ended the statement: the watchdog's, or a command's on Ctrl-C."""
+    return sqlite_code(error) == sqlite3.SQLITE_INTERRUPT
+
+
+def sqlite_code(error: BaseException) -> int | None:
+    """Return SQLite's primary error code of a Django database error, or of SQLite's own; None on PostgreSQL."""
+    cause = error if isinstance(error, sqlite3.Error) else error.__cause__
+    code = getattr(cause, "sqlite_errorcode", None)
+    return None if code is None else code & PRIMARY_CODE

@@ -1,138 +1,148 @@
-"""The time that a request may wait: for the database, all its statements together, and for its own body.
+"""Deadlines that hold even if a database or a network never responds.
 
-A database that hangs keeps no time limits of its own, a network that drops every packet reports nothing, and a client
-sends when it likes. So this process looks at the clock itself, and cuts the line on which it has waited too long.
+A server that hangs does not enforce its own timeouts, and a network that drops every packet reports no error. So a
+watchdog thread looks at the clock and aborts connections whose deadline has passed.
 """
 
 import logging
-import os
 import threading
 import time
 from typing import Protocol
 from weakref import WeakSet
 
-# For all statements of a request together, and a new connection if need be; and for its body.
+# For all statements of a request together, including a new connection; and for the request's body.
 DATABASE_SECONDS_MAX = 2.5
 BODY_SECONDS_MAX = 1.0
 
-SPARE_SECONDS_MAX = 0.4
+# If another server can run the query instead, a connection is aborted this much before the deadline.
+FAILOVER_SECONDS = 0.4
 
-LOOKS_EVERY_SECONDS = 0.1
+CHECK_INTERVAL_SECONDS = 0.1
 
 logger = logging.getLogger(__name__)
 
 
-class Line(Protocol):
-    """What can end a wait, from another thread, and more than once."""
+class Abortable(Protocol):
+    """A connection that the watchdog can abort, from its own thread and repeatedly."""
 
-    # How long before the end of all waiting it is cut: for what may be tried in its place.
-    spare_seconds: float = 0
+    # How long before the deadline the connection is aborted, so that time is left for another server.
+    failover_seconds: float = 0
 
     @property
-    def is_waited_on(self) -> bool:
+    def is_waiting(self) -> bool:
+        """Whether the request currently waits for this connection."""
         return True
 
-    def cut(self) -> None: ...
+    def abort(self) -> None:
+        """End the wait: the waiting thread gets an error."""
 
     def close(self) -> None:
-        """Let go of what was opened to cut it. Most have opened nothing."""
+        """Release what was opened for `abort`. Most implementations opened nothing."""
         return
 
 
-class Watch:
-    """A wait, which is under way within a `with` block, and the lines of which it is on one at a time."""
+class Deadline:
+    """A deadline for the duration of a `with` block.
 
-    def __init__(self, seconds_max: float) -> None:
+    The watchdog aborts the registered connections after the deadline, and again at each check until the block ends.
+    """
+
+    def __init__(self, watchdog: "Watchdog", seconds_max: float) -> None:
+        self.watchdog = watchdog
         self.seconds_max = seconds_max
         self.lock = threading.Lock()
-        self.ends_at: float | None = None
-        self.has_cut = False
-        self.lines: dict[str, Line] = {}
+        self.ends_at: float | None = None  # of time.monotonic; None outside of the block
+        self.has_aborted = False
+        self.connections: dict[str, Abortable] = {}
 
-    def keep(self, line: Line | None, *, name: str = "") -> None:
-        """Look after a line in place of the one before of that name."""
+    def register(self, connection: Abortable, *, name: str = "") -> None:
+        """Apply the deadline to a connection. It replaces the connection of the same name."""
         with self.lock:
-            if before := self.lines.pop(name, None):
-                before.close()
-            if line is not None:
-                self.lines[name] = line
+            self.close(name)
+            self.connections[name] = connection
+
+    def unregister(self, *, name: str = "") -> None:
+        with self.lock:
+            self.close(name)
+
+    def close(self, name: str) -> None:
+        if connection := self.connections.pop(name, None):
+            connection.close()
 
     def __enter__(self) -> None:
-        """Have the line cut, again and again, once the time is over."""
-        if watchdog.thread is None:
-            watchdog.start()
-        self.has_cut = False
+        self.watchdog.ensure_started()
+        self.has_aborted = False
         self.ends_at = time.monotonic() + self.seconds_max
 
     def __exit__(self, *_error: object) -> None:
-        if self.ends_at is not None and time.monotonic() > self.ends_at - SPARE_SECONDS_MAX:
-            with self.lock:  # what is being cut is not yet the next one's
-                self.ends_at = None
-        self.ends_at = None
+        with self.lock:  # wait for an abort in progress: it must not hit the next request
+            self.ends_at = None
 
     @property
-    def is_on(self) -> bool:
+    def is_active(self) -> bool:
         return self.ends_at is not None
 
     @property
-    def seconds_left(self) -> float:
+    def remaining_seconds(self) -> float:
+        """Return the time until the deadline, negative after it; outside of the block, the whole time."""
         ends_at = self.ends_at
         return self.seconds_max if ends_at is None else ends_at - time.monotonic()
 
-    def cut_if_late(self, now: float) -> None:
+    def abort_if_expired(self, now: float) -> None:
+        """Abort the connections that the request still waits for; `now` is of time.monotonic.
+
+        Time is left for another server only once: after the first abort, other connections have the full time.
+        """
         with self.lock:
-            if (ends_at := self.ends_at) is None:
+            if self.ends_at is None:
                 return
-            for line in self.lines.values():
-                spare_seconds = 0 if self.has_cut else line.spare_seconds
-                if now >= ends_at - spare_seconds and line.is_waited_on:
-                    self.has_cut = True
-                    line.cut()
+            for connection in self.connections.values():
+                failover_seconds = 0 if self.has_aborted else connection.failover_seconds
+                if now >= self.ends_at - failover_seconds and connection.is_waiting:
+                    self.has_aborted = True
+                    connection.abort()
 
 
 class Watchdog:
-    """Looks after the waits of all threads, as long as those live, in a thread of its own."""
+    """A thread that enforces the deadlines of all other threads. It starts with the first deadline."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.watches: WeakSet[Watch] = WeakSet()
+        self.deadlines: WeakSet[Deadline] = WeakSet()
         self.thread: threading.Thread | None = None
 
-    def new_watch(self, *, seconds_max: float) -> Watch:
-        watch = Watch(seconds_max)
+    def new_deadline(self, *, seconds_max: float) -> Deadline:
+        """Return a deadline that this watchdog enforces for as long as something refers to it."""
+        deadline = Deadline(self, seconds_max)
         with self.lock:
-            self.watches.add(watch)
-        return watch
+            self.deadlines.add(deadline)
+        return deadline
 
-    def start(self) -> None:
-        self.thread = threading.Thread(target=self.look_after, name="watchdog", daemon=True)
-        self.thread.start()
+    def ensure_started(self) -> None:
+        if self.thread is None:
+            self.thread = threading.Thread(target=self.run, name="watchdog", daemon=True)
+            self.thread.start()
 
     def forget_thread(self) -> None:
-        """Take note that this process was forked, which no thread outlives but the one that did it."""
+        """Forget the thread, which does not exist in a forked process."""
         self.thread = None
 
-    def look_after(self) -> None:
+    def run(self) -> None:
         while True:
-            time.sleep(LOOKS_EVERY_SECONDS)
+            time.sleep(CHECK_INTERVAL_SECONDS)
             with self.lock:
-                watches = list(self.watches)
+                deadlines = list(self.deadlines)
             now = time.monotonic()
-            for watch in watches:
+            for deadline in deadlines:
                 try:
-                    watch.cut_if_late(now)
-                except Exception:  # the others, and the next ones, are to be looked after all the same
-                    logger.exception("What waits too long could not be cut.")
+                    deadline.abort_if_expired(now)
+                except Exception:  # the other deadlines must still be enforced
+                    logger.exception("Cannot abort a connection whose deadline has passed.")
 
 
-class Waits(threading.local):
-    """What a thread that answers requests waits for."""
+class ThreadDeadlines(threading.local):
+    """The deadlines of a thread that serves requests. Each thread gets its own on first use."""
 
-    def __init__(self) -> None:
-        self.database = watchdog.new_watch(seconds_max=DATABASE_SECONDS_MAX)
-        self.body = watchdog.new_watch(seconds_max=BODY_SECONDS_MAX)
-
-
-watchdog = Watchdog()
-os.register_at_fork(after_in_child=watchdog.forget_thread)
-waits = Waits()
+    def __init__(self, watchdog: Watchdog) -> None:
+        self.database = watchdog.new_deadline(seconds_max=DATABASE_SECONDS_MAX)
+        self.body = watchdog.new_deadline(seconds_max=BODY_SECONDS_MAX)

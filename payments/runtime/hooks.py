@@ -1,4 +1,4 @@
-"""What is told of the work while it is done, to whoever keeps metrics or traces. Mostly nobody does."""
+"""Instrumentation hooks: callbacks for metrics and traces. Usually none is registered."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -6,89 +6,105 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Protocol, TypeVar
 
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
 Result = TypeVar("Result")
 
 
 class Progress(Protocol):
-    """How far an import has come."""
+    """The progress of an import."""
 
     read: int
     refused: int
     changed: int
 
 
-class Observer:
-    """Is told what happens; each method may be left as it is."""
+class Hook:
+    """Base class of instrumentation hooks. A subclass overrides the methods that it needs."""
+
+    def request(self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
+        """Call `respond` with the request and return its response."""
+        return respond(request)
 
     def statement(self, sql: str, run: Callable[[], Result]) -> Result:
-        """Run a statement, and return what came of it."""
+        """Run a statement and return its result."""
         return run()
 
-    def import_began(self) -> None:
-        """Note that this process imports from now on."""
+    def import_started(self) -> None:
+        """Called when this process starts an import."""
 
-    def import_went_on(self, progress: Progress) -> None:
-        """Note how far it has come. What it has changed so far may still be undone."""
+    def import_progressed(self, progress: Progress) -> None:
+        """Called after each batch of an import. The transaction may still be rolled back."""
 
-    def import_ended(self, progress: Progress, *, outcome: str) -> None:
-        """Note what came of it: `succeeded`, `refused` where some records were, `failed` where it was cut off."""
+    def import_finished(self, progress: Progress, *, outcome: str) -> None:
+        """Called at the end of an import.
 
-    def replica_lag(self, seconds: float) -> None:
-        """Note how far the replica that is read from is behind."""
+        The outcome is `succeeded`, `refused` if some records were invalid, or `failed` if the import was interrupted.
+        """
 
-    def replica_passed_over(self, reason: str) -> None:
-        """Note that the primary was read where a replica might have been."""
+    def replica_lag_measured(self, seconds: float) -> None:
+        """Called when the replication lag has been measured."""
 
-
-class Statements(threading.local):
-    """Whether a thread is running one."""
-
-    is_one_run = False
+    def replica_skipped(self, reason: str) -> None:
+        """Called when the primary is read although a replica is configured. `reason` is one of a few words."""
 
 
-observers: list[Observer] = []
-statements = Statements()
+class ThreadState(threading.local):
+    """Whether the current thread is inside a statement."""
+
+    is_running_statement = False
 
 
-def run_statement(sql: str, run: Callable[[], Result]) -> Result:
-    """Run a statement, with every observer around it; one that is run within another is a part of that."""
-    if not observers or statements.is_one_run:
-        return run()
-    for observer in observers:
-        run = partial(observer.statement, sql, run)
-    statements.is_one_run = True
-    try:
-        return run()
-    finally:
-        statements.is_one_run = False
+class Hooks:
+    """Calls all registered hooks. The hook that is registered last is the outermost one."""
 
+    def __init__(self) -> None:
+        self.registered: list[Hook] = []
+        self.thread = ThreadState()
 
-@contextmanager
-def importing(progress: Progress) -> Iterator[None]:
-    """Tell that an import begins, and what came of it."""
-    for observer in observers:
-        observer.import_began()
-    outcome = "failed"
-    try:
-        yield
-        outcome = "refused" if progress.refused else "succeeded"
-    finally:
-        for observer in observers:
-            observer.import_ended(progress, outcome=outcome)
+    def register(self, hook: Hook) -> None:
+        self.registered.append(hook)
 
+    def respond(self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
+        """Respond to a request inside all hooks."""
+        for hook in self.registered:
+            respond = partial(hook.request, respond=respond)
+        return respond(request)
 
-def import_went_on(progress: Progress) -> None:
-    for observer in observers:
-        observer.import_went_on(progress)
+    def run_statement(self, sql: str, run: Callable[[], Result]) -> Result:
+        """Run a statement inside all hooks. A statement within another one counts as a part of it."""
+        if not self.registered or self.thread.is_running_statement:
+            return run()
+        for hook in self.registered:
+            run = partial(hook.statement, sql, run)
+        self.thread.is_running_statement = True
+        try:
+            return run()
+        finally:
+            self.thread.is_running_statement = False
 
+    @contextmanager
+    def importing(self, progress: Progress) -> Iterator[None]:
+        """Report the start and the outcome of an import, which runs in the block."""
+        for hook in self.registered:
+            hook.import_started()
+        outcome = "failed"
+        try:
+            yield
+            outcome = "refused" if progress.refused else "succeeded"
+        finally:
+            for hook in self.registered:
+                hook.import_finished(progress, outcome=outcome)
 
-def set_replica_lag(seconds: float) -> None:
-    """Tell how far the replica that is read from is behind."""
-    for observer in observers:
-        observer.replica_lag(seconds)
+    def import_progressed(self, progress: Progress) -> None:
+        for hook in self.registered:
+            hook.import_progressed(progress)
 
+    def replica_lag_measured(self, seconds: float) -> None:
+        for hook in self.registered:
+            hook.replica_lag_measured(seconds)
 
-def count_passed_over(reason: str) -> None:
-    """Tell that the primary was read where a replica might have been; `reason` is one of a few words."""
-    for observer in observers:
-        observer.replica_passed_over(reason)
+    def replica_skipped(self, reason: str) -> None:
+        for hook in self.registered:
+            hook.replica_skipped(reason)

@@ -1,4 +1,4 @@
-"""Every request has an id, by which its answer, its log lines and its client's own log find each other."""
+"""Request IDs, which connect a response, its log lines and the client's own log."""
 
 import random
 import re
@@ -6,18 +6,18 @@ from contextvars import ContextVar
 from typing import Any
 
 HEADER = "X-Request-ID"
-KEY = "HTTP_X_REQUEST_ID"
-FORM = re.compile(r"[A-Za-z0-9._-]{1,64}")
+ENVIRON_KEY = "HTTP_X_REQUEST_ID"
+VALID_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 ID_BITS = 128
 
 current: ContextVar[str] = ContextVar("current", default="-")
 
 
-def identify(environ: dict[str, Any]) -> str:
-    """Take the id that the client, or a proxy, gave; make one in place of none and of one of another form."""
-    request_id: str | None = environ.get(KEY)
-    if request_id is None or not FORM.fullmatch(request_id):
-        environ[KEY] = request_id = f"{random.getrandbits(ID_BITS):032x}"
+def assign(environ: dict[str, Any]) -> str:
+    """Return the valid ID that the client or a proxy sent, or a new one, and make it the current one."""
+    request_id: str | None = environ.get(ENVIRON_KEY)
+    if request_id is None or not VALID_ID.fullmatch(request_id):
+        environ[ENVIRON_KEY] = request_id = f"{random.getrandbits(ID_BITS):032x}"
     current.set(request_id)
     return request_id

@@ -1,7 +1,7 @@
-"""The database servers, as this process finds them: the primary, and a replica on which lists may be read.
+"""The primary and the replica, each behind a circuit breaker.
 
-All that is written, and the keys, are read where they are written: on the primary. Where it is away, a replica is asked
-for what it knows.
+The primary takes all writes and reads API keys. Lists may be read from a replica. While the primary fails, a replica
+answers for it as far as it can.
 """
 
 import logging
@@ -12,157 +12,175 @@ from typing import NamedTuple, TypeVar
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
-from payments.runtime import hooks
-from payments.runtime.database_errors import is_outage, ran_out_of_time
+from payments.runtime.database_errors import is_outage, is_timeout
+from payments.runtime.hooks import Hooks
 
 PRIMARY = DEFAULT_DB_ALIAS
 REPLICA = "replica"
 
-# After a failure a server is passed over for ten times as long as that took, within bounds.
-PAUSE_SECONDS_MIN = 1.0
-PAUSE_SECONDS_MAX = 5.0
-PAUSE_FOR_EACH_SECOND = 10
+# A circuit breaker stays open for ten times as long as the failed query took, within these limits.
+OPEN_SECONDS_MIN = 1.0
+OPEN_SECONDS_MAX = 5.0
+OPEN_SECONDS_PER_SECOND = 10
 
-LOOKS_EVERY_SECONDS = 1.0
-TRIES_EVERY_SECONDS = 60.0
-POSITIONS_KEPT = 600
+LAG_INTERVAL_SECONDS = 1.0
+LAG_RETRY_SECONDS = 60.0  # after an error
+POSITIONS_MAX = 600
 
-# How far a server is in the log of all changes (WAL), in bytes.
-POSITION = """
+# The server's position in the write-ahead log (WAL), in bytes.
+WAL_POSITION = """
     SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END
             - '0/0')::bigint
 """
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
 
+class CircuitBreaker:
+    """Skips a failing server for a while."""
+
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self.retry_at = 0.0  # of time.monotonic
+        self.is_tripped = False  # from the first failure to the next success
+
+    @property
+    def is_open(self) -> bool:
+        return monotonic() < self.retry_at
+
+    def open(self, error: Error, *, failed_after_seconds: float) -> None:
+        """Skip the server for one to five seconds, depending on how long the failure took."""
+        seconds = failed_after_seconds * OPEN_SECONDS_PER_SECOND
+        self.retry_at = monotonic() + min(max(seconds, OPEN_SECONDS_MIN), OPEN_SECONDS_MAX)
+        if not self.is_tripped:
+            self.is_tripped = True
+            logger.warning("Circuit breaker of the %s opened: %s", self.server, error)
+
+    def close(self) -> None:
+        if self.is_tripped:
+            self.is_tripped = False
+            logger.warning("Circuit breaker of the %s closed.", self.server)
+
+
 class Server:
-    """A server that may be away: then it is passed over for a while."""
+    """A database server behind a circuit breaker."""
 
     def __init__(self, alias: str) -> None:
         self.alias = alias
-        self.asked_again_at = 0.0
-        self.is_missed = False
+        self.breaker = CircuitBreaker("primary" if alias == PRIMARY else alias)
 
-    @property
-    def is_away(self) -> bool:
-        return monotonic() < self.asked_again_at
+    def run(self, query: Callable[[str], Result], *, timeout_opens: bool = False) -> Result | None:
+        """Call `query` with the server's alias and return its result; None if the circuit breaker is or gets open.
 
-    def ask(self, question: Callable[[str], Answer], *, is_quick: bool = False) -> Answer | None:
-        """Return what the server of this alias answers; None where it is away, or turns out to be.
+        A query that times out on one server would usually time out on another, so its error is raised.
+        `timeout_opens` is for queries that are fast on a healthy server: their timeout opens the circuit breaker.
 
-        What runs out of time would take as long on another, unless it is quick on a server that is well.
+        :raises Error: the query failed for a reason other than an outage
         """
-        begun_at = monotonic()
-        if begun_at < self.asked_again_at:
+        if self.breaker.is_open:
             return None
+        started_at = monotonic()
         try:
-            answer = question(self.alias)
+            result = query(self.alias)
         except Error as error:
-            if not is_outage(error) or (ran_out_of_time(error) and not is_quick):
+            if not is_outage(error) or (is_timeout(error) and not timeout_opens):
                 raise
-            self.pass_over(begun_at=begun_at, why=error)
+            self.breaker.open(error, failed_after_seconds=monotonic() - started_at)
             return None
-        if self.is_missed:
-            self.is_missed = False
-            logger.warning("The %s answers again.", self)
-        return answer
-
-    def pass_over(self, *, begun_at: float, why: Error) -> None:
-        now = monotonic()
-        seconds = (now - begun_at) * PAUSE_FOR_EACH_SECOND
-        self.asked_again_at = now + min(max(seconds, PAUSE_SECONDS_MIN), PAUSE_SECONDS_MAX)
-        if not self.is_missed:
-            self.is_missed = True
-            logger.warning("The %s is passed over until it answers again: %s", self, why)
-
-    def __str__(self) -> str:
-        return "primary" if self.alias == PRIMARY else self.alias
+        self.breaker.close()
+        return result
 
 
-class Position(NamedTuple):
-    """How far the primary was, and when."""
+class WalPosition(NamedTuple):
+    """The position of the primary in its write-ahead log at a moment."""
 
     bytes: int
-    at: float  # of time.monotonic
+    measured_at: float  # of time.monotonic
 
 
 class Replica(Server):
-    """A server that follows the primary: asked only while it keeps up."""
+    """A server that follows the primary. Lists are read from it unless it lags too far behind."""
 
-    def __init__(self, alias: str) -> None:
+    def __init__(self, alias: str, *, primary: Server, hooks: Hooks) -> None:
         super().__init__(alias)
-        self.positions: list[Position] = []  # the primary's, the latest last
-        self.looks_again_at = 0.0
+        self.primary = primary
+        self.hooks = hooks
+        self.positions: list[WalPosition] = []  # of the primary, oldest first
+        self.measure_at = 0.0
         self.lag_seconds = 0.0
 
-    def keeps_up(self) -> bool:
-        """Tell whether it is there, and no more behind than REPLICA_LAG_SECONDS_MAX; looked at once a second."""
+    @property
+    def is_lagging(self) -> bool:
+        """Return whether the replica lags by more than REPLICA_LAG_SECONDS_MAX."""
+        return self.lag_seconds > settings.REPLICA_LAG_SECONDS_MAX
+
+    def is_usable(self) -> bool:
+        """Return whether lists can be read from the replica. Measures the replication lag once a second."""
         now = monotonic()
-        if now >= self.looks_again_at and now >= self.asked_again_at:
-            self.looks_again_at = now + LOOKS_EVERY_SECONDS
+        if now >= self.measure_at and not self.breaker.is_open:
+            self.measure_at = now + LAG_INTERVAL_SECONDS
             try:
-                self.look(now)
-            except Error as error:  # some services lack functions of PostgreSQL's
-                self.looks_again_at = now + TRIES_EVERY_SECONDS
-                logger.warning("How far behind the replica is cannot be told: %s", error)
-        return now >= self.asked_again_at and self.lag_seconds <= settings.REPLICA_LAG_SECONDS_MAX
+                self.measure_lag(now)
+            except Error as error:  # some hosted PostgreSQL services lack a function
+                self.measure_at = now + LAG_RETRY_SECONDS
+                logger.warning("Cannot determine replication lag: %s", error)
+        return not self.breaker.is_open and not self.is_lagging
 
-    def look(self, now: float) -> None:
-        """See how far both servers are. Of several replicas, one that is too far behind makes room for another."""
-        reached = primary.ask(position, is_quick=True)
-        if reached is not None:
-            self.note(Position(reached, now))
-        seen = self.ask(position, is_quick=True)
-        if seen is None:
-            return
-        was_behind = self.lag_seconds > settings.REPLICA_LAG_SECONDS_MAX
-        self.lag_seconds = self.lag(seen)
-        hooks.set_replica_lag(self.lag_seconds)
-        if self.lag_seconds > settings.REPLICA_LAG_SECONDS_MAX:
-            connections[self.alias].close()
-            if not was_behind:
-                logger.warning("The replica is passed over while it lags: %.0f s or more", self.lag_seconds)
+    def measure_lag(self, now: float) -> None:
+        """Compare the positions of primary and replica.
 
-    def note(self, reached: Position) -> None:
-        if self.positions and reached.bytes < self.positions[-1].bytes:
-            self.positions.clear()  # another server is the primary now, which has not seen all that the last one had
-        self.positions = [*self.positions[-POSITIONS_KEPT:], reached]
-
-    def lag(self, seen: int) -> float:
-        """Return for how many seconds at least, when the primary last answered, it had had something that is not seen.
-
-        No clock of another machine's is asked, and a primary that is idle, or away, makes nobody lag.
+        If the replica lags too far behind, its connection is closed: the next one may lead to another replica.
         """
-        behind = (position for position in self.positions if position.bytes > seen)
-        return next((self.positions[-1].at - position.at for position in behind), 0.0)
+        position = self.primary.run(read_wal_position, timeout_opens=True)
+        if position is not None:
+            self.record_position(WalPosition(position, now))
+        replayed_bytes = self.run(read_wal_position, timeout_opens=True)
+        if replayed_bytes is None:
+            return
+        was_lagging = self.is_lagging
+        self.lag_seconds = self.compute_lag(replayed_bytes)
+        self.hooks.replica_lag_measured(self.lag_seconds)
+        if self.is_lagging:
+            connections[self.alias].close()
+            if not was_lagging:
+                logger.warning("The replica lags by %.0f s or more. The primary serves its reads.", self.lag_seconds)
+
+    def record_position(self, position: WalPosition) -> None:
+        if self.positions and position.bytes < self.positions[-1].bytes:
+            self.positions.clear()  # after a failover the new primary may lack the end of the old primary's log
+        self.positions = [*self.positions[-POSITIONS_MAX:], position]
+
+    def compute_lag(self, replayed_bytes: int) -> float:
+        """Return a lower bound of the replication lag in seconds, at the last measurement of the primary.
+
+        It uses only this machine's clock. A replica that has replayed everything does not lag, however long ago the
+        primary's last change is.
+        """
+        missing = (position for position in self.positions if position.bytes > replayed_bytes)
+        return next((self.positions[-1].measured_at - position.measured_at for position in missing), 0.0)
 
 
-def position(alias: str) -> int:
+def read_wal_position(alias: str) -> int:
     with connections[alias].cursor() as cursor:
-        cursor.execute(POSITION)
-        (found,) = cursor.fetchone()
-    return int(found or 0)
+        cursor.execute(WAL_POSITION)
+        (position,) = cursor.fetchone()
+    return int(position or 0)
 
 
 def has_replica() -> bool:
     return REPLICA in connections.settings
 
 
-def ask_either(question: Callable[[str], Answer]) -> tuple[Answer, Server]:
-    """Ask the primary, and a replica where that is away; return the answer, and whose it is.
+def run_with_failover(query: Callable[[str], Result], *, primary: Server, replica: Replica) -> tuple[Result, Server]:
+    """Run a query on the primary, or on the replica if the primary fails; return its result and the server.
 
-    :raises Error: that of the primary, where there is no other to ask
+    :raises Error: the primary's error, if no other server could run the query
     """
     if has_replica():
-        if (answer := primary.ask(question)) is not None:
-            return answer, primary
-        if replica.keeps_up() and (answer := replica.ask(question)) is not None:
-            return answer, replica
-    return question(PRIMARY), primary
-
-
-primary = Server(PRIMARY)
-replica = Replica(REPLICA)
+        if (result := primary.run(query)) is not None:
+            return result, primary
+        if replica.is_usable() and (result := replica.run(query)) is not None:
+            return result, replica
+    return query(PRIMARY), primary

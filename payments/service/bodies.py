@@ -16,7 +16,7 @@ from django.utils.http import parse_header_parameters
 
 from payments.access.clients import client_address
 from payments.runtime import rate_limits
-from payments.runtime.deadlines import waits
+from payments.runtime.process import process
 from payments.runtime.rate_limits import Limit
 from payments.service.senders import Sender
 
@@ -70,8 +70,11 @@ def read(environ: dict[str, Any], length: int) -> bytes:
     if usage.remaining <= 0:
         raise NotReceived(HTTPStatus.TOO_MANY_REQUESTS, wait_seconds=usage.reset_seconds)
     line = Sender(environ["REMOTE_ADDR"])
-    waits.body.keep(None if settings.TRUST_PROXY else line)
-    with waits.body:
+    if settings.TRUST_PROXY:
+        process.deadlines.body.unregister()
+    else:
+        process.deadlines.body.register(line)
+    with process.deadlines.body:
         try:
             body: bytes = environ["wsgi.input"].read(length)
         except OSError:  # some servers say so of a client that has gone

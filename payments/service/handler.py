@@ -1,9 +1,11 @@
-"""Django's request handler, with a short way to the API, and with bounds to what a request may wait for.
+"""The WSGI request handler: it skips middleware for the API and enforces the deadline of each request.
 
-Around a page Django has sessions, forms, messages and frames to look after: eight layers, and signals before and after.
-The API has none of these, and they would take longer than its answer. So below `/v2` a request goes from its address
-to its view, and what Django's handler does for every answer is still done: errors are answered and logged,
-connections that died are replaced.
+Pages use sessions, forms, messages and frames: eight layers of middleware, and signals. The API uses none of them, and
+they would take longer than the response itself. So a request below `/v2` goes directly from its URL to its view. The
+handler still does what Django does for every response: it handles and logs errors, and replaces broken connections.
+
+It uses private APIs of Django: `BaseHandler.load_middleware`, `convert_exception_to_response`, `get_script_name` and
+`log_response`. Django has no public way to serve some paths without middleware.
 """
 
 import logging
@@ -12,7 +14,7 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache, partial
 from http.client import BAD_REQUEST, NOT_MODIFIED, SERVICE_UNAVAILABLE
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from django.conf import settings
 from django.core.handlers.base import BaseHandler
@@ -25,78 +27,82 @@ from django.urls import ResolverMatch, resolve, set_script_prefix
 from django.utils.log import log_response
 
 from payments.api.error_pages import is_api, unavailable
+from payments.api.errors import OutageResponse
 from payments.runtime import request_ids
-from payments.runtime.deadlines import waits
-from payments.runtime.servers import has_replica, replica
+from payments.runtime.process import process
+from payments.runtime.servers import has_replica
 from payments.service.bodies import NotReceived, receive
 
 PROBES = {"/healthz", "/readyz", *(["/metrics"] if settings.METRICS else [])}
 
-# A request that waited so long for the database, and in vain, has had others wait behind it. They have waited enough,
-# unless a replica has what they ask for.
-LONG_SECONDS = 0.5
-TOLD_AT_ONCE_SECONDS = 0.2
+# While a request waits for a database that does not respond, other requests queue behind it. After such a wait the
+# queued requests fail at once, unless a replica can serve them.
+OUTAGE_SECONDS = 0.5
+FAIL_FAST_SECONDS = 0.2
 
-# Of the paths that hold no id. Those that do are many, and nobody shall learn from the time of an answer which of them
-# somebody else has asked for.
-PATH_KEPT_CHARACTERS_MAX = 16
+# Only the URL matches of paths without an ID are cached. IDs are too many, and a response time must not reveal which
+# IDs other clients have requested.
+CACHED_PATH_CHARACTERS_MAX = 16
 
-# What else is done around each request: it is counted, or traced. Mostly nothing.
-around: list[Callable[..., HttpResponseBase]] = []
+Responder: TypeAlias = Callable[[HttpRequest], HttpResponse]
 
 access_logger = logging.getLogger("payments_site.access")
 
 
 class ApiHandler(BaseHandler):
-    """Answers requests below `/v2` without middleware, all others as Django does."""
+    """Responds to the API and to probes without middleware, and to all other requests as Django does."""
 
-    told_at_once_until = 0.0
+    fail_fast_until = 0.0  # of time.monotonic
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: FBT001, FBT002  Django's own signature
         super().load_middleware(is_async)
-        self.view = cast("Callable[[HttpRequest], HttpResponse]", convert_exception_to_response(view_response))
+        self.call_view = cast("Responder", convert_exception_to_response(call_view))
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
-        return identified(request, by=self.short_way(request.path_info) or super().get_response)
+        return respond_with_id(request, self.direct_responder(request.path_info) or super().get_response)
 
-    def short_way(self, path: str) -> Callable[[HttpRequest], HttpResponse] | None:
-        """Return what answers requests of that path without middleware; None where Django does it all."""
+    def direct_responder(self, path: str) -> Responder | None:
+        """Return the method that responds to a path without middleware; None if the path needs middleware."""
         if is_api(path):
-            return self.api_response
-        return self.probe_response if path in PROBES else None
+            return self.respond_to_api
+        return self.respond_to_probe if path in PROBES else None
 
-    def probe_response(self, request: HttpRequest) -> HttpResponse:
-        return completed(request, self.view(request))
+    def respond_to_probe(self, request: HttpRequest) -> HttpResponse:
+        return finish(request, self.call_view(request))
 
-    def api_response(self, request: HttpRequest) -> HttpResponse:
-        """Return the answer, which says at once that there is none where others have just waited for it in vain."""
-        begun_at = time.monotonic()
-        if begun_at < self.told_at_once_until:
-            return completed(request, unavailable(request))
-        response = completed(request, self.view(request))
-        if getattr(response, "is_of_everybody", False) and (replica.is_away or not has_replica()):
-            ended_at = time.monotonic()
-            if ended_at - begun_at >= LONG_SECONDS:
-                self.told_at_once_until = ended_at + TOLD_AT_ONCE_SECONDS
+    def respond_to_api(self, request: HttpRequest) -> HttpResponse:
+        """Return the view's response, or fail fast after a recent database timeout."""
+        started_at = time.monotonic()
+        if started_at < self.fail_fast_until:
+            return finish(request, unavailable(request))
+        response = finish(request, self.call_view(request))
+        if isinstance(response, OutageResponse) and not can_use_replica():
+            self.fail_fast_after(time.monotonic() - started_at)
         return response
 
+    def fail_fast_after(self, seconds: float) -> None:
+        if seconds >= OUTAGE_SECONDS:
+            self.fail_fast_until = time.monotonic() + FAIL_FAST_SECONDS
 
-def identified(request: HttpRequest, *, by: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
-    """Return the answer with its request's id, and log it where each request is to be."""
-    begun_at = time.monotonic()
-    request_id = request_ids.identify(request.META)
-    for each in around:
-        by = partial(each, by=by)
-    response = by(request)
+
+def can_use_replica() -> bool:
+    return has_replica() and not process.replica.breaker.is_open
+
+
+def respond_with_id(request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
+    """Return the response with the request's ID, and write the access log if it is enabled."""
+    started_at = time.monotonic()
+    request_id = request_ids.assign(request.META)
+    response = process.hooks.respond(request, respond)
     response.headers[request_ids.HEADER] = request_id
     if settings.ACCESS_LOG:
-        log_access(request, response, seconds=time.monotonic() - begun_at)
+        log_access(request, response, seconds=time.monotonic() - started_at)
     return response
 
 
-def completed(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Return an answer with what middleware adds to those of pages, as far as it means programs too."""
-    if response.status_code != NOT_MODIFIED:  # its length would be that of the answer it stands for
+def finish(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Do what Django's middleware does for pages, as far as API clients need it: headers and the log of errors."""
+    if response.status_code != NOT_MODIFIED:  # its length would be the length of the full response
         response.headers.setdefault("Content-Length", str(len(response.content)))
     response.headers["X-Content-Type-Options"] = "nosniff"
     if settings.SECURE_HSTS_SECONDS and request.is_secure():
@@ -106,14 +112,15 @@ def completed(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response
 
 
-def view_response(request: HttpRequest) -> HttpResponseBase:
+def call_view(request: HttpRequest) -> HttpResponseBase:
     path = request.path_info
-    request.resolver_match = view = matched(path) if len(path) <= PATH_KEPT_CHARACTERS_MAX else resolve(path)
-    return cast("HttpResponseBase", view.func(request, *view.args, **view.kwargs))
+    match = cached_resolve(path) if len(path) <= CACHED_PATH_CHARACTERS_MAX else resolve(path)
+    request.resolver_match = match
+    return cast("HttpResponseBase", match.func(request, *match.args, **match.kwargs))
 
 
 @lru_cache
-def matched(path: str) -> ResolverMatch:
+def cached_resolve(path: str) -> ResolverMatch:
     return resolve(path)
 
 
@@ -122,31 +129,30 @@ def log_access(request: HttpRequest, response: HttpResponseBase, *, seconds: flo
 
 
 class Handler(ApiHandler, WSGIHandler):
-    """The same as a WSGI application, whose answers are whole: a server would wait for who reads them slowly."""
+    """The WSGI application. It sends whole responses: a worker would have to wait for a slow reader of a stream."""
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
-        if short_way := self.short_way(environ["PATH_INFO"]):
-            with waits.database:
-                set_script_prefix(get_script_name(environ))
-                close_old_connections()
-                return self.whole_answer(environ, start_response, by=short_way)
+        if respond := self.direct_responder(environ["PATH_INFO"]):
+            return self.respond_directly(environ, start_response, respond)
         try:
             receive(environ)
-        except NotReceived as refusal:
-            refused = refusal.response()
-            return self.whole_answer(environ, start_response, by=lambda request: completed(request, refused))
-        with waits.database, closing(super().__call__(environ, start_response)) as page:
-            return [b"".join(page)]
+        except NotReceived as error:
+            return self.send(environ, start_response, partial(finish, response=error.response()))
+        with process.deadlines.database, closing(super().__call__(environ, start_response)) as parts:
+            return [b"".join(parts)]
 
-    def whole_answer(
-        self,
-        environ: dict[str, Any],
-        start_response: Callable[..., Any],
-        *,
-        by: Callable[[HttpRequest], HttpResponse],
+    def respond_directly(
+        self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder
     ) -> list[bytes]:
-        """Answer in one piece: as a list, which a server sends at once; whatever else it gets, it streams."""
-        environ.pop("CONTENT_TYPE", None)  # of a body that nobody reads: Django fails on some, and is slow on others
-        response: Any = identified(self.request_class(environ), by=by)
+        with process.deadlines.database:
+            set_script_prefix(get_script_name(environ))
+            close_old_connections()
+            return self.send(environ, start_response, respond)
+
+    def send(self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder) -> list[bytes]:
+        """Return the response's body as a list, which Granian sends at once. It streams any other iterable."""
+        # Nothing reads the request's body here. Django fails on some content types, and is slow on others.
+        environ.pop("CONTENT_TYPE", None)
+        response: Any = respond_with_id(self.request_class(environ), respond)
         start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
         return [response.content]

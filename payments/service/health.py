@@ -1,4 +1,8 @@
-"""Whether this process lives, and whether it can serve: for whoever starts, restarts and balances it."""
+"""Health checks: whether the process runs, and whether it can serve requests.
+
+It uses `MigrationLoader` and `MigrationRecorder`, which Django does not document. Django's only public way to compare
+migrations is a command, `migrate --check`.
+"""
 
 import logging
 from functools import cache
@@ -9,28 +13,30 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
-from payments.runtime.servers import ask_either, primary
+from payments.runtime.process import process
+from payments.runtime.servers import run_with_failover
 
 logger = logging.getLogger(__name__)
 
 
 @require_safe
 def alive(request: HttpRequest) -> JsonResponse:
-    """Answer: that is all there is to say. The database may be down; a restart would not help it."""
+    """Respond without the database: a restart would not repair it."""
     return health("ok")
 
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Say whether the database answers, be it by a replica, and has all tables as this code knows them."""
+    """Respond with 200 if a database server responds and has all migrations of this release."""
     try:
-        applied, server = ask_either(applied_migrations)
+        applied, server = run_with_failover(applied_migrations, primary=process.primary, replica=process.replica)
     except Error as error:
-        return not_ready("The database does not answer.", why=error)
+        return not_ready("The database does not answer.", reason=error)
     missing = sorted(".".join(migration) for migration in latest_migrations() - applied)
     if missing:
         return not_ready(f"Not migrated: {', '.join(missing)}.")
-    return health("ok" if server is primary else "The primary does not answer; payments are read on a replica.")
+    primary_responds = server is process.primary
+    return health("ok" if primary_responds else "The primary does not answer; payments are read on a replica.")
 
 
 def applied_migrations(using: str) -> set[tuple[str, str]]:
@@ -39,15 +45,15 @@ def applied_migrations(using: str) -> set[tuple[str, str]]:
 
 @cache
 def latest_migrations() -> set[tuple[str, str]]:
-    """Return the last migration of each application, which has all others before it."""
+    """Return each application's last migration, which depends on all earlier ones."""
     return set(MigrationLoader(None).graph.leaf_nodes())
 
 
-def not_ready(words: str, *, why: Exception | None = None) -> JsonResponse:
-    """Answer anybody in words of ours; what the database said is for the log."""
-    logger.warning("The database %s is not ready: %s", connection.settings_dict["NAME"], why or words)
-    return health(words, status=503)
+def not_ready(status: str, *, reason: Exception | None = None) -> JsonResponse:
+    """Respond with 503. Anybody can read the response, so the database's own error is only logged."""
+    logger.warning("The database %s is not ready: %s", connection.settings_dict["NAME"], reason or status)
+    return health(status, status_code=503)
 
 
-def health(words: str, *, status: int = 200) -> JsonResponse:
-    return JsonResponse({"status": words}, status=status, headers={"Cache-Control": "no-store"})
+def health(status: str, *, status_code: int = 200) -> JsonResponse:
+    return JsonResponse({"status": status}, status=status_code, headers={"Cache-Control": "no-store"})

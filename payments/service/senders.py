@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
-from payments.runtime.deadlines import Line
+from payments.runtime.deadlines import Abortable
 
 DESCRIPTORS = "/proc/self/fd"
 INTERNET = {socket.AF_INET, socket.AF_INET6}
@@ -20,7 +20,7 @@ LAST_RECEIVED = struct.Struct("52xI")
 FELT_SECONDS_MAX = 0.005
 
 
-class Sender(Line):
+class Sender(Abortable):
     """An address that sends a body: on which of its connections, the server keeps to itself.
 
     Of those that are open, it is among the first on which nothing came any more: behind the idle ones, and before those
@@ -31,7 +31,7 @@ class Sender(Line):
         self.address = address
         self.has_ended = threading.Event()
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Cut one connection after the other, until the body has ended."""
         with ExitStack() as stack:
             lines = [stack.enter_context(line) for line in lines_to(self.address)]

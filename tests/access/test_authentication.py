@@ -15,7 +15,7 @@ from payments import api_keys
 from payments.access.authentication import AuthenticatedKey, find_key
 from payments.access.last_use import IMPATIENT, WRITTEN_EVERY_SECONDS, note_use
 from payments.models import ApiKey, Organization
-from payments.runtime import servers
+from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
 from tests.support.api import Api, key_text
 from tests.support.connecting import permitted
@@ -107,7 +107,7 @@ def primary_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]
     settings = connections.settings[DEFAULT_DB_ALIAS]
     monkeypatch.setitem(connections.settings, REPLICA, settings)
     connections[REPLICA] = permitted(settings["ENGINE"])(settings, REPLICA)
-    yield lambda: monkeypatch.setattr(servers.primary, "asked_again_at", math.inf)
+    yield lambda: monkeypatch.setattr(process.primary.breaker, "retry_at", math.inf)
     connections[REPLICA].close()
     del connections[REPLICA]
 

@@ -13,7 +13,7 @@ from django.test import Client
 from payments.admin import downloads
 from payments.models import Organization
 from tests.support.factories import OrganizationFactory, PaymentFactory
-from tests.support.filters import failing_to_list
+from tests.support.filters import failing_to_list, timeout_error
 from tests.support.lines import line, record
 
 CSV = "/admin/payments/payment/export.csv"
@@ -143,7 +143,7 @@ def test_what_cannot_be_asked_is_refused_in_words(
 
 
 def test_export_that_times_out_says_what_to_narrow(admin_client: Client, organization: Organization) -> None:
-    with failing_to_list("interrupted"):
+    with failing_to_list(timeout_error()):
         answer = admin_client.get(CSV, {"status": "open"})
 
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from moneyed import Money
@@ -15,7 +15,7 @@ from moneyed import Money
 from payments.admin.scope import MENU_MAX
 from payments.models import Access, Payment
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
-from tests.support.filters import failing_to_list
+from tests.support.filters import failing_to_list, timeout_error
 
 LIST = "/admin/payments/payment/"
 
@@ -173,7 +173,7 @@ def test_a_page_that_begins_with_no_payment_of_the_list_is_none(
 
 
 def test_search_that_times_out_says_what_to_narrow(admin_client: Client, payment: Payment) -> None:
-    with failing_to_list("interrupted"):
+    with failing_to_list(timeout_error()):
         page = admin_client.get(LIST, {"status": "open"})
 
     assert page.status_code == 503
@@ -183,7 +183,7 @@ def test_search_that_times_out_says_what_to_narrow(admin_client: Client, payment
 
 def test_other_database_errors_are_reported_as_unavailable(admin_client: Client, payment: Payment) -> None:
     admin_client.raise_request_exception = False
-    with failing_to_list("the connection is closed"):
+    with failing_to_list(OperationalError("the connection is closed")):
         answers = [admin_client.get(LIST, {"status": "open"}), admin_client.get(f"{LIST}export.csv")]
 
     assert [answer.status_code for answer in answers] == [503, 503]

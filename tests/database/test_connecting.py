@@ -1,4 +1,4 @@
-"""A connection is there in time, or there is none yet."""
+"""New connections are open in time, or are left to a later request."""
 
 import socket
 import threading
@@ -7,51 +7,57 @@ from typing import NoReturn
 import pytest
 from psycopg import OperationalError
 
-from payments.database.postgresql.connecting import Connecting, NoConnectionYet
+from payments.database.postgresql.connecting import ConnectionPending, PendingConnection
 
 
-def test_a_connection_in_time_is_returned() -> None:
+def test_connection_that_opens_in_time_is_returned() -> None:
     with socket.socket() as connection:
-        assert Connecting(lambda: connection).within(60) is connection
+        assert PendingConnection(lambda: connection).get(timeout=60) is connection
 
 
 @pytest.mark.parametrize("kind", [OperationalError, TimeoutError, ValueError])
-def test_a_failure_is_that_of_whoever_asked(kind: type[Exception]) -> None:
+def test_error_of_the_attempt_is_raised(kind: type[Exception]) -> None:
     def fail() -> NoReturn:
         raise kind("refused")
 
-    connecting: Connecting[socket.socket] = Connecting(fail)
+    pending: PendingConnection[socket.socket] = PendingConnection(fail)
 
     with pytest.raises(kind, match="refused"):
-        connecting.within(60)
-    assert not connecting.is_promising
+        pending.get(timeout=60)
+    assert not pending.is_usable
 
 
-def test_a_connection_that_comes_too_late_is_there_for_who_comes_later() -> None:
-    connection, other_end = socket.socketpair()
-    is_late_enough = threading.Event()
+def test_late_connection_serves_a_later_attempt() -> None:
+    connection, server = socket.socketpair()
+    may_open = threading.Event()
 
-    def come_late() -> socket.socket:
-        is_late_enough.wait()
+    def open_late() -> socket.socket:
+        may_open.wait()
         return connection
 
-    connecting = Connecting(come_late)
-    with connection, other_end:
-        with pytest.raises(NoConnectionYet, match="in time"):
-            connecting.within(0.01)
-        assert connecting.is_promising
-        is_late_enough.set()
+    pending = PendingConnection(open_late)
+    with connection, server:
+        with pytest.raises(ConnectionPending, match="in time"):
+            pending.get(timeout=0.01)
+        assert PendingConnection.reuse_or_start(pending, open_late) is pending
+        may_open.set()
 
-        assert connecting.within(60) is connection
+        assert pending.get(timeout=60) is connection
 
 
-def test_a_connection_that_has_ended_before_anybody_came_is_not_waited_for() -> None:
-    connection, other_end = socket.socketpair()
+def test_connection_that_the_server_ended_is_not_reused() -> None:
+    connection, server = socket.socketpair()
     with connection:
-        connecting = Connecting(lambda: connection)
-        connecting.within(60)
-        assert connecting.is_promising
+        pending = PendingConnection(lambda: connection)
+        pending.get(timeout=60)
+        reused = PendingConnection.reuse_or_start(pending, lambda: connection)
 
-        other_end.close()
+        server.close()
 
-        assert not connecting.is_promising
+        assert reused is pending
+        assert PendingConnection.reuse_or_start(pending, lambda: connection) is not pending
+
+
+def test_first_attempt_starts_a_connection() -> None:
+    with socket.socket() as connection:
+        assert PendingConnection.reuse_or_start(None, lambda: connection).get(timeout=60) is connection

@@ -19,14 +19,13 @@ from pytest_django import DjangoDbBlocker
 from payments.access.authentication import find_key
 from payments.api.pagination import fetch_page
 from payments.api_keys import new_key
-from payments.database.postgresql.base import CONNECT_SECONDS_BESIDE_ANOTHER
+from payments.database.postgresql.base import CONNECT_SECONDS_WITH_FAILOVER
 from payments.ingest import import_payments
 from payments.listing import Listing
 from payments.models import ApiKey, Organization
 from payments.rows import Row
-from payments.runtime import servers
-from payments.runtime.database_errors import ran_out_of_time
-from payments.runtime.deadlines import waits
+from payments.runtime.database_errors import is_timeout
+from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
 from payments_site.environment import database
 from tests.support.connecting import connected_to
@@ -254,7 +253,7 @@ def test_walks_over_changing_replicas_keep_their_promises(shared: Replicated, db
 
 def ask_as_it_is(listing: Listing, declare: Callable[..., Any], values: dict[str, Any]) -> list[Row] | None:
     """Take a replica's word, however old it is."""
-    return servers.replica.ask(lambda using: declare().rows(using, **values))
+    return process.replica.run(lambda using: declare().rows(using, **values))
 
 
 @contextmanager
@@ -336,7 +335,7 @@ def test_a_walk_that_takes_a_replica_at_its_word_is_found_out(
 def test_where_the_primary_ends_after_its_word_on_the_key_a_replica_is_taken_at_its_word(
     shared: Replicated, holder: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers.primary, "asked_again_at", 0.0)
+    monkeypatch.setattr(process.primary.breaker, "retry_at", 0.0)
     key, text = holder
     replica, _ = shared.servers.replicas
     with paused(replica), reading_on(replica):
@@ -354,13 +353,13 @@ def test_where_the_primary_ends_after_its_word_on_the_key_a_replica_is_taken_at_
 def test_a_replica_that_is_asked_too_much_is_not_taken_for_one_that_says_nothing(
     shared: Replicated, holder: tuple[ApiKey, str]
 ) -> None:
-    with reading_on(shared.servers.replicas[0]), waits.database:
-        time.sleep(CONNECT_SECONDS_BESIDE_ANOTHER)  # as long as connecting may take
+    with reading_on(shared.servers.replicas[0]), process.deadlines.database:
+        time.sleep(CONNECT_SECONDS_WITH_FAILOVER)  # as long as connecting may take
 
         with pytest.raises(OperationalError) as raised:
-            servers.replica.ask(lambda alias: connections[alias].cursor().execute("SELECT pg_sleep(10)"))
+            process.replica.run(lambda alias: connections[alias].cursor().execute("SELECT pg_sleep(10)"))
 
-    assert ran_out_of_time(raised.value)
+    assert is_timeout(raised.value)
 
 
 @pytest.mark.parametrize("end", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])

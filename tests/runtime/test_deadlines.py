@@ -1,4 +1,4 @@
-"""A wait that takes too long is cut, another is not, and nothing is kept of threads that have ended."""
+"""The watchdog aborts what exceeds its deadline, and nothing else."""
 
 import gc
 import subprocess
@@ -6,146 +6,163 @@ import sys
 import threading
 import time
 
-from payments.runtime.deadlines import Line, Waits, Watch, Watchdog, watchdog
+from payments.runtime.deadlines import Abortable, Deadline, ThreadDeadlines, Watchdog
 from tests.support.processes import ROOT
 
 
-class Known(Line):
-    """Tells when it was cut."""
+class RecordingConnection(Abortable):
+    """Records whether it was aborted and closed."""
 
-    def __init__(self) -> None:
-        self.was_cut = threading.Event()
+    def __init__(self, *, failover_seconds: float = 0) -> None:
+        self.failover_seconds = failover_seconds
+        self.waiting = True
+        self.aborted = threading.Event()
         self.is_closed = False
 
-    def cut(self) -> None:
-        self.was_cut.set()
+    @property
+    def is_waiting(self) -> bool:
+        return self.waiting
+
+    def abort(self) -> None:
+        self.aborted.set()
 
     def close(self) -> None:
         self.is_closed = True
 
 
-def watch_over(line: Known, watchdog: Watchdog, *, seconds_max: float) -> Watch:
-    watch = watchdog.new_watch(seconds_max=seconds_max)
-    watch.keep(line)
-    return watch
+def deadline_of(connection: Abortable, watchdog: Watchdog, *, seconds_max: float) -> Deadline:
+    deadline = watchdog.new_deadline(seconds_max=seconds_max)
+    deadline.register(connection)
+    return deadline
 
 
-def test_a_wait_is_cut_when_its_time_is_over_and_not_before() -> None:
+def test_connection_is_aborted_after_its_deadline_and_not_before() -> None:
     watchdog = Watchdog()
-    watchdog.start()
-    lines = late_line, early_line = Known(), Known()
-    late = watch_over(late_line, watchdog, seconds_max=0)
-    early = watch_over(early_line, watchdog, seconds_max=60)
+    late, early = RecordingConnection(), RecordingConnection()
 
-    with late, early:
-        assert late_line.was_cut.wait(timeout=10)
+    with deadline_of(late, watchdog, seconds_max=0), deadline_of(early, watchdog, seconds_max=60):
+        assert late.aborted.wait(timeout=10)
 
-    assert [line.was_cut.is_set() for line in lines] == [True, False]
+    assert (late.aborted.is_set(), early.aborted.is_set()) == (True, False)
 
 
-def test_what_has_ended_in_time_is_left_alone() -> None:
-    line = Known()
-    watch = watch_over(line, Watchdog(), seconds_max=0)
+def test_finished_block_is_not_aborted() -> None:
+    connection = RecordingConnection()
+    deadline = deadline_of(connection, Watchdog(), seconds_max=60)
 
-    with watch:
+    with deadline:
         pass
-    watch.cut_if_late(time.monotonic() + 60)
+    deadline.abort_if_expired(time.monotonic() + 120)
 
-    assert not watch.is_on
-    assert not line.was_cut.is_set()
+    assert not deadline.is_active
+    assert not connection.aborted.is_set()
 
 
-def test_a_line_is_let_go_when_another_takes_its_place() -> None:
-    first, second = Known(), Known()
+def test_block_ends_only_after_an_abort_in_progress() -> None:
+    """Otherwise the abort could end the next request's connection."""
+    deadline = Watchdog().new_deadline(seconds_max=60)
+    block = threading.Thread(target=deadline.__exit__)
 
-    watch = watch_over(first, Watchdog(), seconds_max=1)
-    watch.keep(second)
+    with deadline.lock:  # as the watchdog holds it during an abort
+        deadline.__enter__()
+        block.start()
+        block.join(timeout=0.1)
+        was_active = deadline.is_active
+    block.join(timeout=10)
+
+    assert was_active
+    assert not deadline.is_active
+
+
+def test_registering_a_connection_closes_the_previous_one() -> None:
+    first, second = RecordingConnection(), RecordingConnection()
+
+    deadline = deadline_of(first, Watchdog(), seconds_max=1)
+    deadline.register(second)
 
     assert (first.is_closed, second.is_closed) == (True, False)
 
 
-FORKED = """
+def test_unregistering_a_connection_closes_it() -> None:
+    connection = RecordingConnection()
+    deadline = deadline_of(connection, Watchdog(), seconds_max=1)
+
+    deadline.unregister()
+    deadline.unregister()
+
+    assert connection.is_closed
+    assert deadline.connections == {}
+
+
+FORKING = """
 import os
-from payments.runtime.deadlines import waits, watchdog
+from payments.runtime.process import process
 
-def is_looked_after():
-    with waits.database:
-        return watchdog.thread.is_alive()
+def is_watched():
+    with process.deadlines.database:
+        return process.watchdog.thread.is_alive()
 
-assert is_looked_after()
+assert is_watched()
 child = os.fork()
 if child == 0:
-    os._exit(0 if is_looked_after() else 1)
+    os._exit(0 if is_watched() else 1)
 _, status = os.waitpid(child, 0)
 assert os.waitstatus_to_exitcode(status) == 0
 """
 
 
-def test_a_process_that_was_forked_has_a_watchdog_of_its_own() -> None:
-    """As workers have whose server loads the application before it begins them."""
-    done = subprocess.run([sys.executable, "-c", FORKED], cwd=ROOT, capture_output=True, text=True, check=False)
+def test_forked_process_starts_its_own_watchdog() -> None:
+    """A server may load the application before it forks its workers."""
+    process = subprocess.run([sys.executable, "-c", FORKING], cwd=ROOT, capture_output=True, text=True, check=False)
 
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
 
 
-def test_nothing_is_kept_of_threads_that_have_ended() -> None:
-    waits = Waits()
-    before = len(watchdog.watches)
+def test_deadlines_of_ended_threads_are_freed() -> None:
+    watchdog = Watchdog()
+    deadlines = ThreadDeadlines(watchdog)
+    before = len(watchdog.deadlines)
 
     for _ in range(10):
-        thread = threading.Thread(target=lambda: waits.database)
+        thread = threading.Thread(target=lambda: deadlines.database)
         thread.start()
         thread.join()
     gc.collect()
 
-    assert len(watchdog.watches) == before
+    assert len(watchdog.deadlines) == before
 
 
-def test_a_line_that_cannot_be_cut_keeps_no_other_from_it() -> None:
-    class Stubborn(Known):
-        def cut(self) -> None:
-            super().cut()
-            raise ValueError("not this one")
+class BrokenConnection(RecordingConnection):
+    """Fails when it is aborted."""
 
+    def abort(self) -> None:
+        super().abort()
+        raise ValueError("cannot abort")
+
+
+def test_failing_abort_does_not_stop_the_watchdog() -> None:
     watchdog = Watchdog()
-    watchdog.start()
-    lines = stubborn_line, other_line = Stubborn(), Known()
-    stubborn, other = (watch_over(line, watchdog, seconds_max=0) for line in lines)
+    broken, healthy = BrokenConnection(), RecordingConnection()
 
-    with stubborn:
-        assert stubborn_line.was_cut.wait(timeout=10)
-    with other:
-        assert other_line.was_cut.wait(timeout=10)
-
-    assert all(line.was_cut.is_set() for line in lines)
+    with deadline_of(broken, watchdog, seconds_max=0):
+        assert broken.aborted.wait(timeout=10)
+    with deadline_of(healthy, watchdog, seconds_max=0):
+        assert healthy.aborted.wait(timeout=10)
 
 
-class Counted(Known):
-    """One of two ways to what is wanted."""
+def test_time_is_left_for_failover_once() -> None:
+    deadline = Watchdog().new_deadline(seconds_max=60)
+    first, second = (RecordingConnection(failover_seconds=1) for _ in range(2))
+    deadline.register(first, name="first")
+    deadline.register(second, name="second")
+    second.waiting = False
 
-    spare_seconds = 1
+    aborted = []
+    with deadline:
+        ends_at = time.monotonic() + deadline.remaining_seconds
+        for seconds_before_deadline in (1.5, 0.5, 0.4, -0.1):
+            deadline.abort_if_expired(ends_at - seconds_before_deadline)
+            aborted.append((first.aborted.is_set(), second.aborted.is_set()))
+            first.waiting, second.waiting = not first.aborted.is_set(), first.aborted.is_set()
 
-    def __init__(self, *, is_waited_on: bool) -> None:
-        super().__init__()
-        self.waiting = is_waited_on
-
-    @property
-    def is_waited_on(self) -> bool:
-        return self.waiting
-
-
-def test_time_is_spared_for_another_line_and_then_that_has_all_of_it() -> None:
-    watch = Watchdog().new_watch(seconds_max=60)
-    lines = first, second = Counted(is_waited_on=True), Counted(is_waited_on=False)
-    for name, line in zip("ab", lines, strict=True):
-        watch.keep(line, name=name)
-
-    with watch:
-        ends_at = time.monotonic() + watch.seconds_left
-        cut = []
-        for seconds_before_the_end in (1.5, 0.5, 0.4, -0.1):
-            watch.cut_if_late(ends_at - seconds_before_the_end)
-            cut.append([line.was_cut.is_set() for line in lines])
-            first.waiting, second.waiting = not first.was_cut.is_set(), first.was_cut.is_set()
-
-    assert cut == [[False, False], [True, False], [True, False], [True, True]]
+    assert aborted == [(False, False), (True, False), (True, False), (True, True)]

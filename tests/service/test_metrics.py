@@ -247,7 +247,10 @@ def test_the_lag_of_a_replica_is_told_as_long_as_somebody_knows_it(observed: Ser
 
 @contextmanager
 def a_replica_being_read(service: Service) -> Iterator[None]:
-    tell = "from payments.runtime import hooks as o; o.set_replica_lag(1.5); o.count_passed_over('lag'); print(); input()"
+    tell = (
+        "from payments.runtime.process import process; process.hooks.replica_lag_measured(1.5);"
+        " process.hooks.replica_skipped('lag'); print(); input()"
+    )
     telling = service.popen("shell", "--no-imports", "-c", tell, stdin=subprocess.PIPE)
     assert telling.stdout is not None
     telling.stdout.readline()

@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from payments.service.telemetry.tracing import StatementSpans, request_traced, send_the_last, summed_up
+from payments.service.telemetry.tracing import TracingHook, flush, summarize
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
 from tests.support.service import Service
@@ -231,7 +231,7 @@ def test_what_the_service_fails_with_is_an_error(
 ) -> None:
     request = RequestFactory().generic("BREW", "/nothing")
 
-    request_traced(request, by=lambda _: HttpResponse(status=status), tracer=provider.get_tracer("tests"))
+    TracingHook(provider.get_tracer("tests")).request(request, lambda _: HttpResponse(status=status))
 
     (span,) = exporter.get_finished_spans()
     assert span.name == "HTTP"
@@ -249,7 +249,7 @@ def test_a_statement_that_fails_is_an_error_whose_words_stay_here(
         raise OperationalError("canary-finch")
 
     with pytest.raises(OperationalError):
-        StatementSpans(provider.get_tracer("tests")).statement("SELECT 1", fail)
+        TracingHook(provider.get_tracer("tests")).statement("SELECT 1", fail)
 
     (span,) = exporter.get_finished_spans()
     assert span.status.status_code.value == Status.STATUS_CODE_ERROR
@@ -269,7 +269,7 @@ def test_a_statement_that_fails_is_an_error_whose_words_stay_here(
     ],
 )
 def test_a_statement_is_summed_up_by_what_it_does_to_which_table(sql: str, summary: str) -> None:
-    assert summed_up(sql) == summary
+    assert summarize(sql) == summary
 
 
 def test_a_worker_that_ends_sends_what_it_has(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_receiver_that_never_answers_keeps_no_worker_from_ending() -> None:
     provider.add_span_processor(BatchSpanProcessor(stuck))
     provider.get_tracer("tests").start_span("of a request").end()
 
-    send_the_last(provider)
+    flush(provider)
 
     assert not stuck.has_ended
     stuck.answered.set()

@@ -1,6 +1,6 @@
-"""Settings of a service whose requests are measured for coverage.
+"""Settings that measure the coverage of a service's requests.
 
-Granian answers requests in threads that Python did not start. Coverage does not see these threads by itself.
+Granian runs requests in threads that Python did not start. Coverage does not measure these threads by itself.
 """
 
 import sys
@@ -11,6 +11,8 @@ from django.apps import AppConfig
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from payments.runtime.hooks import Hook
+from payments.runtime.process import process
 from payments_site.settings import *  # noqa: F403
 from payments_site.settings import INSTALLED_APPS as USUAL
 
@@ -19,16 +21,16 @@ class Covered(AppConfig):
     name = "tests"
 
     def ready(self) -> None:
-        from payments.service.handler import around  # noqa: PLC0415  it reads the settings
-
-        around.append(measured)
+        process.hooks.register(CoverageHook())
 
 
-def measured(request: HttpRequest, *, by: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
-    """Answer the request, and measure this thread from now on."""
-    if sys.gettrace() is None:
-        sys.settrace(threading.gettrace())
-    return by(request)
+class CoverageHook(Hook):
+    """Measures the coverage of each thread that responds to a request."""
+
+    def request(self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
+        if sys.gettrace() is None:
+            sys.settrace(threading.gettrace())
+        return respond(request)
 
 
 INSTALLED_APPS = [*USUAL, "tests.support.covered.Covered"]

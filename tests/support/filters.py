@@ -6,17 +6,25 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import OperationalError, connection
+from psycopg.errors import QueryCanceled
 
 from tests.support.service import Walker
 
 
+def timeout_error() -> OperationalError:
+    """Return the error of a statement that exceeds its time limit."""
+    error = OperationalError("canceling statement due to statement timeout")
+    error.__cause__ = QueryCanceled()
+    return error
+
+
 @contextmanager
-def failing_to_list(error: str) -> Iterator[None]:
-    """Make every query of payments fail with this message. SQLite reports a timeout as `interrupted`."""
+def failing_to_list(error: Exception) -> Iterator[None]:
+    """Make every query of payments fail with this error."""
 
     def fail(execute: Any, statement: str, *rest: Any) -> Any:
         if 'FROM "payments_payment"' in statement:
-            raise OperationalError(error)
+            raise error
         return execute(statement, *rest)
 
     with connection.execute_wrapper(fail):

@@ -88,7 +88,9 @@ ONCE_ON_SQLITE: Final = (
     "project/test_settings.py",
     "access/test_throttling.py",
     "service/test_tracing.py",
+    "runtime/test_database_errors.py",
     "runtime/test_deadlines.py",
+    "runtime/test_hooks.py",
     # Wrong implementations, which the right test finds on either database
     "api/test_filters.py::test_a_wrong_pager_is_found_out",
     "ingest/test_import_faults.py::test_an_import_that_commits_batch_by_batch_would_be_found_out",

@@ -1,4 +1,8 @@
-"""The database backend, where Django looks for it."""
+"""The PostgreSQL backend. Django requires a module named `base` with a class named `DatabaseWrapper`.
+
+It overrides methods of Django's backend that are not documented: `get_new_connection`, `init_connection_state`,
+`_close` and `is_usable`. Django has no public API for the time limits that they set.
+"""
 
 import os
 import socket
@@ -12,116 +16,123 @@ from django.db import OperationalError, connections
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
-from payments.database.cursors import ObservedCursors
-from payments.database.postgresql.connecting import Connecting, NoConnectionYet, unread_words
-from payments.runtime.deadlines import SPARE_SECONDS_MAX, Line, waits
+from payments.database.cursors import InstrumentedCursors
+from payments.database.postgresql.connecting import ConnectionPending, PendingConnection, poll_for_input
+from payments.runtime.deadlines import FAILOVER_SECONDS, Abortable
+from payments.runtime.process import process
 
-# Whatever the values, the list is read along its index: its statements are planned once. Not where Citus plans, which
-# has to know the values for a statement with subselects, and would refuse it.
-PLANNED_ONCE = """
+# Plan each prepared statement once: the list is read along its index, whatever the values. Citus is excepted, because
+# it needs the values to plan a statement with subselects, and refuses a generic plan.
+PLAN_ONCE = """
     SELECT set_config('plan_cache_mode', 'force_generic_plan', false) WHERE to_regclass('pg_dist_partition') IS NULL
 """
 
-# For how long a request may wait; the watchdog ends what takes longer in all, and what does not answer. No request has
-# more than one of the server's processors, and so the rows of a statement's parts come part by part.
+# The server's limits for a request; the watchdog enforces the limit for all statements together. Without parallel
+# workers a request uses one processor of the server, and UNION ALL returns its parts in order.
 REQUEST_SETTINGS = {
     "statement_timeout": "2s",
     "lock_timeout": "1s",
     "max_parallel_workers_per_gather": "0",
 }
 
-# For one address of a server's. There may be several, one tried after the other.
+# For each address of a server. A URL may name several addresses, which libpq tries in turn.
 CONNECT_SECONDS_MAX = 2
 CONNECT_SECONDS_MIN = 0.2
 
-# Of all that a request may wait, for a new connection where there is another server to ask. It goes on being made.
-CONNECT_SECONDS_BESIDE_ANOTHER = 0.3
+# With a second server, a request waits only this long for a new connection. The connection attempt continues.
+CONNECT_SECONDS_WITH_FAILOVER = 0.3
 
-# There a line is cut sooner, by SPARE_SECONDS_MAX, and whose line is cut is passed over. A server that is well has
-# ended its statement by then, even where it was connected to anew.
-BESIDE_ANOTHER = {"statement_timeout": "1.6s"}
+# With a second server, the watchdog aborts a connection FAILOVER_SECONDS before the deadline and opens the circuit
+# breaker. A healthy server has ended the statement by then, even if the connection was new.
+FAILOVER_SETTINGS = {"statement_timeout": "1.6s"}
 
 
-class ServerLine(Line):
-    """The socket of a connection, under a number of its own, which stays this connection's."""
+class AbortableConnection(Abortable):
+    """Aborts a connection through a duplicate of its socket, which stays valid after psycopg has closed its own."""
 
-    def __init__(self, connection: psycopg.Connection[Any], *, spare_seconds: float) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], *, failover_seconds: float) -> None:
         self.connection = connection
-        self.spare_seconds = spare_seconds
+        self.failover_seconds = failover_seconds
         self.socket = socket.socket(fileno=os.dup(connection.fileno()))
 
     @property
-    def is_waited_on(self) -> bool:
+    def is_waiting(self) -> bool:
         return self.connection.pgconn.transaction_status == TransactionStatus.ACTIVE
 
-    def cut(self) -> None:
-        with suppress(OSError):  # the other end was quicker
+    def abort(self) -> None:
+        with suppress(OSError):  # the server has ended the connection already
             self.socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         self.socket.close()
 
 
-class DatabaseWrapper(ObservedCursors, base.DatabaseWrapper):
-    """Lets no request wait without end, and asks whether a connection still serves only where there is reason to.
+class DatabaseWrapper(InstrumentedCursors, base.DatabaseWrapper):
+    """Django's backend with time limits for requests. Commands, such as imports and migrations, have no limits."""
 
-    What a command does may take its time: an import, an export, a migration.
-    """
-
-    connecting: Connecting[Any] | None = None
+    pending: PendingConnection[Any] | None = None
 
     @property
-    def is_only_server(self) -> bool:
-        return len(connections.settings) == 1
+    def has_failover(self) -> bool:
+        return len(connections.settings) > 1
 
     @property
     def request_settings(self) -> dict[str, str]:
-        return REQUEST_SETTINGS if self.is_only_server else REQUEST_SETTINGS | BESIDE_ANOTHER
+        return REQUEST_SETTINGS | FAILOVER_SETTINGS if self.has_failover else REQUEST_SETTINGS
 
     def get_connection_params(self) -> dict[str, Any]:
         return {"connect_timeout": CONNECT_SECONDS_MAX, **super().get_connection_params()}
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connect = partial(super().get_new_connection, conn_params)
-        connection = self.connected_in_time(connect) if waits.database.is_on else connect()
-        spare_seconds = 0 if self.is_only_server else SPARE_SECONDS_MAX
-        waits.database.keep(ServerLine(connection, spare_seconds=spare_seconds), name=self.alias)
-        self.unread_words = unread_words(connection)
+        connection = self.connect_in_time(connect) if process.deadlines.database.is_active else connect()
+        failover_seconds = FAILOVER_SECONDS if self.has_failover else 0
+        abortable = AbortableConnection(connection, failover_seconds=failover_seconds)
+        process.deadlines.database.register(abortable, name=self.alias)
+        self.input_poll = poll_for_input(connection)
         return connection
 
-    def connected_in_time(self, connect: Callable[[], Any]) -> Any:
-        """Wait for a connection no longer than there is time; a request that comes later finds it made."""
-        seconds_left = waits.database.seconds_left
-        if seconds_left < CONNECT_SECONDS_MIN:
-            raise OperationalError("There is no time left to connect anew.")
-        if not self.is_only_server:
-            seconds_left = min(seconds_left, CONNECT_SECONDS_BESIDE_ANOTHER)
-        connecting, self.connecting = self.connecting, None
-        if connecting is None or not connecting.is_promising:
-            connecting = Connecting(connect)
+    def connect_in_time(self, connect: Callable[[], Any]) -> Any:
+        """Return a new connection before the deadline. If it takes longer, a later request uses it.
+
+        :raises OperationalError: the time is not enough
+        """
+        timeout = self.connect_timeout()
+        pending, self.pending = PendingConnection.reuse_or_start(self.pending, connect), None
         try:
-            return connecting.within(seconds_left)
-        except NoConnectionYet:
-            self.connecting = connecting
+            return pending.get(timeout=timeout)
+        except ConnectionPending:
+            self.pending = pending
             raise
+
+    def connect_timeout(self) -> float:
+        """Return how many seconds the request may wait for a new connection.
+
+        :raises OperationalError: the deadline is too close for a new connection
+        """
+        seconds = process.deadlines.database.remaining_seconds
+        if seconds < CONNECT_SECONDS_MIN:
+            raise OperationalError("The deadline is too close for a new connection.")
+        return min(seconds, CONNECT_SECONDS_WITH_FAILOVER) if self.has_failover else seconds
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
-        settings = self.request_settings if waits.database.is_on else {}
+        settings = self.request_settings if process.deadlines.database.is_active else {}
         with self.connection.cursor() as cursor:
-            cursor.execute("; ".join([PLANNED_ONCE, *(f"SET {name} = '{value}'" for name, value in settings.items())]))
+            cursor.execute("; ".join([PLAN_ONCE, *(f"SET {name} = '{value}'" for name, value in settings.items())]))
 
     def _close(self) -> None:
-        waits.database.keep(None, name=self.alias)
-        super()._close()  # type: ignore[misc]  # the stubs leave it out
+        process.deadlines.database.unregister(name=self.alias)
+        super()._close()  # type: ignore[misc]  # missing in the stubs
 
     def is_usable(self) -> bool:
-        """Ask the server only where there is reason to: Django asks in every request.
+        """Return whether the connection works. Django asks before each request, so a query would be expensive.
 
-        A request does not ask a server that has just failed: it might wait for that as long as for everything else.
+        A connection without errors and without unread input works. After an error a request does not query the server
+        either: the answer might take as long as the whole deadline.
         """
-        if self.errors_occurred and waits.database.is_on:
+        if self.errors_occurred and process.deadlines.database.is_active:
             return False
         if self.connection is None or self.connection.closed or self.errors_occurred:
             return super().is_usable()
-        return not self.unread_words.poll(0) or super().is_usable()
+        return not self.input_poll.poll(0) or super().is_usable()

@@ -1,4 +1,4 @@
-"""A new connection, for which nobody waits too long: names are resolved, and addresses tried in turn."""
+"""New connections with a time limit for the whole attempt: name resolution and all addresses together."""
 
 import select
 import threading
@@ -9,52 +9,59 @@ from typing import Generic, Protocol, TypeVar
 from psycopg import OperationalError
 
 
-class Open(Protocol):
-    """What has a socket."""
+class HasSocket(Protocol):
+    """An open connection."""
 
     def fileno(self) -> int: ...
 
 
-Connection = TypeVar("Connection", bound=Open)
+Connection = TypeVar("Connection", bound=HasSocket)
 
 
-class NoConnectionYet(OperationalError):
-    """There was no connection in time; it may still come."""
+class ConnectionPending(OperationalError):
+    """The connection is not open yet. A later attempt can use it."""
 
 
-class Connecting(Generic[Connection]):
-    """A connection that is being made, by a thread of its own. Who comes later may find it made."""
+class PendingConnection(Generic[Connection]):
+    """A connection that a background thread opens."""
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
-        self.promised: Future[Connection] = Future()
-        threading.Thread(target=self.fulfil, args=[connect], name="connecting", daemon=True).start()
+        self.future: Future[Connection] = Future()
+        threading.Thread(target=self.run, args=[connect], name="connecting", daemon=True).start()
 
-    def fulfil(self, connect: Callable[[], Connection]) -> None:
+    @classmethod
+    def reuse_or_start(
+        cls, pending: "PendingConnection[Connection] | None", connect: Callable[[], Connection]
+    ) -> "PendingConnection[Connection]":
+        """Return the earlier attempt if it can still succeed, or start a new one."""
+        return pending if pending is not None and pending.is_usable else cls(connect)
+
+    def run(self, connect: Callable[[], Connection]) -> None:
         try:
-            self.promised.set_result(connect())
-        except Exception as error:  # noqa: BLE001  whoever waits is told, whatever it is
-            self.promised.set_exception(error)
+            self.future.set_result(connect())
+        except Exception as error:  # noqa: BLE001  `get` raises it in the thread that waits
+            self.future.set_exception(error)
 
     @property
-    def is_promising(self) -> bool:
-        """Tell whether it is worth waiting for: it has not failed, nor ended again while nobody came for it."""
-        if not self.promised.done():
+    def is_usable(self) -> bool:
+        """Return whether the attempt is in progress, or has opened a connection that the server has not ended since."""
+        if not self.future.done():
             return True
-        return self.promised.exception() is None and not unread_words(self.promised.result()).poll(0)
+        return self.future.exception() is None and not poll_for_input(self.future.result()).poll(0)
 
-    def within(self, seconds: float) -> Connection:
-        """Return the connection.
+    def get(self, *, timeout: float) -> Connection:
+        """Return the connection; `timeout` is in seconds.
 
-        :raises NoConnectionYet: where there is none in time
-        :raises Exception: what connecting failed with
+        :raises ConnectionPending: it is not open in time
+        :raises Exception: the error of `connect`
         """
-        if not wait([self.promised], timeout=seconds).done:
-            raise NoConnectionYet("There was no connection in time.")
-        return self.promised.result()
+        if not wait([self.future], timeout=timeout).done:
+            raise ConnectionPending("The connection was not open in time.")
+        return self.future.result()
 
 
-def unread_words(connection: Open) -> select.poll:
-    """Return what tells whether the server says something unasked, as it does when it ends, or ends a connection."""
+def poll_for_input(connection: HasSocket) -> select.poll:
+    """Return a poll object that reports unread input. On an idle connection, input means that the server ended it."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     return poll

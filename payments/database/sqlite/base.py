@@ -1,4 +1,8 @@
-"""The database backend, where Django looks for it."""
+"""The SQLite backend. Django requires a module named `base` with a class named `DatabaseWrapper`.
+
+It overrides methods of Django's backend that are not documented: `get_new_connection`, `_close` and `is_usable`.
+Django has no public API for the time limits and the file check that they add.
+"""
 
 import sqlite3
 from dataclasses import dataclass
@@ -7,26 +11,27 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
-from payments.database.cursors import ObservedCursors
-from payments.runtime.deadlines import Line, waits
+from payments.database.cursors import InstrumentedCursors
+from payments.runtime.deadlines import Abortable
 from payments.runtime.files import find_identity
+from payments.runtime.process import process
 
-# For how long a request waits for whoever has locked the file.
-REQUEST_BUSY_SECONDS_MAX = 1
+# For a lock on the file.
+REQUEST_LOCK_SECONDS_MAX = 1
 
 
 @dataclass(frozen=True)
-class Statements(Line):
-    """Those of a connection, which end when they are told to."""
+class AbortableConnection(Abortable):
+    """Aborts the statement that runs on a connection."""
 
     connection: sqlite3.Connection
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         self.connection.interrupt()
 
 
-class DatabaseWrapper(ObservedCursors, base.DatabaseWrapper):
-    """Lets no request wait without end, read a file that is no longer there, or make one that is missing."""
+class DatabaseWrapper(InstrumentedCursors, base.DatabaseWrapper):
+    """Django's backend with time limits for requests. Requests never create a missing file or read a replaced one."""
 
     @property
     def path(self) -> Path:
@@ -34,21 +39,21 @@ class DatabaseWrapper(ObservedCursors, base.DatabaseWrapper):
 
     def get_connection_params(self) -> dict[str, Any]:
         parameters = super().get_connection_params()
-        if waits.database.is_on:
+        if process.deadlines.database.is_active:
             existing = f"{self.path.absolute().as_uri()}?mode=rw"
-            return {**parameters, "database": existing, "timeout": REQUEST_BUSY_SECONDS_MAX}
+            return {**parameters, "database": existing, "timeout": REQUEST_LOCK_SECONDS_MAX}
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         self.file = find_identity(self.path)
         connection = super().get_new_connection(conn_params)
-        waits.database.keep(Statements(connection), name=self.alias)
+        process.deadlines.database.register(AbortableConnection(connection), name=self.alias)
         return connection
 
     def _close(self) -> None:
-        waits.database.keep(None, name=self.alias)
-        super()._close()  # type: ignore[misc]  # the stubs leave it out
+        process.deadlines.database.unregister(name=self.alias)
+        super()._close()  # type: ignore[misc]  # missing in the stubs
 
     def is_usable(self) -> bool:
-        """Tell whether the file that was opened still has its name: another may have been put into its place."""
+        """Return whether the open file still has its name. A restored backup replaces the file."""
         return self.file == find_identity(self.path)

@@ -18,8 +18,8 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from payments.runtime.hooks import Observer, Progress, Result
-from payments.service.handler import around
+from payments.runtime.hooks import Hook, Progress, Result
+from payments.runtime.process import process
 from payments.service.telemetry import slots, version
 from payments.service.telemetry.routes import method, route
 
@@ -104,10 +104,10 @@ def begin() -> None:
     """Count this process as one that answers requests, and each of them."""
     if found := instruments():
         found.workers.set(1)
-        around.append(RequestCounter(found).answer)
+        process.hooks.register(RequestHook(found))
 
 
-class RequestCounter:
+class RequestHook(Hook):
     """Counts requests by the few names that they have."""
 
     def __init__(self, found: Instruments) -> None:
@@ -115,11 +115,11 @@ class RequestCounter:
         self.request_seconds = cache(found.request_seconds.labels)
         self.database_seconds = cache(found.database_seconds.labels)
 
-    def answer(self, request: HttpRequest, *, by: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
+    def request(self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
         """Return the answer, which is counted."""
         waited.seconds = 0.0
         begun_at = time.perf_counter()
-        response = by(request)
+        response = respond(request)
         seconds = time.perf_counter() - begun_at
         name = route(request.path_info)
         self.requests(name, method(request.method), response.status_code).inc()
@@ -129,7 +129,7 @@ class RequestCounter:
         return response
 
 
-class MetricsObserver(Observer):
+class MetricsHook(Hook):
     """Counts what commands and requests tell of."""
 
     def statement(self, sql: str, run: Callable[[], Result]) -> Result:
@@ -139,20 +139,20 @@ class MetricsObserver(Observer):
         finally:
             waited.seconds += time.perf_counter() - begun_at
 
-    def import_began(self) -> None:
+    def import_started(self) -> None:
         self.read = self.refused = 0
         if found := instruments():
             found.running_since.set_to_current_time()
             found.imports_running.set(1)
 
-    def import_went_on(self, progress: Progress) -> None:
+    def import_progressed(self, progress: Progress) -> None:
         if found := instruments():
             found.batches.inc()
             found.read.inc(progress.read - self.read)
             found.refused.inc(progress.refused - self.refused)
             self.read, self.refused = progress.read, progress.refused
 
-    def import_ended(self, progress: Progress, *, outcome: str) -> None:
+    def import_finished(self, progress: Progress, *, outcome: str) -> None:
         if found := instruments():
             found.imports_running.set(0)
             found.imports.labels(outcome).inc()
@@ -161,11 +161,11 @@ class MetricsObserver(Observer):
             if outcome == "succeeded":
                 found.last_success.set_to_current_time()
 
-    def replica_lag(self, seconds: float) -> None:
+    def replica_lag_measured(self, seconds: float) -> None:
         if found := instruments():
             found.lag_seconds.set(seconds)
 
-    def replica_passed_over(self, reason: str) -> None:
+    def replica_skipped(self, reason: str) -> None:
         if found := instruments():
             found.passed_over.labels(reason).inc()
 

@@ -1,13 +1,16 @@
-"""Each request as a span, and each of its statements as one within it, sent by OTLP over HTTP.
+"""Tracing: a span for each request, with a child span for each of its statements, sent by OTLP over HTTP.
 
-Where to, and how many of them, is for OpenTelemetry's own variables to say: OTEL_EXPORTER_OTLP_ENDPOINT,
-OTEL_TRACES_SAMPLER and others. A span holds what the log may hold, and no values of statements.
+OpenTelemetry's own variables set the receiver and the sampling: OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_SAMPLER and
+others. Spans are redacted like the log, and contain no parameters of statements.
+
+It uses `multiprocessing.util.Finalize`, which Python does not document: Granian's workers are processes of
+multiprocessing, which end without calling `atexit` functions.
 """
 
 import re
 import threading
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from multiprocessing.util import Finalize
 
 from django.db import Error, connection
@@ -21,103 +24,106 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from payments.runtime import request_ids
-from payments.runtime.hooks import Observer, Result, observers
-from payments.service.handler import around
+from payments.runtime.hooks import Hook, Result
+from payments.runtime.process import process
 from payments.service.logs import redacted
 from payments.service.telemetry import version
 from payments.service.telemetry.routes import OTHER, method, route
 
-# A worker that ends sends what it has; it is killed after five seconds.
-LAST_SENT_SECONDS_MAX = 2
+# A worker sends its last spans when it stops. It is killed after five seconds.
+FLUSH_SECONDS_MAX = 2
 
 PATH_CHARACTERS_MAX = 500
 FIRST_ERROR_STATUS = 500
 
-# As OpenTelemetry's conventions call a method that nobody knows.
+# OpenTelemetry's name for an unknown method.
 UNKNOWN_METHOD = "_OTHER"
 
-NAMED_TABLE = re.compile(r'\b(?:FROM|INTO|UPDATE|TABLE)\s+"?(\w+)', re.IGNORECASE)
+TABLE_NAME = re.compile(r'\b(?:FROM|INTO|UPDATE|TABLE)\s+"?(\w+)', re.IGNORECASE)
 
-parents = TraceContextTextMapPropagator()
+trace_context = TraceContextTextMapPropagator()
 
 
 def begin() -> None:
-    """Trace the requests of this process, and send them from a thread of its own."""
-    # What the environment says of the service goes before what we do.
-    told = {"service.name": "payments", "service.version": version(), **OTELResourceDetector().detect().attributes}
-    provider = TracerProvider(resource=Resource.create(told), shutdown_on_exit=False)
+    """Trace this process's requests and send the spans from a background thread."""
+    # The environment overrides our own name and version of the service.
+    defaults = {"service.name": "payments", "service.version": version()}
+    resource = Resource.create({**defaults, **OTELResourceDetector().detect().attributes})
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    Finalize(None, send_the_last, args=[provider], exitpriority=0)  # a worker is one of multiprocessing's: no atexit
-    tracer = provider.get_tracer("payments", version())
-    around.append(partial(request_traced, tracer=tracer))
-    observers.append(StatementSpans(tracer))
+    Finalize(None, flush, args=[provider], exitpriority=0)
+    process.hooks.register(TracingHook(provider.get_tracer("payments", version())))
 
 
-def send_the_last(provider: TracerProvider) -> None:
-    """Send what is left, unless nobody takes it."""
-    sending = threading.Thread(target=provider.shutdown, name="last spans", daemon=True)
-    sending.start()
-    sending.join(LAST_SENT_SECONDS_MAX)
+def flush(provider: TracerProvider) -> None:
+    """Send the remaining spans, for at most FLUSH_SECONDS_MAX."""
+    thread = threading.Thread(target=provider.shutdown, name="last spans", daemon=True)
+    thread.start()
+    thread.join(FLUSH_SECONDS_MAX)
 
 
-def request_traced(
-    request: HttpRequest, *, by: Callable[[HttpRequest], HttpResponseBase], tracer: Tracer
-) -> HttpResponseBase:
-    """Return the answer; its span is a part of the trace that the request names (W3C Trace Context)."""
-    known, name = method(request.method), route(request.path_info)
-    attributes = {
-        "http.request.method": UNKNOWN_METHOD if known == OTHER else known,
-        "url.path": redacted(request.path_info[:PATH_CHARACTERS_MAX]),
-        "url.scheme": request.scheme or "http",
-        "payments.request_id": redacted(request_ids.current.get()),
-    }
-    if name != OTHER:
-        attributes["http.route"] = name
-    with tracer.start_as_current_span(
-        f"{'HTTP' if known == OTHER else known} {'' if name == OTHER else name}".strip(),
-        context=parents.extract({"traceparent": request.META.get("HTTP_TRACEPARENT", "")}),
-        kind=SpanKind.SERVER,
-        attributes=attributes,
-        record_exception=False,
-        set_status_on_exception=False,
-    ) as span:
-        response = by(request)
-        span.set_attribute("http.response.status_code", response.status_code)
-        if response.status_code >= FIRST_ERROR_STATUS:
-            fail(span, str(response.status_code))
-        return response
-
-
-class StatementSpans(Observer):
-    """Makes a span of each statement."""
+class TracingHook(Hook):
+    """Creates a span for each request and each statement."""
 
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
 
-    def statement(self, sql: str, run: Callable[[], Result]) -> Result:
-        summary = summed_up(sql)
+    def request(self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
+        """Respond within a span. It belongs to the trace that the request names (W3C Trace Context)."""
+        known_method, known_route = method(request.method), route(request.path_info)
         with self.tracer.start_as_current_span(
-            summary,
+            span_name(known_method, known_route),
+            context=trace_context.extract({"traceparent": request.META.get("HTTP_TRACEPARENT", "")}),
+            kind=SpanKind.SERVER,
+            attributes=request_attributes(request, known_method, known_route),
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            response = respond(request)
+            span.set_attribute("http.response.status_code", response.status_code)
+            if response.status_code >= FIRST_ERROR_STATUS:
+                record_error(span, str(response.status_code))
+            return response
+
+    def statement(self, sql: str, run: Callable[[], Result]) -> Result:
+        name = summarize(sql)
+        with self.tracer.start_as_current_span(
+            name,
             kind=SpanKind.CLIENT,
-            attributes={"db.system.name": connection.vendor, "db.query.text": sql, "db.query.summary": summary},
+            attributes={"db.system.name": connection.vendor, "db.query.text": sql, "db.query.summary": name},
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
             try:
                 return run()
             except Error as error:
-                fail(span, type(error).__qualname__)
+                record_error(span, type(error).__qualname__)
                 raise
 
 
+def span_name(known_method: str, known_route: str) -> str:
+    """Return the method and the route, such as `GET /v2/payments`, as far as they are known."""
+    return f"{'HTTP' if known_method == OTHER else known_method} {'' if known_route == OTHER else known_route}".strip()
+
+
+def request_attributes(request: HttpRequest, known_method: str, known_route: str) -> dict[str, str]:
+    attributes = {
+        "http.request.method": UNKNOWN_METHOD if known_method == OTHER else known_method,
+        "url.path": redacted(request.path_info[:PATH_CHARACTERS_MAX]),
+        "url.scheme": request.scheme or "http",
+        "payments.request_id": redacted(request_ids.current.get()),
+    }
+    return attributes if known_route == OTHER else {**attributes, "http.route": known_route}
+
+
 @lru_cache
-def summed_up(sql: str) -> str:
-    """Return what a statement does, and to which table: `SELECT table`."""
-    table = NAMED_TABLE.search(sql)
+def summarize(sql: str) -> str:
+    """Return a statement's operation and its first table: `SELECT payments_payment`."""
+    table = TABLE_NAME.search(sql)
     return " ".join([sql.split(maxsplit=1)[0].upper(), *([table[1]] if table else [])])
 
 
-def fail(span: Span, kind: str) -> None:
-    """Say of which kind an error was. Its words may hold anything."""
+def record_error(span: Span, kind: str) -> None:
+    """Record the kind of an error. Its message may contain personal data."""
     span.set_status(StatusCode.ERROR)
     span.set_attribute("error.type", kind)

@@ -1,0 +1,26 @@
+"""The shared mutable state of one process. It is created on import and used by all threads.
+
+Write `process.hooks` where the hooks are needed, and do not store the attribute elsewhere. Then a test can replace it:
+`monkeypatch.setattr(process, "hooks", Hooks())`.
+"""
+
+import os
+
+from payments.runtime.deadlines import ThreadDeadlines, Watchdog
+from payments.runtime.hooks import Hooks
+from payments.runtime.servers import PRIMARY, REPLICA, Replica, Server
+
+
+class Process:
+    """What the threads of a process share: instrumentation hooks, deadlines and circuit breakers."""
+
+    def __init__(self) -> None:
+        self.hooks = Hooks()
+        self.watchdog = Watchdog()
+        self.deadlines = ThreadDeadlines(self.watchdog)
+        self.primary = Server(PRIMARY)
+        self.replica = Replica(REPLICA, primary=self.primary, hooks=self.hooks)
+
+
+process = Process()
+os.register_at_fork(after_in_child=process.watchdog.forget_thread)
