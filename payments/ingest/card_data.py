@@ -1,40 +1,44 @@
-"""Card data that must not be stored: PCI DSS 3.3 (security codes, tracks, PINs) and 3.4 (card numbers that show)."""
+"""Finds card data that must not be stored.
+
+PCI DSS 3.3 forbids security codes, tracks and PINs. PCI DSS 3.4 limits the visible digits of card numbers.
+"""
 
 import re
 import unicodedata
-from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-# Of a card number at most the first six and the last four digits may show.
-SHOWN_FIRST_MAX = 6
-SHOWN_LAST_MAX = 4
-
-# A card number has 13 to 19 digits (ISO/IEC 7812-1), written in one piece or in groups; no other group is so short
-# as its last one may be. Up to 15 digits behind a plus sign are a phone number (E.164).
-DIGITS_MIN = 13
-DIGITS_MAX = 19
-GROUP_DIGITS_MIN = 3
-PHONE_DIGITS_MAX = 15
+# What counts as a card number (ISO/IEC 7812-1): its length, its first digits, and the characters between groups of
+# digits. No group is shorter than GROUP_LENGTH_MIN, except the last.
+CARD_DIGITS_MIN = 13
+CARD_DIGITS_MAX = 19
+CARD_PREFIXES = ("2", "3", "4", "5", "6", "81", "82", "9792")
 SEPARATOR = r"[\s._/\u2010-\u2015-]{1,2}"
-MASKS = "Xx*#•"
-GROUPS = re.compile(rf"(\+?)([0-9{MASKS}]+(?:{SEPARATOR}[0-9{MASKS}]+)*)")
+GROUP_LENGTH_MIN = 3
+MASKS = "Xx*#•"  # stand for hidden digits
+
+# How many digits of a card number may be visible.
+VISIBLE_FIRST_MAX = 6
+VISIBLE_LAST_MAX = 4
+
+# A plus sign and up to 15 digits are a phone number (E.164).
+PHONE_DIGITS_MAX = 15
+
+SEQUENCE = re.compile(rf"(\+?)([0-9{MASKS}]+(?:{SEPARATOR}[0-9{MASKS}]+)*)")
+split_groups = re.compile(SEPARATOR).split
+
+# Digits without hidden digits: a single mask character before or after them hides nothing.
+UNMASKED = re.compile(rf"([{MASKS}]?)([0-9]+)([{MASKS}]?)")
+UNMASKED_LENGTH_MAX = CARD_DIGITS_MAX + 2
+
 DIGIT = re.compile(r"[0-9]")
-PLAIN = re.compile(rf"([{MASKS}]?)([0-9]+)([{MASKS}]?)")  # a single character before or behind hides nothing
-CARD_PREFIX = re.compile(r"[2-6]|8[12]|9792")
-CARD_PREFIX_FIRST = "2345689"
+DOUBLED_DIGITS = bytes.maketrans(b"0123456789", b"0246813579")  # the digit sums of 0, 2, 4, 6, 8, 10, 12, 14, 16, 18
+
 IBAN = re.compile(r"\b[A-Z]{2}[0-9]{2}(?: ?[0-9A-Z]){11,30}\b")
 IBAN_DIGITS = {ord("A") + number: str(10 + number) for number in range(26)}
 
-separated = re.compile(SEPARATOR).split
-
-# The same few names come with every record, and the same groups in a long text.
-NAMES_KEPT = 1024
-NAME_CHARACTERS_KEPT_MAX = 64
-GROUPS_KEPT = 1024
-
-SECRETS = re.compile(
+SENSITIVE_NAME = re.compile(
     r"(?:card)?(?:"
     r"(?:cvv2?|cvc2?|cav2?|cvn2?|csc|cid)+(?:code|number|value)?|"
     r"(?:security|verification|cardverification)(?:code|number|value)|"
@@ -42,123 +46,117 @@ SECRETS = re.compile(
     r")"
 )
 
-
-def is_secret(name: str) -> bool:
-    """Tell whether a field of this name holds what may not be kept after a payment was authorized, masked or not."""
-    return is_known_secret(name) if len(name) <= NAME_CHARACTERS_KEPT_MAX else is_known_secret.__wrapped__(name)
-
-
-@lru_cache(NAMES_KEPT)
-def is_known_secret(name: str) -> bool:
-    return SECRETS.fullmatch(re.sub(r"[^a-z0-9]", "", name.lower())) is not None
+# Most records have the same few field names. Longer names are not cached: they may be any text.
+CACHED_NAMES = 1024
+CACHED_NAME_LENGTH_MAX = 64
 
 
-def shows_card_number(text: str) -> bool:
-    """Tell whether `text` holds a card number of which too many digits show.
+def is_sensitive_name(name: str) -> bool:
+    """Tell whether a field of this name holds a security code, a track or a PIN, not to be stored even masked."""
+    return match_cached_name(name) if len(name) <= CACHED_NAME_LENGTH_MAX else match_name(name)
 
-    Digits alone are one where they have a card's prefix and check digit; an account number (IBAN) is none.
+
+def match_name(name: str) -> bool:
+    return SENSITIVE_NAME.fullmatch(re.sub(r"[^a-z0-9]", "", name.lower())) is not None
+
+
+match_cached_name = lru_cache(CACHED_NAMES)(match_name)
+
+
+def exposes_card_number(text: str) -> bool:
+    """Tell whether `text` contains a card number with too many visible digits.
+
+    Digits without a mask are a card number if the prefix and the check digit are right. Account numbers (IBAN) and
+    phone numbers are not card numbers.
     """
-    if text.isascii() and (len(text) < DIGITS_MIN or not DIGIT.search(text)):
+    if text.isascii() and (len(text) < CARD_DIGITS_MIN or not DIGIT.search(text)):
         return False
-    normal = unicodedata.normalize("NFKC", text)
-    without_accounts = IBAN.sub(lambda match: "" if is_iban(match[0]) else match[0], normal)
-    for plus, sequence in GROUPS.findall(without_accounts):
-        if len(sequence) >= DIGITS_MIN:
-            groups = separated(sequence)
-            if hides_too_little(groups) or holds_card_number(groups, is_phone=bool(plus)):
-                return True
-    return False
+    normalized = unicodedata.normalize("NFKC", text)
+    without_ibans = IBAN.sub(lambda match: "" if is_iban(match[0]) else match[0], normalized)
+    return any(
+        contains_exposed_number(split_groups(sequence), is_phone=bool(plus))
+        for plus, sequence in SEQUENCE.findall(without_ibans)
+        if len(sequence) >= CARD_DIGITS_MIN
+    )
 
 
-def hides_too_little(groups: list[str]) -> bool:
-    """Tell whether a masked card number begins here of which too many digits show."""
+def contains_exposed_number(groups: list[str], *, is_phone: bool) -> bool:
+    """Tell whether neighbouring groups are a card number with too many visible digits.
+
+    With `is_phone`, the first groups may be a phone number instead.
+    """
+    return has_insufficient_mask(groups) or any(
+        number.startswith(CARD_PREFIXES)
+        and not (is_phone and first == 0 and len(number) <= PHONE_DIGITS_MAX)
+        and has_valid_check_digit(number)
+        for first, number in unmasked_numbers(groups)
+    )
+
+
+def has_insufficient_mask(groups: list[str]) -> bool:
+    """Tell whether the groups begin with a masked card number that has too many visible digits."""
     number = ""
-    for group in groups[:DIGITS_MAX]:
+    for group in groups:
         number += group
-        if len(group) < GROUP_DIGITS_MIN or len(number) > DIGITS_MAX + 2:  # two for what may stand around plain digits
+        if len(group) < GROUP_LENGTH_MIN or len(number) > UNMASKED_LENGTH_MAX:
             break
-        if len(number) >= DIGITS_MIN and not PLAIN.fullmatch(number) and shows_too_much(number):
+        if len(number) >= CARD_DIGITS_MIN and not UNMASKED.fullmatch(number) and exposes_middle(number):
             return True
     return False
 
 
-def shows_too_much(number: str) -> bool:
-    return DIGIT.search(number[SHOWN_FIRST_MAX:-SHOWN_LAST_MAX]) is not None
+def exposes_middle(number: str) -> bool:
+    """Tell whether a masked card number has visible digits between the first six and the last four."""
+    return DIGIT.search(number[VISIBLE_FIRST_MAX:-VISIBLE_LAST_MAX]) is not None
 
 
-def holds_card_number(groups: list[str], *, is_phone: bool) -> bool:
-    """Tell whether neighbouring groups, with nothing hidden, are a card number; the first ones may be a phone's."""
-    return any(
-        CARD_PREFIX.match(number) and not (is_phone and first == 0 and len(number) <= PHONE_DIGITS_MAX)
-        for first, number in checked_numbers(groups)
-    )
+def unmasked_numbers(groups: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield each number of neighbouring groups that is as long as a card number, after the index of its first group.
 
-
-def checked_numbers(groups: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield the numbers as long as a card's whose check digit is right, and with which group each begins.
-
-    One pass finds all: check sums run along, and a number's own is what they have grown by since it began.
+    A number has at most `CARD_DIGITS_MAX` groups. So the cost is linear in the number of groups.
     """
-    begun: deque[tuple[int, int, int, int]] = deque()  # with which group, and what was before: digits, check sums
-    count = single = doubled = 0
-    for index, digits in enumerate(map(measured, groups)):
-        if digits.is_first:
-            begun.clear()
-        if digits.has_prefix:
-            begun.append((index, count, single, doubled))
-        if digits.length % 2:
-            single, doubled = doubled, single
-        count, single, doubled = count + digits.length, single + digits.single, doubled + digits.doubled
-        while begun and count - begun[0][1] > DIGITS_MAX:
-            begun.popleft()
-        for first, before, single_before, doubled_before in begun:
-            length = count - before
-            if length < DIGITS_MIN:
+    parsed = [parse_group(group) for group in groups]
+    for first in range(len(parsed)):
+        number = ""
+        for group in parsed[first : first + CARD_DIGITS_MAX]:
+            if group is None or (number and group.is_first):
                 break
-            if (single - (doubled_before if length % 2 else single_before)) % 10 == 0:
-                yield first, "".join(groups[first : index + 1]).strip(MASKS)
-        if digits.is_last:
-            begun.clear()
+            number += group.digits
+            if len(number) > CARD_DIGITS_MAX:
+                break
+            if len(number) >= CARD_DIGITS_MIN:
+                yield first, number
+            if group.is_last:
+                break
 
 
-class Digits(NamedTuple):
-    """A group of digits: how many, their check sums (Luhn, ISO/IEC 7812-1 annex B), and their place in a number."""
+class Group(NamedTuple):
+    """A group of digits, and whether it can only be the first or the last group of a number."""
 
-    length: int
-    single: int  # the last digit taken once, as at the end of a number
-    doubled: int  # the last digit doubled
-    has_prefix: bool  # perhaps: of a prefix, the first digit
+    digits: str
     is_first: bool
     is_last: bool
 
 
-# What a group stands for that hides digits, or has too many of them.
-NONE = Digits(0, 0, 0, has_prefix=False, is_first=True, is_last=True)
+def parse_group(text: str) -> Group | None:
+    """Return a group of digits, or None if it hides digits."""
+    mask_before, digits, mask_after = "", text, ""
+    if not text.isdigit():
+        match = UNMASKED.fullmatch(text)
+        if match is None:
+            return None
+        mask_before, digits, mask_after = match.groups()
+    return Group(digits, bool(mask_before), bool(mask_after) or len(text) < GROUP_LENGTH_MIN)
 
 
-@lru_cache(GROUPS_KEPT)
-def measured(group: str) -> Digits:
-    plain = PLAIN.fullmatch(group) if len(group) <= DIGITS_MAX + 2 else None
-    if plain is None:
-        return NONE
-    before, digits, behind = plain.groups()
-    return Digits(
-        len(digits),
-        check_sum(digits),
-        check_sum(f"{digits}0"),
-        has_prefix=digits[0] in CARD_PREFIX_FIRST,
-        is_first=bool(before),
-        is_last=bool(behind) or len(group) < GROUP_DIGITS_MIN,
-    )
-
-
-def check_sum(digits: str) -> int:
-    """Sum up digits, every second one from the last but one on doubled, and then its own digits added."""
-    doubled = "0246813579"
-    return sum(int(digit) for digit in digits[-1::-2]) + sum(int(doubled[int(digit)]) for digit in digits[-2::-2])
+def has_valid_check_digit(number: str) -> bool:
+    """Check a number by the Luhn formula (ISO/IEC 7812-1, annex B): from the right, every second digit is doubled."""
+    digits = number.encode()
+    weighted = digits[-1::-2] + digits[-2::-2].translate(DOUBLED_DIGITS)
+    return (sum(weighted) - len(weighted) * ord("0")) % 10 == 0
 
 
 def is_iban(text: str) -> bool:
-    """Check an account number's remainder (ISO 13616: modulo 97, letters as 10 to 35)."""
+    """Check an account number by its remainder (ISO 13616: modulo 97, letters count as 10 to 35)."""
     account = text.replace(" ", "")
     return int((account[4:] + account[:4]).translate(IBAN_DIGITS)) % 97 == 1

@@ -12,7 +12,7 @@ import msgspec
 from django.db.models import TextChoices
 
 from payments.currencies import CURRENCIES
-from payments.ingest.card_data import is_secret, shows_card_number
+from payments.ingest.card_data import exposes_card_number, is_sensitive_name
 from payments.ingest.columns import StoredRow, stored_time
 from payments.models import CUSTOMER_ID, METHOD, PAYMENT_ID, Mode, SequenceType, Status
 from payments.record import COUNTRY, TIME, VALUE, encode
@@ -181,4 +181,4 @@ def is_harmless(name: str, text: str) -> bool:
         return is_masked(text) is not None
     if name == "cardCountryCode":
         return is_country(text) is not None
-    return not (shows_card_number(text) or shows_card_number(name) or is_secret(name))
+    return not (exposes_card_number(text) or exposes_card_number(name) or is_sensitive_name(name))

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from payments.currencies import CURRENCIES
-from payments.ingest.card_data import is_secret, shows_card_number, shows_too_much
+from payments.ingest.card_data import exposes_card_number, exposes_middle, is_sensitive_name
 from payments.models import ORGANIZATION_ID_MAX, Status
 from payments.record import Details, GivenRecord, Money, Record, rules
 
@@ -69,7 +69,7 @@ def checked(text: bytes) -> Record:
 
 def repeatable(field: str) -> str:
     """Return `field` as a message may repeat it: the names within `details` are the sender's, and may be anything."""
-    if shows_card_number(field):
+    if exposes_card_number(field):
         return "a name that shows a card number"
     return field if len(field) <= FIELD_CHARACTERS_MAX else f"{field[:FIELD_CHARACTERS_MAX]}…"
 
@@ -139,7 +139,7 @@ def checked_details(details: Raw | UnsetType) -> Raw | UnsetType:
         card = read_details(details)
     except msgspec.ValidationError as error:
         raise misfit(error, within="details") from None
-    if card.card_number is not UNSET and shows_too_much(card.card_number.replace(" ", "")):
+    if card.card_number is not UNSET and exposes_middle(card.card_number.replace(" ", "")):
         raise InvalidRecord("details.cardNumber", RULES["details.cardNumber"])
     refuse_card_data(("details",), parsed(bytes(details)))
     return Raw(msgspec.json.format(bytes(details), indent=-1))
@@ -149,7 +149,7 @@ def refuse_card_data(path: tuple[str, ...], value: Any) -> None:
     if isinstance(value, dict):
         for name, inner in value.items():
             refuse_card_data(path, name)
-            if is_secret(name) and inner not in NOTHING:
+            if is_sensitive_name(name) and inner not in NOTHING:
                 raise InvalidRecord(
                     joined(*path, name), "a security code, PIN or track must not be stored (PCI DSS 3.3)"
                 )
@@ -157,7 +157,7 @@ def refuse_card_data(path: tuple[str, ...], value: Any) -> None:
     elif isinstance(value, list):
         for inner in value:
             refuse_card_data(path, inner)
-    elif isinstance(value, str) and shows_card_number(value):
+    elif isinstance(value, str) and exposes_card_number(value):
         raise InvalidRecord(joined(*path), "a card number must be masked (PCI DSS 3.4)")
 
 

@@ -1,6 +1,6 @@
-"""PCI DSS 3.3 and 3.4: what must not be stored is refused, and the refusal does not repeat it.
+"""Card data that must not be stored is refused (PCI DSS 3.3 and 3.4), and the message does not repeat it.
 
-The numbers are those that card brands publish for tests.
+The card numbers are test numbers that the card brands publish.
 """
 
 from functools import partial
@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from payments.ingest.card_data import is_known_secret, is_secret, shows_card_number
+from payments.ingest.card_data import exposes_card_number, is_sensitive_name, match_cached_name
 from payments.ingest.fast_path import usual
 from payments.ingest.validation import InvalidRecord, checked
 from tests.support.growth import LINEAR_MAX, growth
 from tests.support.lines import line
 
-UNMASKED = [
+EXPOSED = [
     "4242424242424242",
     "4242 4242 4242 4242",
     "4242-4242-4242-4242",
@@ -113,8 +113,8 @@ def refusal(details: Any) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("text", UNMASKED)
-def test_a_card_number_that_shows_is_refused_wherever_it_stands(text: str) -> None:
+@pytest.mark.parametrize("text", EXPOSED)
+def test_exposed_card_number_is_refused_anywhere_in_details(text: str) -> None:
     messages = [
         refusal({"note": text}),
         refusal({"a": {"b": [{"note": text}]}}),
@@ -128,17 +128,17 @@ def test_a_card_number_that_shows_is_refused_wherever_it_stands(text: str) -> No
     assert {character for message in messages for character in message if character.isdigit()} <= {"3", "4"}
 
 
-def test_a_card_number_may_not_stand_as_a_number_either() -> None:
+def test_exposed_card_number_is_refused_as_json_number() -> None:
     assert refusal({"note": 4242424242424242}) == "details.note: a card number must be masked (PCI DSS 3.4)"
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_what_is_masked_or_no_card_number_is_taken(text: str) -> None:
+def test_masked_and_other_numbers_are_accepted(text: str) -> None:
     checked(line(details={"note": text, "list": [text], text: "x"}))
 
 
 @pytest.mark.parametrize(
-    ("number", "taken"),
+    ("number", "is_accepted"),
     [
         ("4242 42XX XXXX 4242", True),
         ("XXXX XXXX XXXX 4242", True),
@@ -155,10 +155,10 @@ def test_what_is_masked_or_no_card_number_is_taken(text: str) -> None:
         ("", False),
     ],
 )
-def test_the_number_of_a_card_is_masked_in_groups_of_four(number: str, taken: bool) -> None:
+def test_card_number_field_must_be_masked_in_groups_of_four(number: str, is_accepted: bool) -> None:
     details = {"cardNumber": number}
 
-    if taken:
+    if is_accepted:
         checked(line(details=details))
     else:
         assert refusal(details).startswith("details.cardNumber: must be masked, in groups of four")
@@ -187,7 +187,7 @@ def test_the_number_of_a_card_is_masked_in_groups_of_four(number: str, taken: bo
     ],
 )
 @pytest.mark.parametrize("value", ["123", 123, "XXX", ["9"], {"value": "1"}])
-def test_a_security_code_is_refused(name: str, value: Any) -> None:
+def test_security_code_pin_and_track_are_refused(name: str, value: Any) -> None:
     message = refusal({"inner": {name: value}})
 
     assert message.endswith("a security code, PIN or track must not be stored (PCI DSS 3.3)")
@@ -209,25 +209,25 @@ def test_a_security_code_is_refused(name: str, value: Any) -> None:
         {"x" * 65: "x"},
     ],
 )
-def test_where_there_is_no_security_code_none_is_found(details: Any) -> None:
+def test_empty_and_similarly_named_fields_are_accepted(details: Any) -> None:
     checked(line(details=details))
 
 
 @pytest.mark.parametrize(("characters", "cached"), [(64, 1), (65, 0)])
-def test_long_names_are_not_kept_in_memory(characters: int, cached: int) -> None:
-    is_known_secret.cache_clear()
+def test_long_names_are_not_cached(characters: int, cached: int) -> None:
+    match_cached_name.cache_clear()
 
-    is_secret("x" * characters)
+    is_sensitive_name("x" * characters)
 
-    assert is_known_secret.cache_info().currsize == cached
+    assert match_cached_name.cache_info().currsize == cached
 
 
 @pytest.mark.parametrize("group", ["12 ", "222 ", "2222 ", "000 ", "9", "X", "AB12 ", "+222"])
-def test_a_long_text_takes_no_longer_than_its_length(group: str) -> None:
-    assert growth(lambda factor: partial(shows_card_number, group * (2_000 * factor))) < LINEAR_MAX
+def test_search_cost_is_linear_in_the_text(group: str) -> None:
+    assert growth(lambda factor: partial(exposes_card_number, group * (2_000 * factor))) < LINEAR_MAX
 
 
-def test_a_doubled_name_that_shows_a_card_number_is_not_repeated() -> None:
+def test_duplicate_name_with_card_number_is_not_repeated() -> None:
     text = line(details={"4242424242424242": 1}).replace(b":1}", b':1,"4242424242424242":2}')
 
     with pytest.raises(InvalidRecord) as error:
