@@ -10,9 +10,8 @@ import time
 from typing import Protocol
 from weakref import WeakSet
 
-# For all statements of a request together, including a new connection; and for the request's body.
+# For all statements of a request together, including a new connection.
 DATABASE_SECONDS_MAX = 2.5
-BODY_SECONDS_MAX = 1.0
 
 # If another server can run the query instead, a connection is aborted this much before the deadline.
 FAILOVER_SECONDS = 0.4
@@ -145,4 +144,3 @@ class ThreadDeadlines(threading.local):
 
     def __init__(self, watchdog: Watchdog) -> None:
         self.database = watchdog.new_deadline(seconds_max=DATABASE_SECONDS_MAX)
-        self.body = watchdog.new_deadline(seconds_max=BODY_SECONDS_MAX)

@@ -31,7 +31,7 @@ from payments.api.errors import OutageResponse
 from payments.runtime import request_ids
 from payments.runtime.process import process
 from payments.runtime.servers import has_replica
-from payments.service.bodies import NotReceived, receive
+from payments.service.bodies import InvalidBody, read_body
 
 PROBES = {"/healthz", "/readyz", *(["/metrics"] if settings.METRICS else [])}
 
@@ -135,8 +135,8 @@ class Handler(ApiHandler, WSGIHandler):
         if respond := self.direct_responder(environ["PATH_INFO"]):
             return self.respond_directly(environ, start_response, respond)
         try:
-            receive(environ)
-        except NotReceived as error:
+            read_body(environ)
+        except InvalidBody as error:
             return self.send(environ, start_response, partial(finish, response=error.response()))
         with process.deadlines.database, closing(super().__call__(environ, start_response)) as parts:
             return [b"".join(parts)]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.load import STEADY_ANSWERS, Load
+from tests.support.load import Load
 from tests.support.migrated import fresh_database
-from tests.support.processes import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX
+from tests.support.processes import START_SECONDS_MAX, STOP_SECONDS_MAX
 from tests.support.scale import IS_LONG, report, times
 from tests.support.service import Service, begun, workers
 
@@ -30,7 +30,6 @@ WORKER_BACK_SECONDS_MAX = 5
 BYTES_PER_MB = 2**20
 GROWTH_MB_MAX = 3
 
-FORM = b"application/x-www-form-urlencoded"
 SCRIPT = b"/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
 
 
@@ -45,16 +44,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def key(served: Service) -> str:
     return served.create_api_key(organization=1001, mode="live")
-
-
-def csrf_cookie(service: Service) -> bytes:
-    """Return what a browser has once it has seen a form: only then is what it sends read."""
-    connection = http.client.HTTPConnection("127.0.0.1", service.port)
-    connection.request("GET", "/admin/login/")
-    response = connection.getresponse()
-    response.read()
-    connection.close()
-    return response.getheader("Set-Cookie", "").partition(";")[0].encode()
 
 
 def request(method: bytes, path: bytes, *headers: bytes) -> bytes:
@@ -79,12 +68,6 @@ def half_a_body(_service: Service, key: str) -> bytes:
     )
 
 
-def half_a_form(service: Service, _key: str) -> bytes:
-    cookie = csrf_cookie(service)
-    headers = (b"Cookie: " + cookie, b"Content-Type: " + FORM, b"Content-Length: 1000", b"", b"x")
-    return request(b"POST", b"/admin/login/", *headers)
-
-
 def unread_pages(_service: Service, key: str) -> bytes:
     return request(b"GET", b"/v2/payments?limit=250", b"Authorization: Bearer " + key.encode(), b"") * 10
 
@@ -93,12 +76,10 @@ def unread_scripts(_service: Service, _key: str) -> bytes:
     return request(b"GET", SCRIPT, b"") * 3
 
 
-@pytest.mark.parametrize(
-    "sent", [nothing, another_protocol, half_sent, half_a_body, half_a_form, unread_pages, unread_scripts]
-)
+@pytest.mark.parametrize("sent", [nothing, another_protocol, half_sent, half_a_body, unread_pages, unread_scripts])
 def test_slow_clients_keep_nobody_waiting(served: Service, key: str, sent: Callable[[Service, str], bytes]) -> None:
     content = sent(served, key)
-    with ExitStack() as stack, Load(served.port, key, source="127.0.0.2").of(CLIENTS) as load:
+    with ExitStack() as stack, Load(served.port, key).of(CLIENTS) as load:
         for _ in range(SLOW):
             slow = stack.enter_context(socket.socket())
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
@@ -110,33 +91,6 @@ def test_slow_clients_keep_nobody_waiting(served: Service, key: str, sent: Calla
 
     assert [answer for answer in load.answers if answer.status != 200] == []
     load.tell(f"{SLOW} sockets, {sent.__name__}")
-
-
-def test_a_server_that_waits_for_bodies_is_found_out(served: Service, key: str) -> None:
-    service = Service(
-        served.database_url, settings={"DJANGO_SETTINGS_MODULE": "payments_site.settings"}, log=served.log
-    )
-    server = [str(ROOT / ".venv/bin/python"), "-m", "granian", "--interface", "wsgi", "--blocking-threads", "1"]
-    application = ["--port", str(service.port), "--factory", "django.core.wsgi:get_wsgi_application"]
-    form = half_a_form(served, key)
-    with (
-        service.serving(*server, *application),
-        Load(service.port, key).of(1) as wrong,
-        Load(served.port, key, source="127.0.0.2").of(1) as right,
-    ):
-        wrong.wait_for(200, begun_after=0)
-        with slow_sender(service, form), slow_sender(served, form):
-            time.sleep(0.5)  # until the form is waited for
-            sent_at = time.monotonic()
-            right.wait_for_each(200, begun_after=sent_at, count=STEADY_ANSWERS)
-            assert wrong.begun_after(sent_at) == []
-        wrong.wait_for(200, begun_after=sent_at)
-
-
-def slow_sender(service: Service, content: bytes) -> socket.socket:
-    sender = socket.create_connection(("127.0.0.1", service.port))
-    sender.sendall(content)
-    return sender
 
 
 @pytest.mark.long
