@@ -48,7 +48,7 @@ def test_plan_made_without_statistics_is_replaced(tmp_path: Path) -> None:
         execute("VACUUM payments_payment")
         without_statistics = plan()
         execute("ANALYZE payments_payment")
-        kept(connections[DEFAULT_DB_ALIAS], prepared_statements).plans_end_at = 0.0
+        kept(connections[DEFAULT_DB_ALIAS], prepared_statements).plans_expire_at = 0.0
         with_statistics = plan()
 
     assert "payments_payment_pkey" not in without_statistics, "expected a plan that searches all payments for the start"
@@ -62,8 +62,8 @@ def execute(statement: str) -> None:
 
 def plan_of_page(*, limit: int, **values: str) -> str:
     """Return the query plan that this connection uses for a page."""
-    prepared = kept(connections[DEFAULT_DB_ALIAS], prepared_statements).prepared[page_statement(limit, True).sql]
-    given = ", ".join(f"'{values[slot]}'" for slot in prepared.slots)
+    prepared = kept(connections[DEFAULT_DB_ALIAS], prepared_statements).statements[page_statement(limit, True).sql]
+    given = ", ".join(f"'{values[slot]}'" for slot in prepared.placeholders)
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN EXECUTE {prepared.name.decode()} ({given})")
         return "\n".join(line for (line,) in cursor.fetchall())

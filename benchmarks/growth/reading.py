@@ -52,13 +52,13 @@ class Explained:
     def rows(self, **values: Any) -> Any:
         if self.statement.is_planned_anew:
             return filters.Explained(self.statement).rows(**values)
-        prepared = kept(connection, prepared_statements).find(self.statement.sql)
-        given = ", ".join(["%s"] * len(prepared.slots))
+        prepared = kept(connection, prepared_statements).find_or_prepare(self.statement.sql)
+        given = ", ".join(["%s"] * len(prepared.placeholders))
         return (
             ClientCursor(connection.connection)
             .execute(
                 f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {prepared.name.decode()} ({given})",
-                [str(values[slot]) for slot in prepared.slots],
+                [str(values[name]) for name in prepared.placeholders],
             )
             .fetchall()
         )

@@ -1,7 +1,10 @@
-"""Statements that PostgreSQL has prepared, run with a single call to libpq.
+"""Prepared statements on PostgreSQL, executed by a single call to libpq.
 
-A cursor is made for any statement: each time it looks for parameters, for their types, for a statement prepared
-before, and waits in Python. Where all of that is known, it takes longer than to ask and to read the answer.
+A psycopg cursor parses the parameters of each query, looks for a prepared statement, and waits for the result in
+Python. For these statements all of that is known beforehand, and it takes longer than the query itself.
+
+This module uses private APIs of psycopg: `Transformer.set_pgresult`, `Transformer.load_rows` and `error_from_result`.
+psycopg has no public way to convert a libpq result to rows without a cursor.
 """
 
 import re
@@ -17,115 +20,118 @@ from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from xxhash import xxh3_64_hexdigest
 
-# For each connection. The server keeps a plan for every one of them.
+# For each connection. The server caches a plan for each statement.
 STATEMENTS_MAX = 100
 
-# How long a plan is used. PostgreSQL replaces a plan only when the catalog has another definition of a table or another
-# number of its rows. Without this limit, a plan from the time between a table's first VACUUM and its first ANALYZE
-# would stay, and would read all payments for each page.
+# PostgreSQL replaces a cached plan only if a table's definition or its number of rows in the catalog changes. Without
+# this limit, a plan from between a table's first VACUUM and its first ANALYZE would stay, and read all payments for
+# each page.
 PLANS_SECONDS_MAX = 60.0
 
-# What a server says of a statement that it does not have: behind some poolers it was prepared on another.
+# The server does not know the statement. Some poolers prepared it on another server connection.
 MISSING = InvalidSqlStatementName
 
-# What it says of one whose tables have changed since.
+# A table has changed since the statement was prepared.
 OUTDATED = FeatureNotSupported
 
 PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|%)")
 
 
 class PreparedStatements:
-    """What is prepared on one connection, by its SQL, the latest used last."""
+    """The prepared statements of one connection, by their SQL. The least recently used statement comes first."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
-        self.prepared: dict[str, Prepared] = {}
-        self.plans_end_at = monotonic() + PLANS_SECONDS_MAX
+        self.statements: dict[str, PreparedStatement] = {}
+        self.plans_expire_at = monotonic() + PLANS_SECONDS_MAX
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run `sql`, whose placeholders are `%(name)s`, and which is prepared where it is not yet.
+        """Run `sql`, with a value for each `%(name)s`, and return its rows. The first run prepares it.
 
-        Where what was prepared cannot be used it is run without, and prepared anew the next time.
+        If the prepared statement has become unusable, `sql` runs unprepared, and the next run prepares it again.
 
-        :raises psycopg.Error: what the server, or the connection to it, has failed with
+        :raises psycopg.Error: the statement or the connection failed
         """
-        if monotonic() >= self.plans_end_at:
+        if monotonic() >= self.plans_expire_at:
             self.discard_plans()
-        found = self.find(sql)
+        statement = self.find_or_prepare(sql)
         try:
-            return found.rows(values)
+            return statement.rows(values)
         except (MISSING, OUTDATED) as error:
-            del self.prepared[sql]
+            del self.statements[sql]
             if isinstance(error, OUTDATED):
-                found.close()
+                statement.close()
             if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
-                raise  # the transaction has failed with it
-            return found.rows_unprepared(values)
+                raise  # the error has aborted the transaction
+            return statement.rows_unprepared(values)
 
-    def are_ready(self) -> bool:
-        """Tell whether a statement can be run now: whatever has to begin before it, has begun."""
+    def can_run(self) -> bool:
+        """Return whether a statement can run directly: a cursor begins the transaction with its first statement."""
         in_transaction = self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
         return self.connection.autocommit or in_transaction
 
     def discard_plans(self) -> None:
         """Make the server plan each statement again at its next use, with current statistics."""
-        self.plans_end_at = monotonic() + PLANS_SECONDS_MAX
-        expect(self.connection.pgconn, ExecStatus.COMMAND_OK, self.connection.pgconn.exec_(b"DISCARD PLANS"))
+        self.plans_expire_at = monotonic() + PLANS_SECONDS_MAX
+        raise_unless(ExecStatus.COMMAND_OK, self.connection.pgconn, self.connection.pgconn.exec_(b"DISCARD PLANS"))
 
-    def find(self, sql: str) -> "Prepared":
-        found = self.prepared.pop(sql, None)
-        if found is None:
-            if len(self.prepared) == STATEMENTS_MAX:
-                self.prepared.pop(next(iter(self.prepared))).close()
-            found = Prepared(self.connection, sql)
-        self.prepared[sql] = found
-        return found
+    def find_or_prepare(self, sql: str) -> "PreparedStatement":
+        statement = self.statements.pop(sql, None)
+        if statement is None:
+            if len(self.statements) == STATEMENTS_MAX:
+                self.statements.pop(next(iter(self.statements))).close()
+            statement = PreparedStatement(self.connection, sql)
+        self.statements[sql] = statement
+        return statement
 
 
-class Prepared:
-    """One statement, prepared on one connection."""
+class PreparedStatement:
+    """A statement that is prepared on one connection."""
 
     def __init__(self, connection: psycopg.Connection[Any], sql: str) -> None:
         self.pgconn = connection.pgconn
-        # Behind a pooler others may share the server's connection: the same name must be the same statement.
+        # Clients of a pooler share server connections, so the same name must always mean the same statement.
         self.name = f"payments_{xxh3_64_hexdigest(sql.encode())}".encode()
         self.transformer = Transformer(connection)
-        self.slots: list[str] = []
-        self.numbered = PLACEHOLDER.sub(lambda placeholder: self.number(placeholder[1]), sql).encode()
+        self.placeholders: list[str] = []  # the name of the value for $1, $2 and so on
+        self.numbered_sql = PLACEHOLDER.sub(lambda match: self.number(match[1]), sql).encode()
         with suppress(DuplicatePreparedStatement):
-            expect(self.pgconn, ExecStatus.COMMAND_OK, self.pgconn.prepare(self.name, self.numbered))
+            raise_unless(ExecStatus.COMMAND_OK, self.pgconn, self.pgconn.prepare(self.name, self.numbered_sql))
 
-    def number(self, slot: str | None) -> str:
-        """Return `$n` for a slot, the same one wherever it stands again; without one, the percent sign."""
-        if slot is None:
+    def number(self, placeholder: str | None) -> str:
+        """Return `$n` for a placeholder, the same for each occurrence; without a placeholder, the percent sign."""
+        if placeholder is None:
             return "%"
-        if slot not in self.slots:
-            self.slots.append(slot)
-        return f"${self.slots.index(slot) + 1}"
+        if placeholder not in self.placeholders:
+            self.placeholders.append(placeholder)
+        return f"${self.placeholders.index(placeholder) + 1}"
 
     def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        return self.fetched(self.pgconn.exec_prepared(self.name, self.parameters(values)))
+        return self.load_rows(self.pgconn.exec_prepared(self.name, self.parameters(values)))
 
     def rows_unprepared(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        return self.fetched(self.pgconn.exec_params(self.numbered, self.parameters(values)))
+        return self.load_rows(self.pgconn.exec_params(self.numbered_sql, self.parameters(values)))
 
     def parameters(self, values: Mapping[str, Any]) -> list[Any]:
-        return [text(values[slot]) for slot in self.slots]
+        return [encode(values[name]) for name in self.placeholders]
 
-    def fetched(self, result: PGresult) -> list[tuple[Any, ...]]:
-        expect(self.pgconn, ExecStatus.TUPLES_OK, result)
+    def load_rows(self, result: PGresult) -> list[tuple[Any, ...]]:
+        raise_unless(ExecStatus.TUPLES_OK, self.pgconn, result)
         self.transformer.set_pgresult(result)
         rows = self.transformer.load_rows(0, result.ntuples, tuple)
-        self.transformer.set_pgresult(None)  # it would be kept until the same is asked again
+        self.transformer.set_pgresult(None)  # otherwise the result stays in memory until the next run
         return rows
 
     def close(self) -> None:
-        """Have the server forget it, by libpq's own call: of a DEALLOCATE no pooler takes notice."""
+        """Remove the statement from the server, by libpq's own message: poolers do not recognize a DEALLOCATE."""
         self.pgconn.close_prepared(self.name)
 
 
-def expect(pgconn: PGconn, status: ExecStatus, result: PGresult) -> None:
-    """Raise the error of the server or of the connection, unless the result has this status."""
+def raise_unless(status: ExecStatus, pgconn: PGconn, result: PGresult) -> None:
+    """Raise the server's or the connection's error unless the result has this status.
+
+    :raises psycopg.Error: the result has another status
+    """
     if result.status == status:
         return
     if pgconn.status == ConnStatus.BAD:
@@ -133,5 +139,6 @@ def expect(pgconn: PGconn, status: ExecStatus, result: PGresult) -> None:
     raise error_from_result(result)
 
 
-def text(value: Any) -> bytes | None:
+def encode(value: Any) -> bytes | None:
+    """Return a parameter in PostgreSQL's text format."""
     return None if value is None else str(value).encode()

@@ -73,7 +73,7 @@ class Statement(Generic[Row]):
             if self.is_planned_anew:
                 return fetched(ClientCursor(connection.connection), self.sql, values)
             statements = kept(connection, prepared_statements)
-            if statements.are_ready():
+            if statements.can_run():
                 return cast("list[Row]", statements.rows(self.sql, values))
             return fetched(connection.cursor(), self.sql, values)
 

@@ -220,7 +220,7 @@ def test_more_statements_than_are_kept_are_right_and_forgotten_again(
         for each in clients:
             assert each.rows(f"SELECT {number} + %(more)s::int", {"more": number}) == [(2 * number,)]
 
-    assert {len(each.prepared) for each in clients} == {STATEMENTS_MAX}
+    assert {len(each.statements) for each in clients} == {STATEMENTS_MAX}
     with pooled.all_borrowed() as borrowed:
         for server in borrowed:
             ((kept,),) = server.execute("SELECT count(*) FROM pg_prepared_statements").fetchall()
@@ -245,7 +245,7 @@ def test_a_migration_meanwhile_is_survived_and_a_reconnection_has_statements_pre
         other.execute("DROP TABLE changing")
 
     assert {answer.status for answer in load.answers} == {200}
-    assert [sql in each.prepared for each in clients] == [True] * CLIENTS
+    assert [sql in each.statements for each in clients] == [True] * CLIENTS
 
 
 def restart_pooler(pooled: Pooled, load: Load) -> None:

@@ -1,4 +1,4 @@
-"""Statements that PostgreSQL has prepared: as a cursor runs them, whatever happens to their connection."""
+"""Prepared statements return the same rows as a cursor, whatever happens to their connection."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,65 +24,68 @@ def statements() -> Iterator[PreparedStatements]:
     connection.close()
 
 
-def asked(sql: str, *values: Any) -> list[Any]:
+def execute(sql: str) -> list[Any]:
     with connection.cursor() as cursor:
-        cursor.execute(sql, values or None)
+        cursor.execute(sql)
         return cursor.fetchall() if cursor.description else []
 
 
-def known_to_server() -> set[str]:
-    return {sql for (sql,) in asked("SELECT statement FROM pg_prepared_statements WHERE name LIKE 'payments%'")}
+def prepared_on_server() -> set[str]:
+    return {sql for (sql,) in execute("SELECT statement FROM pg_prepared_statements WHERE name LIKE 'payments\\_%'")}
 
 
-def test_a_value_stands_wherever_its_slot_does(statements: PreparedStatements) -> None:
+def test_value_is_bound_wherever_its_placeholder_occurs(statements: PreparedStatements) -> None:
     sql = "SELECT %(b)s::text, %(a)s::int, %(b)s::text || '100%%', NULL"
 
     assert statements.rows(sql, {"a": 7, "b": "é'\\%s"}) == [("é'\\%s", 7, "é'\\%s100%", None)]
     assert statements.rows(sql, {"a": -1, "b": ""}) == [("", -1, "100%", None)]
     assert statements.rows(sql, {"a": None, "b": None}) == [(None, None, None, None)]
-    assert known_to_server() == {"SELECT $1::text, $2::int, $1::text || '100%', NULL"}
+    assert prepared_on_server() == {"SELECT $1::text, $2::int, $1::text || '100%', NULL"}
 
 
-def test_only_the_latest_used_are_kept(statements: PreparedStatements, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_least_recently_used_statement_is_removed(
+    statements: PreparedStatements, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(prepared, "STATEMENTS_MAX", 2)
 
     for number in (1, 2, 1, 3):
         assert statements.rows(f"SELECT {number}", {}) == [(number,)]
 
-    assert known_to_server() == {"SELECT 1", "SELECT 3"}
+    assert prepared_on_server() == {"SELECT 1", "SELECT 3"}
 
 
-def test_a_statement_whose_table_has_changed_is_prepared_anew(statements: PreparedStatements) -> None:
-    asked("CREATE TEMPORARY TABLE changing AS SELECT 1 AS value")
+def test_statement_is_prepared_again_after_its_table_changed(statements: PreparedStatements) -> None:
+    execute("CREATE TEMPORARY TABLE changing AS SELECT 1 AS value")
     assert statements.rows("SELECT value FROM changing", {}) == [(1,)]
 
-    asked("ALTER TABLE changing ALTER value TYPE text")
+    execute("ALTER TABLE changing ALTER value TYPE text")
 
     assert statements.rows("SELECT value FROM changing", {}) == [("1",)]
 
 
-def test_a_statement_that_the_server_forgot_is_prepared_anew(statements: PreparedStatements) -> None:
+def test_statement_that_the_server_lacks_is_prepared_again(statements: PreparedStatements) -> None:
     statements.rows("SELECT 1", {})
 
-    asked("DEALLOCATE ALL")
+    execute("DEALLOCATE ALL")
 
     assert statements.rows("SELECT 1", {}) == [(1,)]
 
 
-def test_who_shares_a_connection_shares_its_statements(statements: PreparedStatements) -> None:
+def test_statement_prepared_by_another_client_is_used(statements: PreparedStatements) -> None:
+    """Clients of a pooler share its server connections."""
     statements.rows("SELECT %(a)s::int", {"a": 1})
 
     assert PreparedStatements(statements.connection).rows("SELECT %(a)s::int", {"a": 2}) == [(2,)]
 
 
-def test_within_a_transaction_the_failure_is_told_and_the_next_one_succeeds(statements: PreparedStatements) -> None:
-    asked("CREATE TEMPORARY TABLE changing AS SELECT 1 AS value")
+def test_outdated_statement_fails_only_within_a_transaction(statements: PreparedStatements) -> None:
+    execute("CREATE TEMPORARY TABLE changing AS SELECT 1 AS value")
     statements.rows("SELECT value FROM changing", {})
-    asked("ALTER TABLE changing ALTER value TYPE text")
+    execute("ALTER TABLE changing ALTER value TYPE text")
 
     with transaction.atomic():
-        asked("SELECT 1")  # with its first statement a transaction begins
-        assert statements.are_ready()
+        execute("SELECT 1")  # the first statement begins the transaction
+        assert statements.can_run()
         with pytest.raises(FeatureNotSupported):
             statements.rows("SELECT value FROM changing", {})
         transaction.set_rollback(True)
@@ -90,19 +93,19 @@ def test_within_a_transaction_the_failure_is_told_and_the_next_one_succeeds(stat
     assert statements.rows("SELECT value FROM changing", {}) == [("1",)]
 
 
-def test_it_waits_until_a_transaction_has_begun(statements: PreparedStatements) -> None:
-    assert statements.are_ready()
+def test_statement_cannot_begin_a_transaction(statements: PreparedStatements) -> None:
+    assert statements.can_run()
     with transaction.atomic():
-        assert not statements.are_ready()
+        assert not statements.can_run()
 
 
-def test_what_the_server_refuses_is_told(statements: PreparedStatements) -> None:
+def test_error_of_the_server_is_raised_each_time(statements: PreparedStatements) -> None:
     for _ in range(2):
         with pytest.raises(SyntaxError, match="at or near"):
             statements.rows("SELECT FROM WHERE", {})
 
 
-def test_a_connection_that_the_server_ended_is_told(statements: PreparedStatements) -> None:
+def test_ended_connection_raises_an_operational_error(statements: PreparedStatements) -> None:
     statements.rows("SELECT 1", {})
     with psycopg.connect(connection.connection.info.dsn, password=connection.connection.info.password) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid])
