@@ -11,7 +11,7 @@ import psycopg
 from environs import ValidationError
 from psycopg.conninfo import conninfo_to_dict
 
-from payments.runtime.rate_limits import Limit
+from payments.runtime.rate_limits import RateLimit
 
 # Readers go on while an import writes, and what is committed outlives a power cut.
 SQLITE = {
@@ -83,14 +83,14 @@ def directory(text: str) -> Path | None:
     return path
 
 
-def rate(text: str) -> Limit | None:
+def rate(text: str) -> RateLimit | None:
     """Read how many requests are allowed within which time, such as `600/minute`; an empty text is no limit."""
     if not text:
         return None
     found = re.fullmatch(r"([1-9][0-9]{0,8})/(second|minute|hour|day)", text)
     if not found:
         raise ValidationError("Must be NUMBER/second, NUMBER/minute, NUMBER/hour or NUMBER/day.")
-    return Limit(int(found[1]), seconds=PERIOD_SECONDS[found[2]])
+    return RateLimit(int(found[1]), seconds=PERIOD_SECONDS[found[2]])
 
 
 def hosts(text: str) -> list[str]:

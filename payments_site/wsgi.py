@@ -9,13 +9,16 @@ from django.urls import get_resolver
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
 django.setup(set_prefix=False)
 
-from payments.service import telemetry  # noqa: E402  what it needs is set up now
+# These modules need Django's settings and applications.
+from payments.runtime.process import process  # noqa: E402
+from payments.service import telemetry  # noqa: E402
 from payments.service.handler import Handler  # noqa: E402
 
+process.rate_limits.open()  # without the rate limit file, the service does not start
 telemetry.begin()
 application = Handler()
 
-# Everything that is there now stays: the garbage collector need not look through it again and again.
+# All objects so far live as long as the process, so the garbage collector need not check them.
 get_resolver().url_patterns  # noqa: B018
 gc.collect()
 gc.freeze()

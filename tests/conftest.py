@@ -20,7 +20,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from payments.access import last_use
 from payments.models import ApiKey, Organization
-from payments.runtime import rate_limits
+from payments.runtime.process import process
 from payments.service.handler import ApiHandler
 from tests.support import placement
 from tests.support.api import REQUEST_ID, Api
@@ -123,8 +123,8 @@ def runtime_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True)
 def nothing_counted() -> None:
     """Forget what an earlier test has used of a limit."""
-    rate_limits.counting.shared_counter().connection.execute("DELETE FROM windows")
-    rate_limits.counting.warned_at = None
+    process.rate_limits.open().execute("DELETE FROM windows")
+    process.rate_limits.warned_at = None
     last_use.paused_until.clear()
 
 

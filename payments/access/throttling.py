@@ -9,8 +9,8 @@ from django.conf import settings
 from rest_framework.throttling import BaseThrottle
 
 from payments.access.clients import client_address
-from payments.runtime import rate_limits
-from payments.runtime.rate_limits import Limit
+from payments.runtime.process import process
+from payments.runtime.rate_limits import RateLimit
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -25,8 +25,8 @@ class KeyThrottle(BaseThrottle):
     def allow_request(self, request: Request, view: APIView) -> bool:
         if request.auth is None:
             return True
-        limit: Limit = settings.RATE_LIMIT
-        self.usage = rate_limits.count(f"key {cast('AuthenticatedKey', request.auth).id}", limit)
+        limit: RateLimit = settings.RATE_LIMIT
+        self.usage = process.rate_limits.count(f"key {cast('AuthenticatedKey', request.auth).id}", limit)
         view.headers = {
             **view.headers,
             "RateLimit-Policy": f'"key";q={limit.events_max};w={limit.seconds}',
@@ -42,4 +42,4 @@ def count_bad_key(request: Any) -> float:
     """Count a bad key that was shown; return for how many seconds its sender is to be refused, 0 where it is not."""
     if settings.BAD_KEY_LIMIT is None:
         return 0.0
-    return rate_limits.count(f"bad keys {client_address(request.META)}", settings.BAD_KEY_LIMIT).wait_seconds
+    return process.rate_limits.count(f"bad keys {client_address(request.META)}", settings.BAD_KEY_LIMIT).wait_seconds

@@ -9,13 +9,13 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from payments.access.clients import client_address
-from payments.runtime import rate_limits
-from payments.runtime.rate_limits import Limit
+from payments.runtime.process import process
+from payments.runtime.rate_limits import RateLimit
 
 # One account from one address: somebody who forgot. One address, any account: somebody who guesses. An account has no
 # limit of its own: with it, anybody could keep its owner out.
-ACCOUNT_TRIES = Limit(10, seconds=600)
-ADDRESS_TRIES = Limit(50, seconds=600)
+ACCOUNT_TRIES = RateLimit(10, seconds=600)
+ADDRESS_TRIES = RateLimit(50, seconds=600)
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +37,8 @@ def count_try(request: HttpRequest | None, *, account: str) -> float:
     """Count a try to log in; return for how many seconds it is to be refused, 0 where it is not."""
     address = client_address(request.META) if request else ""
     wait = max(
-        rate_limits.count(f"login {address}", ADDRESS_TRIES).wait_seconds,
-        rate_limits.count(f"login {address} {account.casefold()}", ACCOUNT_TRIES).wait_seconds,
+        process.rate_limits.count(f"login {address}", ADDRESS_TRIES).wait_seconds,
+        process.rate_limits.count(f"login {address} {account.casefold()}", ACCOUNT_TRIES).wait_seconds,
     )
     if wait:
         logger.warning("Too many tries to log in from %s.", address)

@@ -8,11 +8,12 @@ import os
 
 from payments.runtime.deadlines import ThreadDeadlines, Watchdog
 from payments.runtime.hooks import Hooks
+from payments.runtime.rate_limits import RateLimits
 from payments.runtime.servers import PRIMARY, REPLICA, Replica, Server
 
 
 class Process:
-    """What the threads of a process share: instrumentation hooks, deadlines and circuit breakers."""
+    """What the threads of a process share: instrumentation hooks, deadlines, circuit breakers and rate limits."""
 
     def __init__(self) -> None:
         self.hooks = Hooks()
@@ -20,6 +21,7 @@ class Process:
         self.deadlines = ThreadDeadlines(self.watchdog)
         self.primary = Server(PRIMARY)
         self.replica = Replica(REPLICA, primary=self.primary, hooks=self.hooks)
+        self.rate_limits = RateLimits()
 
 
 process = Process()

@@ -1,6 +1,6 @@
-"""How often something may happen: counted exactly, for all of a machine's workers, in a file that they share.
+"""Rate limits: exact counts of events, for all workers of a machine, in a SQLite file that they share.
 
-The database is not asked: a limit holds while it is down, and costs it nothing.
+The service's database is not used for counting: rate limits hold while it is down, and do not slow it.
 """
 
 import hashlib
@@ -9,24 +9,24 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 from payments.runtime.directory import prepare_runtime_directory
-from payments.runtime.files import find_identity
 
 FILE_NAME = "limits.sqlite3"
-SWEPT_EVERY_SECONDS = 60
 BUSY_SECONDS_MAX = 0.5
-TRIED_EVERY_SECONDS = 0.005
-WARNED_EVERY_SECONDS = 60
+RETRY_SECONDS = 0.005
+SWEEP_INTERVAL_SECONDS = 60
+WARNING_INTERVAL_SECONDS = 60
 
-# A worker reads the clock, and then waits its turn to count: for so long the moments of events may be out of order.
+# A worker reads the clock, and then waits until it may write. So events can be counted this late and out of order.
 DELAY_SECONDS_MAX = 5
 
-# A window begins with the first event after the one before has ended. A clock that was set back further than
-# DELAY_SECONDS_MAX begins a new window, so that none lasts much longer.
+# After a power cut the last counts may be missing, but the file is intact.
+JOURNAL = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL"
+
+# A window starts with the first event after the end of the previous window. If the clock is set back by more than
+# DELAY_SECONDS_MAX, a new window starts: otherwise the current window would last much longer.
 CREATE = """
     CREATE TABLE IF NOT EXISTS windows (
         name TEXT PRIMARY KEY, ends REAL NOT NULL, events INTEGER NOT NULL
@@ -39,144 +39,108 @@ COUNT = """
         ends = CASE WHEN ends > :now AND ends <= :now + :seconds + :delay THEN ends ELSE :now + :seconds END
     RETURNING events, ends
 """
-FIND = "SELECT events, ends FROM windows WHERE name = :name AND ends > :now AND ends <= :now + :seconds + :delay"
 SWEEP = "DELETE FROM windows WHERE ends <= :now"
 
 logger = logging.getLogger(__name__)
 
 
-class Limit(NamedTuple):
-    """At most so many events within so many seconds."""
+class RateLimit(NamedTuple):
+    """The maximum number of events in a window of this many seconds."""
 
     events_max: int
     seconds: int
 
 
 class Usage(NamedTuple):
-    """What is left of a limit, and in how many seconds all of it is there again."""
+    """How many events remain in the current window, and in how many seconds the window ends."""
 
-    remaining: int  # negative where there were too many events
+    remaining: int  # negative if the limit is exceeded
     reset_seconds: float
 
     @property
     def wait_seconds(self) -> float:
-        """Return for how long nothing is allowed: 0 where something is."""
+        """Return how long the client must wait: 0 if the limit is not exceeded."""
         return self.reset_seconds if self.remaining < 0 else 0.0
 
 
-class Counter:
-    """Counts events by name, in a file."""
+class RateLimits:
+    """Counts events by name. Its file in RUNTIME_DIRECTORY is opened when the service starts, or by the first count."""
 
-    def __init__(self, path: Path) -> None:
-        path.touch(mode=0o600)
-        self.path, self.file = path, find_identity(path)
-        self.connection = sqlite3.connect(path, timeout=BUSY_SECONDS_MAX, isolation_level=None, check_same_thread=False)
-        # What is lost with the machine's power would have been forgotten soon.
-        prepare(self.connection)
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.clock = clock  # in seconds since 1970, for all processes
         self.lock = threading.Lock()
+        self.connection: sqlite3.Connection | None = None
         self.swept_at = 0.0
+        self.warned_at: float | None = None
 
-    @property
-    def is_shared(self) -> bool:
-        """Tell whether the others find the file under its name: somebody may have cleared it away."""
-        return self.file == find_identity(self.path)
+    def count(self, name: str, limit: RateLimit) -> Usage:
+        """Count one event, and return the usage. If counting fails, log a warning and return an unused limit."""
+        now = self.clock()
+        try:
+            return self.count_event(name, limit, now=now)
+        except (sqlite3.Error, OSError) as error:
+            self.warn(error, now=now)
+            return Usage(limit.events_max, 0)
 
-    def count(self, name: str, limit: Limit, *, now: float) -> Usage:
-        """Count one more event; `now` is in seconds since 1970, the same for all processes."""
+    def count_event(self, name: str, limit: RateLimit, *, now: float) -> Usage:
+        connection = self.open()
+        values = {"name": hash_name(name), "now": now, "seconds": limit.seconds, "delay": DELAY_SECONDS_MAX}
         with self.lock:
-            if now - self.swept_at >= SWEPT_EVERY_SECONDS:
-                self.connection.execute(SWEEP, {"now": now})
+            if now - self.swept_at >= SWEEP_INTERVAL_SECONDS:
+                connection.execute(SWEEP, {"now": now})
                 self.swept_at = now
-            return self.ask(COUNT, name, limit, now)
+            [(events, ends)] = connection.execute(COUNT, values).fetchall()
+        return Usage(limit.events_max - events, ends - now)
 
-    def find(self, name: str, limit: Limit, *, now: float) -> Usage:
-        """Return how it stands, without an event."""
+    def open(self) -> sqlite3.Connection:
+        """Return the connection to the file, which is created if it does not exist.
+
+        :raises OSError: if RUNTIME_DIRECTORY or the file cannot be used
+        :raises sqlite3.Error: if SQLite cannot use the file
+        """
         with self.lock:
-            return self.ask(FIND, name, limit, now)
+            if self.connection is None:
+                self.connection = connect()
+            return self.connection
 
     def close(self) -> None:
         with self.lock:
-            self.connection.close()
+            if self.connection is not None:
+                self.connection.close()
+                self.connection = None
 
-    def ask(self, sql: str, name: str, limit: Limit, now: float) -> Usage:
-        values = {"name": stored(name), "now": now, "seconds": limit.seconds, "delay": DELAY_SECONDS_MAX}
-        rows = self.connection.execute(sql, values).fetchall()
-        events, ends = rows[0] if rows else (0, now)
-        return Usage(limit.events_max - events, ends - now)
+    def warn(self, error: Exception, *, now: float) -> None:
+        """Log the error, but not for every request: they all fail in the same way."""
+        if self.warned_at is None or not 0 <= now - self.warned_at < WARNING_INTERVAL_SECONDS:
+            self.warned_at = now
+            logger.warning("Rate limiting is disabled: %s", error)
 
 
-def prepare(connection: sqlite3.Connection) -> None:
-    """Make the table, if it is not there; of several who begin at once, SQLite lets but one choose the journal."""
-    end = time.monotonic() + BUSY_SECONDS_MAX
+def connect() -> sqlite3.Connection:
+    path = prepare_runtime_directory() / FILE_NAME
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS_MAX, isolation_level=None, check_same_thread=False)
+    try:
+        create_table(connection)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def create_table(connection: sqlite3.Connection) -> None:
+    """Create the table if it does not exist. Wait for other processes: SQLite does not, for a change of the journal."""
+    deadline = time.monotonic() + BUSY_SECONDS_MAX
     while True:
         try:
-            connection.executescript(f"PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; {CREATE}")
-        except sqlite3.OperationalError:
-            if time.monotonic() > end:
+            connection.executescript(f"{JOURNAL}; {CREATE}")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
-            time.sleep(TRIED_EVERY_SECONDS)
+            time.sleep(RETRY_SECONDS)
         else:
             return
 
 
-def stored(name: str) -> str:
-    """Return what is kept of a name, which may be whatever somebody typed."""
+def hash_name(name: str) -> str:
+    """Return what the file stores instead of a name, which may contain text that a client typed."""
     return hashlib.blake2b(name.encode(errors="replace"), digest_size=16).hexdigest()
-
-
-class Counting:
-    """What this process counts with: a file that is gone or damaged is replaced, and one that fails keeps nobody out.
-
-    What a file has counted would have been forgotten soon.
-    """
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.counter: Counter | None = None
-        self.warned_at: float | None = None
-
-    def ask(self, ask: Callable[..., Usage], name: str, limit: Limit, *, now: float) -> Usage:
-        try:
-            return ask(self.shared_counter(), name, limit, now=now)
-        except (sqlite3.Error, OSError) as error:
-            self.warn(error, now=now)
-            if type(error) is sqlite3.DatabaseError:  # those derived from it are no damage
-                with suppress(OSError):
-                    self.remove_file()
-            return Usage(limit.events_max, 0)
-
-    def shared_counter(self) -> Counter:
-        with self.lock:
-            if self.counter is not None and not self.counter.is_shared:
-                self.close()
-            if self.counter is None:
-                self.counter = Counter(prepare_runtime_directory() / FILE_NAME)
-            return self.counter
-
-    def close(self) -> None:
-        if self.counter is not None:
-            self.counter.close()
-            self.counter = None
-
-    def remove_file(self) -> None:
-        for file in prepare_runtime_directory().glob(f"{FILE_NAME}*"):
-            file.unlink(missing_ok=True)
-
-    def warn(self, error: Exception, *, now: float) -> None:
-        """Say it now and then: every request meets the same."""
-        if self.warned_at is None or not 0 <= now - self.warned_at < WARNED_EVERY_SECONDS:
-            self.warned_at = now
-            logger.warning("Limits are not kept: %s", error)
-
-
-counting = Counting()
-
-
-def count(name: str, limit: Limit) -> Usage:
-    """Count one more event, now. Where that cannot be done nobody is kept out: all of the limit is left."""
-    return counting.ask(Counter.count, name, limit, now=time.time())
-
-
-def find(name: str, limit: Limit) -> Usage:
-    """Return how it stands now, without an event; where that cannot be told, all of the limit is left."""
-    return counting.ask(Counter.find, name, limit, now=time.time())

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from payments.models import ApiKey, Organization
-from payments.runtime.rate_limits import Limit
+from payments.runtime.rate_limits import RateLimit
 from tests.support.api import Api, key_text
 from tests.support.factories import ApiKeyFactory
 from tests.support.problem import assert_problem, body
@@ -27,7 +27,7 @@ def still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def limited(settings: Settings) -> None:
-    settings.RATE_LIMIT = Limit(2, seconds=60)
+    settings.RATE_LIMIT = RateLimit(2, seconds=60)
 
 
 def told(response: Any) -> tuple[str | None, str | None]:
@@ -91,7 +91,7 @@ def show(client: Client, text: str, address: str = "192.0.2.1", **environ: Any) 
 
 @pytest.fixture
 def few_bad_keys(settings: Settings) -> None:
-    settings.BAD_KEY_LIMIT = Limit(3, seconds=60)
+    settings.BAD_KEY_LIMIT = RateLimit(3, seconds=60)
 
 
 @pytest.mark.parametrize("text", ["nonsense", NEVER_MADE])

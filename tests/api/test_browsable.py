@@ -19,7 +19,7 @@ from payments.api.parameters import FILTERS
 from payments.api.renderers import HALRenderer
 from payments.api.views import PaymentDetail, PaymentList
 from payments.models import ApiKey, Organization
-from payments.runtime.rate_limits import Limit
+from payments.runtime.rate_limits import RateLimit
 from tests.support.api import BROWSER, Api, key_text
 from tests.support.factories import PaymentFactory
 from tests.support.problem import assert_problem, body
@@ -116,7 +116,7 @@ def test_a_browser_with_a_bad_key_is_asked_again(client: Client, key: ApiKey, de
 
 
 def test_bad_user_names_count_as_bad_keys_do(client: Client, db: None, development: None, settings: Settings) -> None:
-    settings.BAD_KEY_LIMIT = Limit(2, seconds=60)
+    settings.BAD_KEY_LIMIT = RateLimit(2, seconds=60)
 
     by_browser = [browse(client, "/v2/payments", basic("nonsense")).status_code for _ in range(3)]
     by_program = client.get("/v2/payments", headers={"Authorization": "Bearer nonsense"}).status_code

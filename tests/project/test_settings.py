@@ -15,7 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from environs import ValidationError
 from pytest_django import Settings
 
-from payments.runtime.rate_limits import Limit
+from payments.runtime.rate_limits import RateLimit
 from payments_site.environment import BOUND, base_url, database, directory, hosts, kept_secret, rate, secret_keys
 from tests.support.processes import ROOT
 from tests.support.service import SETTINGS
@@ -206,13 +206,13 @@ def test_another_text_is_no_base_url(text: str) -> None:
     ("text", "expected"),
     [
         ("", None),
-        ("1/second", Limit(1, seconds=1)),
-        ("600/minute", Limit(600, seconds=60)),
-        ("5/hour", Limit(5, seconds=3600)),
-        ("999999999/day", Limit(999_999_999, seconds=86_400)),
+        ("1/second", RateLimit(1, seconds=1)),
+        ("600/minute", RateLimit(600, seconds=60)),
+        ("5/hour", RateLimit(5, seconds=3600)),
+        ("999999999/day", RateLimit(999_999_999, seconds=86_400)),
     ],
 )
-def test_a_rate_is_a_number_and_a_time(text: str, expected: Limit | None) -> None:
+def test_a_rate_is_a_number_and_a_time(text: str, expected: RateLimit | None) -> None:
     assert rate(text) == expected
 
 
