@@ -1,4 +1,4 @@
-"""Demo payments are believable, and the same every time."""
+"""Demo payments are realistic and reproducible."""
 
 from collections import Counter
 from itertools import islice
@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 from payments.demo import SPAN, demo_records
-from payments.ingest.validation import checked
+from payments.ingest.validation import validate_record
 from payments.models import Mode, Status
 from payments.record import encode
 from tests.support.factories import NOON
@@ -19,16 +19,16 @@ def lines() -> list[bytes]:
     return [encode(record) for record in demo_records(COUNT, seed=1, until=NOON)]
 
 
-def test_there_are_as_many_as_were_asked_for(lines: list[bytes]) -> None:
+def test_number_of_payments_is_exact(lines: list[bytes]) -> None:
     assert len(lines) == len(set(lines)) == COUNT
     assert [len(list(demo_records(count, seed=1, until=NOON))) for count in (0, 1, 2, 99)] == [0, 1, 2, 99]
 
 
-def test_every_one_is_a_record_that_an_import_takes(lines: list[bytes]) -> None:
-    assert all(encode(checked(line)) == line for line in lines)
+def test_import_accepts_every_record(lines: list[bytes]) -> None:
+    assert all(encode(validate_record(line)) == line for line in lines)
 
 
-def test_the_same_seed_gives_the_same_and_another_gives_others(lines: list[bytes]) -> None:
+def test_seed_determines_the_payments(lines: list[bytes]) -> None:
     again = [encode(record) for record in demo_records(COUNT, seed=1, until=NOON)]
     others = {encode(record) for record in demo_records(COUNT, seed=2, until=NOON)}
 
@@ -36,11 +36,11 @@ def test_the_same_seed_gives_the_same_and_another_gives_others(lines: list[bytes
     assert others.isdisjoint(lines)
 
 
-def test_asking_for_more_begins_with_the_same(lines: list[bytes]) -> None:
+def test_higher_count_begins_with_the_same_payments(lines: list[bytes]) -> None:
     assert [encode(record) for record in islice(demo_records(10 * COUNT, seed=1, until=NOON), 100)] == lines[:100]
 
 
-def test_they_show_all_that_a_listing_has_to_deal_with() -> None:
+def test_payments_cover_what_a_list_must_handle() -> None:
     records = list(demo_records(COUNT, seed=1, until=NOON))
 
     moments = Counter(record.created_at for record in records)

@@ -6,17 +6,17 @@ from typing import TypeAlias
 
 from payments.ingest.columns import StoredRow, days, row
 from payments.ingest.fast_path import usual
-from payments.ingest.reading import Place, Source, Unreadable, read
-from payments.ingest.validation import InvalidRecord, checked
+from payments.ingest.reading import Location, Source, UnreadableSource, read_records
+from payments.ingest.validation import InvalidRecord, validate_record
 from payments.totals import PlacedDay
 
 # A batch ends as soon as it reaches one of these limits.
 BATCH_RECORDS = 5000
 BATCH_BYTES = 2**24
 
-LocatedRow: TypeAlias = tuple[Place, StoredRow]
-LocatedError: TypeAlias = tuple[Place, InvalidRecord | Unreadable]
-Entry: TypeAlias = tuple[Place, StoredRow | InvalidRecord | Unreadable]
+LocatedRow: TypeAlias = tuple[Location, StoredRow]
+LocatedError: TypeAlias = tuple[Location, InvalidRecord | UnreadableSource]
+Entry: TypeAlias = tuple[Location, StoredRow | InvalidRecord | UnreadableSource]
 
 
 @dataclass
@@ -57,16 +57,16 @@ def parse_sources(sources: Iterable[Source]) -> Iterator[tuple[Entry, int]]:
     """
     for source in sources:
         try:
-            for location, text in read(source):
+            for location, text in read_records(source):
                 yield (location, parse(text)), len(text)
-        except Unreadable as error:
-            yield (error.place, error), 0
+        except UnreadableSource as error:
+            yield (error.location, error), 0
 
 
 def parse(text: bytes) -> StoredRow | InvalidRecord:
     """Return the row of a record, or the error if the record is invalid."""
     try:
-        return usual(text) or row(checked(text))
+        return usual(text) or row(validate_record(text))
     except InvalidRecord as error:
         return error
 

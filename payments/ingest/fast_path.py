@@ -2,7 +2,7 @@
 
 To find out what is wrong with a record takes many times as long as to see that nothing is. A record as the API itself
 writes it, whose texts need no escape, is found right here, and taken apart, by one regular expression; of any other
-nothing is said, and `checking` takes a closer look.
+nothing is said, and `validation` takes a closer look.
 """
 
 import re

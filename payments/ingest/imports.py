@@ -12,7 +12,7 @@ from payments.changes import note_changes
 from payments.ingest.background import background_writer
 from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divide_into_rounds, read_batches
 from payments.ingest.columns import StoredRow
-from payments.ingest.reading import Place, Source
+from payments.ingest.reading import Location, Source
 from payments.ingest.validation import InvalidRecord
 from payments.ingest.writing import Key, misplaced, prepare, stage, write
 from payments.models import Organization
@@ -40,7 +40,7 @@ class ImportResult:
 def import_payments(
     sources: Iterable[Source],
     *,
-    on_refused: Callable[[Place, InvalidRecord], None],
+    on_refused: Callable[[Location, InvalidRecord], None],
     keep_going: bool = False,
     create_organizations: bool = False,
 ) -> ImportResult:
@@ -104,7 +104,7 @@ def batch_writer(write_batch: Callable[[Batch], None]) -> Iterator[Callable[[Bat
 class Import:
     """A running import: its options and its progress."""
 
-    on_refused: Callable[[Place, InvalidRecord], None]
+    on_refused: Callable[[Location, InvalidRecord], None]
     key: Key
     keep_going: bool
     create_organizations: bool
@@ -196,7 +196,7 @@ class Import:
             if error := errors.get(row.id):
                 self.refuse(location, error)
 
-    def refuse(self, location: Place, error: InvalidRecord) -> None:
+    def refuse(self, location: Location, error: InvalidRecord) -> None:
         self.result.refused += 1
         self.on_refused(location, error)
 
@@ -211,7 +211,7 @@ def partition(
         if not isinstance(content, StoredRow):
             errors.append((location, content))
         elif content.organization_id in missing_organizations:
-            errors.append((location, InvalidRecord("organizationId", "there is no such organization")))
+            errors.append((location, InvalidRecord("organizationId", "this organization does not exist")))
         else:
             rows.append((location, content))
         if len(errors) == errors_max:

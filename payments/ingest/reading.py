@@ -1,6 +1,6 @@
-"""Files of records, told by their content: JSON Lines, JSON arrays, saved page envelopes; each of them in gzip too.
+"""Splits files into records: JSON Lines, JSON documents and saved pages of the API, each of them also in gzip.
 
-Whatever its size, a file is held in memory one value at a time.
+The format is detected. One value at a time is held in memory, whatever the size of the file.
 """
 
 import gzip
@@ -16,6 +16,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from payments.ingest.decoder_messages import has_trailing_characters, is_truncated
+
 CHUNK_BYTES = 2**18
 VALUE_BYTES_MAX = 2**24
 
@@ -24,20 +26,21 @@ GZIP_MARK = b"\x1f\x8b"
 PAGE_MARK = b'"_embedded"'
 EMPTY_OBJECT = re.compile(rb"\{\s*\}\Z")
 
-# Everything up to the next bracket that is not part of a string. Possessive, so a half-read string fails at once.
+# Everything up to the next bracket outside a string. The quantifiers are possessive, so that an incomplete string fails
+# without backtracking.
 UP_TO_BRACKET = re.compile(rb'[^"\[\]{}]*+(?:"(?:[^"\\]++|\\.)*+"[^"\[\]{}]*+)*+([\[\]{}])', re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A stream of bytes and the name by which people know it."""
+    """A stream of bytes and its name in messages."""
 
     name: str
     stream: BufferedReader
 
 
-class Place(Struct, frozen=True, gc=False):
-    """Where a record begins; `number` counts the records of an array or page, which may share a line."""
+class Location(Struct, frozen=True, gc=False):
+    """The line on which a record begins, and its number in its array or page, where records may share a line."""
 
     source: str
     line: int
@@ -47,196 +50,215 @@ class Place(Struct, frozen=True, gc=False):
         return f"{self.source}:{self.line}" + (f": record {self.number}" if self.number else "")
 
 
-class Text(NamedTuple):
-    """A record as it stands, unchecked."""
+class RawRecord(NamedTuple):
+    """A record before validation. The text may not even be JSON."""
 
-    place: Place
-    json: bytes
+    location: Location
+    text: bytes
 
 
-class Unreadable(Exception):
-    """From `place` on, a source holds no list of records."""
+class UnreadableSource(Exception):
+    """A source contains no further records from `location` on, although it does not end there."""
 
-    def __init__(self, place: Place, reason: str) -> None:
-        super().__init__(f"{place}: {reason}")
-        self.place = place
+    def __init__(self, location: Location, reason: str) -> None:
+        super().__init__(f"{location}: {reason}")
+        self.location = location
         self.reason = reason
 
 
-def read(source: Source) -> Iterator[Text]:
-    """Yield the records of `source` in its order; empty objects, which stand for unused entries, are passed over.
+def read_records(source: Source) -> Iterator[RawRecord]:
+    """Yield the records of `source` in order. Empty objects are skipped: in some arrays they stand for unused entries.
 
-    :raises Unreadable: where the source ends too early, is damaged, cannot be read on, or is something else
+    :raises UnreadableSource: if the source ends too early, is damaged, cannot be read further or has another format
     """
-    place = Place(source.name, 1)
+    location = Location(source.name, 1)
     try:
-        for text in split(source):
-            place = text.place
-            if PAGE_MARK in text.json or EMPTY_OBJECT.match(text.json):
-                yield from records(text)
+        for value in split_values(source):
+            location = value.location
+            if PAGE_MARK in value.text or EMPTY_OBJECT.match(value.text):
+                yield from unwrap_page(value)
             else:
-                yield text
+                yield value
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise Unreadable(place, f"the gzip stream is damaged after this: {error}") from error
+        raise UnreadableSource(location, f"the gzip stream is damaged after this: {error}") from error
     except OSError as error:
-        raise Unreadable(place, f"cannot be read any further: {error.strerror}") from error
+        raise UnreadableSource(location, f"cannot be read any further: {error.strerror}") from error
 
 
-def split(source: Source) -> Iterator[Text]:
-    """Yield the JSON values of `source`, those in an array one by one."""
-    chunks = uncompressed(source.stream)
-    head = next(chunks, b"").removeprefix(BYTE_ORDER_MARK)
-    values = Documents(source.name).split if is_document(head) else partial(lines, source.name)
-    return values(chain([head], chunks))
+def split_values(source: Source) -> Iterator[RawRecord]:
+    """Yield the JSON values of `source`. The elements of a top-level array count as values."""
+    chunks = read_chunks(source.stream)
+    first_chunk = next(chunks, b"").removeprefix(BYTE_ORDER_MARK)
+    all_chunks = chain([first_chunk], chunks)
+    if is_json_document(first_chunk):
+        return DocumentSplitter(source.name).split(all_chunks)
+    return split_lines(source.name, all_chunks)
 
 
-def uncompressed(stream: BufferedReader) -> Iterator[bytes]:
-    zipped = stream.peek(len(GZIP_MARK)).startswith(GZIP_MARK)
-    plain = gzip.GzipFile(fileobj=stream) if zipped else stream
-    return iter(partial(plain.read, CHUNK_BYTES), b"")
+def read_chunks(stream: BufferedReader) -> Iterator[bytes]:
+    """Yield the content of a stream, decompressed if it is in gzip."""
+    is_compressed = stream.peek(len(GZIP_MARK)).startswith(GZIP_MARK)
+    content = gzip.GzipFile(fileobj=stream) if is_compressed else stream
+    return iter(partial(content.read, CHUNK_BYTES), b"")
 
 
-def is_document(head: bytes) -> bool:
-    """Tell an array, or values that span lines or share one, from JSON Lines.
+def is_json_document(first_chunk: bytes) -> bool:
+    """Tell JSON documents from JSON Lines.
 
-    There the first line is a whole value; or it is damaged, and the second begins one.
+    JSON documents are an array, or values that span several lines or share a line. In JSON Lines, the first line is a
+    whole value. If it is damaged, the second line begins a value.
     """
-    first, _, rest = head.lstrip().partition(b"\n")
-    if first.startswith(b"["):
+    first_line, _, rest = first_chunk.lstrip().partition(b"\n")
+    if first_line.startswith(b"["):
         return True
     try:
-        msgspec.json.decode(first, type=Raw)
+        msgspec.json.decode(first_line, type=Raw)
     except msgspec.DecodeError as error:
-        if "trailing characters" in str(error):
-            return True
-        unfinished = "truncated" in str(error)
-        return unfinished and bool(rest) and not rest.lstrip().startswith(b"{")
-    except RecursionError:  # whoever reads the line will say so
-        pass
+        if is_truncated(error):
+            return bool(rest) and not rest.lstrip().startswith(b"{")
+        return has_trailing_characters(error)
+    except RecursionError:  # the validation reports it
+        return False
     return False
 
 
-def lines(name: str, chunks: Iterator[bytes]) -> Iterator[Text]:
+def split_lines(name: str, chunks: Iterator[bytes]) -> Iterator[RawRecord]:
+    """Yield the lines of JSON Lines, without blank lines."""
     number = 1
-    unfinished = b""
+    incomplete = b""
     for chunk in chunks:
-        *whole, unfinished = (unfinished + chunk).split(b"\n")
-        for line in whole:
+        *complete, incomplete = (incomplete + chunk).split(b"\n")
+        for line in complete:
             if text := line.strip():
-                yield Text(Place(name, number), text)
+                yield RawRecord(Location(name, number), text)
             number += 1
-        refuse_oversize(unfinished, Place(name, number))
-    if text := unfinished.strip():
-        yield Text(Place(name, number), text)
+        refuse_oversize(incomplete, Location(name, number))
+    if text := incomplete.strip():
+        yield RawRecord(Location(name, number), text)
 
 
-def refuse_oversize(unfinished: bytes, place: Place) -> None:
-    if len(unfinished) > VALUE_BYTES_MAX:
-        raise Unreadable(place, f"longer than {VALUE_BYTES_MAX} bytes")
+def refuse_oversize(incomplete: bytes, location: Location) -> None:
+    if len(incomplete) > VALUE_BYTES_MAX:
+        raise UnreadableSource(location, f"longer than {VALUE_BYTES_MAX} bytes")
 
 
 @dataclass
-class Documents:
-    """Splits a text into its top-level objects and the elements of its top-level arrays, as its chunks come in."""
+class DocumentSplitter:
+    """Splits JSON documents into their objects and the elements of their arrays, chunk by chunk.
+
+    The splitter only matches brackets; the validation parses the values. `depth` and `number` are its state:
+
+    | depth | number | state |
+    |---|---|---|
+    | 0 | None | between documents |
+    | 0 | set | in an array, between its elements |
+    | above 0 | None | in an object that is a document |
+    | above 0 | set | in an object that is an element of an array |
+
+    Between values, the text from `begin` on is a gap: whitespace, or the comma between two elements.
+    """
 
     name: str
     buffer: bytes = b""
-    position: int = 0  # up to here the buffer has been looked at
-    begin: int = 0  # of the value under way, or of the gap before the next one
-    line: int = 1  # on which `begin` stands
-    depth: int = 0  # of brackets within the value under way; 0: in a gap
-    number: int | None = None  # of values in the array under way; None: outside of any
+    begin: int = 0  # where the current value or gap begins in the buffer; the text before it is done
+    scanned: int = 0  # where the search for the next bracket goes on in the buffer
+    line: int = 1  # the line number of `begin`
+    depth: int = 0  # the number of open brackets of the current value
+    number: int | None = None  # the number of elements of the current array so far
 
-    def split(self, chunks: Iterator[bytes]) -> Iterator[Text]:
+    def split(self, chunks: Iterator[bytes]) -> Iterator[RawRecord]:
         for chunk in chunks:
             self.buffer = self.buffer[self.begin :] + chunk
-            self.position -= self.begin
+            self.scanned -= self.begin
             self.begin = 0
-            while bracket := UP_TO_BRACKET.match(self.buffer, self.position):
-                self.position = bracket.end()
+            while match := UP_TO_BRACKET.match(self.buffer, self.scanned):
+                self.scanned = match.end()
                 if self.depth == 0:
-                    self.enter(bracket[1])
-                elif bracket[1] in b"[{":
+                    self.end_gap(match[1])
+                elif match[1] in b"[{":
                     self.depth += 1
                 else:
                     self.depth -= 1
                     if self.depth == 0:
-                        yield Text(self.place, self.take(self.position))
-            refuse_oversize(self.buffer[self.begin :], self.place)
-        self.refuse_rest()
+                        yield RawRecord(self.location, self.take(self.scanned))
+            refuse_oversize(self.buffer[self.begin :], self.location)
+        self.refuse_incomplete_end()
 
     @property
-    def place(self) -> Place:
-        return Place(self.name, self.line, self.number)
+    def location(self) -> Location:
+        return Location(self.name, self.line, self.number)
 
-    def enter(self, bracket: bytes) -> None:
-        """End the gap before `bracket`, which begins a value or an array, or ends one."""
-        gap = self.take(self.position - 1).strip()
+    def end_gap(self, bracket: bytes) -> None:
+        """End the gap at a bracket that opens an object or an array, or closes an array."""
+        gap = self.take(self.scanned - 1).strip()
         comma = b"," if self.number and bracket == b"{" else b""
         if bracket == b"{" and gap == comma:
             self.depth = 1
             self.number = None if self.number is None else self.number + 1
         elif bracket == b"[" and gap == b"" and self.number is None:
             self.number = 0
-            self.take(self.position)
+            self.take(self.scanned)
         elif bracket == b"]" and gap == b"" and self.number is not None:
             self.number = None
-            self.take(self.position)
+            self.take(self.scanned)
         else:
-            raise Unreadable(Place(self.name, self.line), "expected a record here")
+            raise self.unexpected()
 
     def take(self, end: int) -> bytes:
-        """Return what stands from `begin` to `end`, and go on from there."""
-        taken = self.buffer[self.begin : end]
-        self.line += taken.count(b"\n")
+        """Return the text from `begin` to `end`, where the next value or gap begins."""
+        text = self.buffer[self.begin : end]
+        self.line += text.count(b"\n")
         self.begin = end
-        return taken
+        return text
 
-    def refuse_rest(self) -> None:
+    def refuse_incomplete_end(self) -> None:
         if self.depth > 0:
-            raise Unreadable(self.place, "the file ends in the middle of this record")
+            raise UnreadableSource(self.location, "the file ends in the middle of this record")
         if self.number is not None:
-            raise Unreadable(Place(self.name, self.line), "the file ends before its array does")
+            raise UnreadableSource(Location(self.name, self.line), "the file ends before its array is closed")
         rest = self.buffer[self.begin :]
         if rest.strip():
             self.take(len(self.buffer) - len(rest.lstrip()))
-            raise Unreadable(Place(self.name, self.line), "expected a record here")
+            raise self.unexpected()
+
+    def unexpected(self) -> UnreadableSource:
+        return UnreadableSource(Location(self.name, self.line), "expected a record here")
 
 
 class Embedded(Struct):
-    """The part of a page envelope that holds its records."""
+    """The records of a page."""
 
     payments: list[Raw]
 
 
-class Envelope(Struct, rename={"embedded": "_embedded"}):
-    """A page as the API gives it out."""
+class Page(Struct, rename={"embedded": "_embedded"}):
+    """A saved page of the API."""
 
     embedded: Embedded | UnsetType = UNSET
 
 
-def records(text: Text) -> Iterator[Text]:
-    """Yield the records that a value holds: those of a page, or itself."""
-    if EMPTY_OBJECT.match(text.json):
+def unwrap_page(value: RawRecord) -> Iterator[RawRecord]:
+    """Yield the records of a page, or the value itself if it is not a page. Empty objects are skipped."""
+    if EMPTY_OBJECT.match(value.text):
         return
-    envelope = read_envelope(text.json)
-    if envelope is UNSET:
-        yield text
+    page = decode_page(value.text)
+    if page is UNSET:
+        yield value
         return
-    line, end = text.place.line, 0
-    for number, raw in enumerate(envelope.payments, start=1):
-        json = bytes(raw)
-        begin = text.json.index(json, end)
-        line += text.json.count(b"\n", end, begin)
-        if not EMPTY_OBJECT.match(json):
-            yield Text(Place(text.place.source, line, number), json)
-        line += json.count(b"\n")
-        end = begin + len(json)
+    line, end = value.location.line, 0
+    for number, raw in enumerate(page.payments, start=1):
+        text = bytes(raw)
+        begin = value.text.index(text, end)
+        line += value.text.count(b"\n", end, begin)
+        if not EMPTY_OBJECT.match(text):
+            yield RawRecord(Location(value.location.source, line, number), text)
+        line += text.count(b"\n")
+        end = begin + len(text)
 
 
-def read_envelope(json: bytes) -> Embedded | UnsetType:
-    """Return a page's records; none where the value is no page, or not even JSON: its check will say what is wrong."""
+def decode_page(text: bytes) -> Embedded | UnsetType:
+    """Return the records of a page. If the text is not a page, return UNSET: its validation reports the reason."""
     try:
-        return msgspec.json.decode(json, type=Envelope).embedded
+        return msgspec.json.decode(text, type=Page).embedded
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return UNSET

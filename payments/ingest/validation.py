@@ -1,12 +1,12 @@
-"""A record's text, checked: its form, then what no form can say."""
+"""Validates records: their form, then the rules that a form cannot express."""
 
 import json
 import math
-import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -14,73 +14,85 @@ from msgspec import UNSET, Raw, UnsetType
 
 from payments.currencies import CURRENCIES
 from payments.ingest.card_data import exposes_card_number, exposes_middle, is_sensitive_name
+from payments.ingest.decoder_messages import Problem, parse_message
 from payments.models import ORGANIZATION_ID_MAX, Status
-from payments.record import Details, GivenRecord, Money, Record, rules
+from payments.record import Details, GivenRecord, Money, Record, Time, Url, rules
 
-FIELD_CHARACTERS_MAX = 80
+# A message repeats at most so much of a field's name.
+NAME_CHARACTERS_MAX = 80
 
-# A page is three levels around a record, and some clients read no more than 64 (.NET).
+# The API's responses add three levels around a record, and some clients read at most 64 levels (.NET).
 NESTING_MAX = 60
 
 RULES = rules()
 
-# What a field holds that holds no secret, whatever its name; a flag tells that there was one.
-NOTHING: tuple[Any, ...] = (None, "", [], {}, False, True)
+# The values of a sensitive name that hold no secret. A boolean tells whether there was one.
+HARMLESS_VALUES: tuple[Any, ...] = (None, "", [], {}, False, True)
 
-# What msgspec says, and where; what it has found there may be repeated in it.
-SAID = re.compile(r"\A(.*?)(?: - at `\$([\w.\[\]]*)`)?\Z", re.DOTALL)
-NAMED = re.compile(r"Object (missing required|contains unknown) field `(.*?)`?", re.DOTALL)
+Path: TypeAlias = tuple[str, ...]
 
-read_record = msgspec.json.Decoder(GivenRecord).decode
-read_details = msgspec.json.Decoder(Details).decode
+decode_record = msgspec.json.Decoder(GivenRecord).decode
+decode_details = msgspec.json.Decoder(Details).decode
 
 
 class InvalidRecord(Exception):
-    """What is wrong with a record, and in which of its fields (None: in the text as a whole)."""
+    """A record is invalid: the field and the reason. The field is None if the record as a whole is invalid."""
 
     def __init__(self, field: str | None, reason: str) -> None:
-        self.field = repeatable(field) if field else None
+        self.field = printable_name(field) if field else None
         self.reason = reason
         super().__init__(f"{self.field}: {reason}" if self.field else reason)
 
 
-def checked(text: bytes) -> Record:
-    """Return the record that `text` holds, its details without spaces between their parts.
+def printable_name(field: str) -> str:
+    """Return a field's name as a message may repeat it. Within `details`, a name may be any text."""
+    if exposes_card_number(field):
+        return "a name that contains a card number"
+    return field if len(field) <= NAME_CHARACTERS_MAX else f"{field[:NAME_CHARACTERS_MAX]}…"
 
-    :raises InvalidRecord: naming its first fault; a card number or security code is not repeated
+
+def fields_of_type(type_: Any) -> tuple[tuple[str, str], ...]:
+    """Return the record's fields of a type: the attribute and the name in JSON."""
+    return tuple(
+        (field.name, field.encode_name)
+        for field in msgspec.structs.fields(Record)
+        if field.type in (type_, type_ | UnsetType)
+    )
+
+
+MONEY_FIELDS = fields_of_type(Money)
+URL_FIELDS = fields_of_type(Url)
+TIME_FIELDS = fields_of_type(Time)
+
+
+def validate_record(text: bytes) -> Record:
+    """Return the record in `text`, its details without spaces between their parts.
+
+    :raises InvalidRecord: with the first error; it does not repeat card data
     """
-    record = well_formed(text)
-    refuse_unsound((), parsed(text))
-    check_money("amount", record.amount)
-    check_money("amountNet", record.amount_net)
-    check_money("amountRemaining", record.amount_remaining)
-    check_url("redirectUrl", record.redirect_url)
-    check_url("webhookUrl", record.webhook_url)
-    check_time("createdAt", record.created_at)
-    check_time("expiresAt", record.expires_at)
-    check_time("paidAt", record.paid_at)
-    details = checked_details(record.details)
+    record = validate_form(text)
+    refuse_invalid_values((), parse_json(text))
+    for name, money in values_of(record, MONEY_FIELDS):
+        check_money(name, money)
+    for name, url in values_of(record, URL_FIELDS):
+        check_url(name, url)
+    for name, time in values_of(record, TIME_FIELDS):
+        check_time(name, time)
+    details = UNSET if record.details is UNSET else validate_details(bytes(record.details))
     if record.status == Status.SUCCEEDED and record.paid_at is UNSET:
-        raise InvalidRecord("paidAt", "is missing: a payment that succeeded has one")
+        raise InvalidRecord("paidAt", "is missing: a payment that succeeded must have it")
     if int(record.organization_id) > ORGANIZATION_ID_MAX:
         raise InvalidRecord("organizationId", f"must be at most {ORGANIZATION_ID_MAX}")
     return msgspec.structs.replace(record, details=details)
 
 
-def repeatable(field: str) -> str:
-    """Return `field` as a message may repeat it: the names within `details` are the sender's, and may be anything."""
-    if exposes_card_number(field):
-        return "a name that shows a card number"
-    return field if len(field) <= FIELD_CHARACTERS_MAX else f"{field[:FIELD_CHARACTERS_MAX]}…"
-
-
-def well_formed(text: bytes) -> GivenRecord:
+def validate_form(text: bytes) -> GivenRecord:
     try:
         if not text.isascii():
-            text.decode()
-        return read_record(text)
+            text.decode()  # msgspec does not decode the details
+        return decode_record(text)
     except msgspec.ValidationError as error:
-        raise misfit(error) from None
+        raise explain(error) from None
     except UnicodeDecodeError as error:
         raise InvalidRecord(None, f"is not UTF-8 (byte {error.start})") from None
     except msgspec.DecodeError as error:
@@ -89,128 +101,137 @@ def well_formed(text: bytes) -> GivenRecord:
         raise InvalidRecord(None, "is nested too deeply") from None
 
 
-def misfit(error: msgspec.ValidationError, *, within: str = "") -> InvalidRecord:
-    """Say in the record's own terms what msgspec found in the object `within`."""
-    found, path = SAID.findall(str(error))[0]
-    path = f"{within}{path.replace('[...]', '')}".removeprefix(".")
-    if key := NAMED.fullmatch(found):
-        field = f"{path}.{key[2]}".removeprefix(".")
-        return InvalidRecord(field, "is missing" if key[1] == "missing required" else "is no field of a record")
-    if found.endswith("got `null`"):
-        return InvalidRecord(path, "must not be null: what has no value is left out")
-    return InvalidRecord(path or None, RULES.get(path, found[0].lower() + found[1:]))
+def explain(error: msgspec.ValidationError, *, within: str = "") -> InvalidRecord:
+    """Return a msgspec error in the record's terms. `within` is the path of the object that was decoded."""
+    problem, path, text = parse_message(error)
+    path = ".".join(filter(None, (within, path)))
+    match problem:
+        case Problem.MISSING:
+            reason = "is missing"
+        case Problem.UNKNOWN:
+            reason = "is not a field of a record"
+        case Problem.NULL:
+            reason = "must not be null: leave out a field without a value"
+        case Problem.OTHER:  # the text repeats the value of an enumeration, but those fields have a rule
+            reason = RULES.get(path, text[0].lower() + text[1:])
+    return InvalidRecord(path or None, reason)
 
 
-def check_money(field: str, money: Money | UnsetType) -> None:
-    if money is UNSET:
-        return
+def values_of(record: Record, fields: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the value of those fields that have a value."""
+    for attribute, name in fields:
+        value = getattr(record, attribute)
+        if value is not UNSET:
+            yield name, value
+
+
+def check_money(name: str, money: Money) -> None:
     if money.currency not in CURRENCIES:
-        raise InvalidRecord(f"{field}.currency", RULES["amount.currency"])
+        raise InvalidRecord(f"{name}.currency", RULES[f"{name}.currency"])
     if money.value == "-0.00":
-        raise InvalidRecord(f"{field}.value", "must be written 0.00")
+        raise InvalidRecord(f"{name}.value", "must be written 0.00")
 
 
-def check_url(field: str, url: str | UnsetType) -> None:
-    if url is UNSET:
-        return
+def check_url(name: str, url: str) -> None:
     try:
         parts = urlsplit(url)
-        usable = bool(parts.hostname) and parts.port != 0
+        is_usable = bool(parts.hostname) and parts.port != 0
     except ValueError:
-        usable = False
-    if not usable:
-        raise InvalidRecord(field, RULES[field])
+        is_usable = False
+    if not is_usable:
+        raise InvalidRecord(name, RULES[name])
 
 
-def check_time(field: str, time: str | UnsetType) -> None:
-    if time is UNSET:
-        return
+def check_time(name: str, time: str) -> None:
     try:
         datetime.fromisoformat(time)
     except ValueError:
-        raise InvalidRecord(field, "is no day of the calendar") from None
+        raise InvalidRecord(name, "is not a date of the calendar") from None
 
 
-def checked_details(details: Raw | UnsetType) -> Raw | UnsetType:
-    """Check what is known of a card's details, and that nothing in them shows what must not be stored."""
-    if details is UNSET:
-        return UNSET
+def validate_details(json_text: bytes) -> Raw:
+    """Return the details without spaces between their parts.
+
+    :raises InvalidRecord: if a card's field is invalid, or if the details contain card data that must not be stored
+    """
     try:
-        card = read_details(details)
+        card = decode_details(json_text)
     except msgspec.ValidationError as error:
-        raise misfit(error, within="details") from None
+        raise explain(error, within="details") from None
     if card.card_number is not UNSET and exposes_middle(card.card_number.replace(" ", "")):
         raise InvalidRecord("details.cardNumber", RULES["details.cardNumber"])
-    refuse_card_data(("details",), parsed(bytes(details)))
-    return Raw(msgspec.json.format(bytes(details), indent=-1))
+    refuse_card_data(("details",), parse_json(json_text))
+    return Raw(msgspec.json.format(json_text, indent=-1))
 
 
-def refuse_card_data(path: tuple[str, ...], value: Any) -> None:
+def refuse_card_data(path: Path, value: Any) -> None:
+    """Refuse card data in the names and values below `path`."""
     if isinstance(value, dict):
         for name, inner in value.items():
             refuse_card_data(path, name)
-            if is_sensitive_name(name) and inner not in NOTHING:
+            if is_sensitive_name(name) and inner not in HARMLESS_VALUES:
                 raise InvalidRecord(
-                    joined(*path, name), "a security code, PIN or track must not be stored (PCI DSS 3.3)"
+                    join((*path, name)), "a security code, PIN or track must not be stored (PCI DSS 3.3)"
                 )
             refuse_card_data((*path, name), inner)
     elif isinstance(value, list):
         for inner in value:
             refuse_card_data(path, inner)
     elif isinstance(value, str) and exposes_card_number(value):
-        raise InvalidRecord(joined(*path), "a card number must be masked (PCI DSS 3.4)")
+        raise InvalidRecord(join(path), "a card number must be masked (PCI DSS 3.4)")
 
 
-def refuse_unsound(path: tuple[str, ...], value: Any, *, depth: int = 1) -> None:
-    """Refuse what JSON allows, and `parsed` has marked, but not every program takes."""
+def refuse_invalid_values(path: Path, value: Any, *, depth: int = 1) -> None:
+    """Refuse valid JSON that some programs cannot read: deep nesting, duplicate names, large numbers and NUL."""
     if depth > NESTING_MAX and isinstance(value, dict | list):
         raise InvalidRecord(None, "is nested too deeply")
-    if isinstance(value, Unsound):
-        raise InvalidRecord(joined(*path), value.reason)
+    if isinstance(value, InvalidValue):
+        raise InvalidRecord(join(path), value.reason)
     if isinstance(value, dict):
         for name, inner in value.items():
-            refuse_unsound((*path, name), name, depth=depth)
-            refuse_unsound((*path, name), inner, depth=depth + 1)
+            refuse_invalid_values((*path, name), name, depth=depth)
+            refuse_invalid_values((*path, name), inner, depth=depth + 1)
     elif isinstance(value, list):
         for inner in value:
-            refuse_unsound(path, inner, depth=depth + 1)
+            refuse_invalid_values(path, inner, depth=depth + 1)
     elif isinstance(value, str) and "\0" in value:
-        raise InvalidRecord(joined(*path).replace("\0", ""), "must not hold the character NUL")
+        raise InvalidRecord(join(path).replace("\0", ""), "must not contain the character NUL")
 
 
-def joined(*names: str) -> str:
-    return ".".join(names)
+def join(path: Path) -> str:
+    return ".".join(path)
 
 
 @dataclass(frozen=True)
-class Unsound:
-    """Stands in place of a value; what is wrong with it."""
+class InvalidValue:
+    """Stands for an invalid value in parsed JSON. The parser cannot report it, because it does not know the path."""
 
     reason: str
 
 
-TWICE = Unsound("is there twice")
-TOO_LARGE = Unsound("is a number that is too large")
+DUPLICATE_NAME = InvalidValue("occurs more than once")
+TOO_LARGE = InvalidValue("is a number that is too large")
 
 
-def parsed(text: bytes) -> Any:
-    """Return what `text` holds, numbers as their text.
-
-    What an object has twice, or is a number beyond what programs can compute with, is `Unsound`.
-    """
+def parse_json(text: bytes) -> Any:
+    """Return the value in `text`, numbers as their text. Duplicate names and infinite numbers are an `InvalidValue`."""
     try:
-        return json.loads(text.decode(), object_pairs_hook=with_single_keys, parse_int=finite, parse_float=finite)
+        return json.loads(
+            text.decode(), object_pairs_hook=mark_duplicates, parse_int=mark_infinite, parse_float=mark_infinite
+        )
     except RecursionError:
         raise InvalidRecord(None, "is nested too deeply") from None
 
 
-def with_single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def mark_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object with `DUPLICATE_NAME` as the value of names that occur more than once."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
         counts = Counter(name for name, _ in pairs)
-        found.update((name, TWICE) for name, count in counts.items() if count > 1)
-    return found
+        members.update((name, DUPLICATE_NAME) for name, count in counts.items() if count > 1)
+    return members
 
 
-def finite(number: str) -> str | Unsound:
+def mark_infinite(number: str) -> str | InvalidValue:
+    """Return a number's text, or `TOO_LARGE` if it is infinite as a floating-point number."""
     return TOO_LARGE if math.isinf(float(number)) else number

@@ -18,10 +18,10 @@ INCOMING = "incoming_payments"
 # What tells whose payment it is and where it stands in the list: an import never changes these.
 MISPLACED = (
     ("organization_id", InvalidRecord("organizationId", "this payment belongs to another organization")),
-    ("mode", InvalidRecord("mode", "this payment is of the other mode")),
+    ("mode", InvalidRecord("mode", "this payment exists in the other mode")),
     (
         "created_at",
-        InvalidRecord("createdAt", "this payment was created at another time, which never changes"),
+        InvalidRecord("createdAt", "must not change: this payment was created at another time"),
     ),
 )
 PLACE = tuple(column for column, _ in MISPLACED)

@@ -278,8 +278,8 @@ def test_what_fixes_a_payments_place_is_refused_in_the_same_words(bikes: Organiz
     )
 
     assert refused == [
-        "f:1: mode: this payment is of the other mode",
-        "f:2: createdAt: this payment was created at another time, which never changes",
+        "f:1: mode: this payment exists in the other mode",
+        "f:2: createdAt: must not change: this payment was created at another time",
     ]
 
 

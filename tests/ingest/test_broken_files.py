@@ -1,4 +1,4 @@
-"""Whole files that are broken, each through the command: the place and the reason are named, and nothing is written."""
+"""import_payments refuses invalid files: it names the line and the reason, and writes nothing."""
 
 import gzip
 import re
@@ -26,8 +26,8 @@ GOOD = line(id="pt_2")
 BOM = b"\xef\xbb\xbf"
 MB = 2**20
 
-# In KB, beside what any import holds: the longest value, and a second time while it grows.
-HELD_MAX = 3 * VALUE_BYTES_MAX // 1024
+# In KB, more than an import of one payment: the longest value, and a copy of it while it grows.
+MEMORY_MAX = 3 * VALUE_BYTES_MAX // 1024
 
 READ_WHOLE = """
 import gzip, pathlib, sys
@@ -49,24 +49,24 @@ def nested(depth: int) -> bytes:
 
 
 def compressed(content: bytes) -> bytes:
-    """Compress without the time of day, which would make each run's bytes different."""
+    """Compress without a timestamp, so that each run has the same bytes."""
     return gzip.compress(content, mtime=0)
 
 
 def zipped(content: bytes) -> bytes:
     archive = BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
-        file.writestr(zipfile.ZipInfo("payments.jsonl"), content)  # of 1980: the time of day may have a line feed in it
+        file.writestr(zipfile.ZipInfo("payments.jsonl"), content)  # dated 1980: a current time may contain a line feed
     return archive.getvalue()
 
 
 PAGE = compact({"count": 2, "_embedded": {"payments": [record(id="pt_2"), record(id="pt_3", mode="prod")]}})
 NOT_JSON = r"is not JSON: JSON is malformed: .* \(byte \d+\)"
 
-# What is in the file, and what is said of it, from the line's number on.
-BROKEN: dict[str, tuple[bytes, str]] = {
+# The content of a file, and a pattern of its error from the line number on.
+INVALID: dict[str, tuple[bytes, str]] = {
     # Bytes
-    "a byte order mark within": (lines(GOOD, BOM + line()), f"2: {NOT_JSON}"),
+    "a byte order mark in the second line": (lines(GOOD, BOM + line()), f"2: {NOT_JSON}"),
     "UTF-16": (lines(GOOD).decode().encode("utf-16"), r"1: is not UTF-8 \(byte \d+\)"),
     "UTF-16 without a mark": (lines(GOOD).decode().encode("utf-16-le"), r"1: is not UTF-8 \(byte \d+\)"),
     "Latin-1": (lines(GOOD, line(description="Café").decode().encode("latin-1")), r"2: is not UTF-8 \(byte \d+\)"),
@@ -79,54 +79,57 @@ BROKEN: dict[str, tuple[bytes, str]] = {
         r"2: is not UTF-8 \(byte \d+\)",
     ),
     "a lone surrogate, escaped": (lines(GOOD, line(description="@").replace(b"@", rb"\ud800")), f"2: {NOT_JSON}"),
-    "half a pair of surrogates in a name": (
+    "a lone surrogate in a name": (
         lines(GOOD, line(metadata={"@": ""}).replace(b"@", rb"\udc00")),
         f"2: {NOT_JSON}",
     ),
     "NUL, as a byte": (lines(GOOD, line(description="@").replace(b"@", b"\0")), f"2: {NOT_JSON}"),
-    "NUL, escaped": (lines(GOOD, line(description="a\0b")), "2: description: must not hold the character NUL"),
-    "NUL in place of a line": (lines(GOOD, b"\0" * 600, line()), f"2: {NOT_JSON}"),
-    "nothing but NUL": (b"\0" * 4096, f"1: {NOT_JSON}"),
-    "a line feed within a text": (
+    "NUL, escaped": (lines(GOOD, line(description="a\0b")), "2: description: must not contain the character NUL"),
+    "a line of NUL": (lines(GOOD, b"\0" * 600, line()), f"2: {NOT_JSON}"),
+    "only NUL": (b"\0" * 4096, f"1: {NOT_JSON}"),
+    "a line feed within a string": (
         lines(GOOD, line(description="a@b").replace(b"@", b"\n")),
         "2: is not JSON: Input data was truncated",
     ),
-    "a tab within a text": (lines(GOOD, line(description="a@b").replace(b"@", b"\t")), f"2: {NOT_JSON}"),
+    "a tab within a string": (lines(GOOD, line(description="a@b").replace(b"@", b"\t")), f"2: {NOT_JSON}"),
     # JSON
     "NaN": (lines(GOOD, with_details(b"NaN")), f"2: {NOT_JSON}"),
     "Infinity": (lines(GOOD, with_details(b"-Infinity")), f"2: {NOT_JSON}"),
     "1e400": (lines(GOOD, with_details(b"1e400")), "2: details.a: is a number that is too large"),
     "5,000 digits": (lines(GOOD, with_details(b"9" * 5000)), "2: details.a: is a number that is too large"),
-    "a doubled key": (lines(GOOD, line().replace(b'"mode"', b'"id":"pt_3","mode"')), "2: id: is there twice"),
-    "a doubled key within": (lines(GOOD, with_details(b'{"b":[{"c":1,"c":1}]}')), "2: details.a.b.c: is there twice"),
+    "a duplicate name": (lines(GOOD, line().replace(b'"mode"', b'"id":"pt_3","mode"')), "2: id: occurs more than once"),
+    "a duplicate name within details": (
+        lines(GOOD, with_details(b'{"b":[{"c":1,"c":1}]}')),
+        "2: details.a.b.c: occurs more than once",
+    ),
     "nested 10,000 deep": (lines(GOOD, with_details(nested(10_000))), "2: is nested too deeply"),
     "nested one level too deep": (lines(GOOD, with_details(nested(NESTING_MAX - 1))), "2: is nested too deeply"),
-    "nested 10,000 deep where nobody looks": (
+    "nested 10,000 deep in an ignored field": (
         lines(GOOD, line(_links="@").replace(b'"@"', nested(10_000))),
         "2: is nested too deeply",
     ),
-    "nothing but brackets": (b"[" * 10_000, "1: expected a record here"),
+    "only brackets": (b"[" * 10_000, "1: expected a record here"),
     "single quotes": (lines(GOOD, b"{'id':'pt_1'}"), f"2: {NOT_JSON}"),
-    "a comma too many": (lines(GOOD, line()[:-1] + b",}"), f"2: {NOT_JSON}"),
+    "a trailing comma": (lines(GOOD, line()[:-1] + b",}"), f"2: {NOT_JSON}"),
     "a comment": (lines(b"# payments", GOOD), f"1: {NOT_JSON}"),
-    "an object that is nobody's": (lines(GOOD, b'{"id":"pt_3"}'), "2: mode: is missing"),
-    "a number for a record": (lines(GOOD, b"7"), "2: expected `object`, got `int`"),
-    "null for a record": (lines(GOOD, b"null"), "2: must not be null: what has no value is left out"),
+    "an incomplete object": (lines(GOOD, b'{"id":"pt_3"}'), "2: mode: is missing"),
+    "a number instead of a record": (lines(GOOD, b"7"), "2: expected `object`, got `int`"),
+    "null instead of a record": (lines(GOOD, b"null"), "2: must not be null: leave out a field without a value"),
     # Ends
     "a truncated last line": (lines(GOOD) + line()[:-9], "2: is not JSON: Input data was truncated"),
     "a truncated array": (
         compact([record(id="pt_2"), record()])[:-9],
         "1: record 2: the file ends in the middle of this record",
     ),
-    "a truncated page": (PAGE[:-9], "1: count: is no field of a record"),
-    "a bad record in a page": (lines(PAGE), "1: record 2: mode: must be one of live, test"),
-    # Packed
+    "a truncated page": (PAGE[:-9], "1: count: is not a field of a record"),
+    "an invalid record in a page": (lines(PAGE), "1: record 2: mode: must be one of live, test"),
+    # Compressed
     "truncated gzip": (compressed(lines(GOOD))[:-9], "1: the gzip stream is damaged after this: .*"),
     "gzip with a wrong check sum": (
         compressed(lines(GOOD))[:-8] + b"\0" * 8,
         "1: the gzip stream is damaged after this: .*",
     ),
-    "gzip with something behind it": (
+    "gzip with trailing bytes": (
         compressed(lines(GOOD)) + b"more",
         "1: the gzip stream is damaged after this: .*",
     ),
@@ -142,18 +145,18 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "a web page": (b"<!DOCTYPE html>\n<html></html>\n", f"1: {NOT_JSON}"),
     "a problem": (
         compact({"type": "about:blank", "title": "Not Found", "status": 404}),
-        "1: type: is no field of a record",
+        "1: type: is not a field of a record",
     ),
-    "records in an object": (compact({"payments": [record()]}), "1: payments: is no field of a record"),
-    "lists within a list": (compact([[record()]]), "1: expected a record here"),
-    "words": (b"nothing to see here", f"1: {NOT_JSON}"),
+    "records in an object": (compact({"payments": [record()]}), "1: payments: is not a field of a record"),
+    "an array within an array": (compact([[record()]]), "1: expected a record here"),
+    "plain text": (b"nothing to see here", f"1: {NOT_JSON}"),
 }
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(("content", "words"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_broken_file_is_refused_by_line_and_reason_and_nothing_is_written(
-    organization: Organization, tmp_path: Path, capfd: pytest.CaptureFixture[str], content: bytes, words: str
+@pytest.mark.parametrize(("content", "message"), INVALID.values(), ids=INVALID.keys())
+def test_invalid_file_is_refused_with_line_and_reason(
+    organization: Organization, tmp_path: Path, capfd: pytest.CaptureFixture[str], content: bytes, message: str
 ) -> None:
     PaymentFactory.create(id="pt_1", organization=organization)
     before = list(export_payments(Payment.objects.all()))
@@ -165,7 +168,7 @@ def test_a_broken_file_is_refused_by_line_and_reason_and_nothing_is_written(
 
     written = capfd.readouterr()
     first, *_ = written.err.splitlines()
-    assert re.fullmatch(f"{re.escape(str(file))}:{words}", first)
+    assert re.fullmatch(f"{re.escape(str(file))}:{message}", first)
     assert written.out == ""
     assert error.value.returncode == 1
     assert str(error.value).endswith("Nothing was changed.")
@@ -174,7 +177,7 @@ def test_a_broken_file_is_refused_by_line_and_reason_and_nothing_is_written(
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("content", [b"", BOM, b"\r\n\r\n", compressed(b"")])
-def test_an_empty_file_is_a_file_of_no_payments(tmp_path: Path, content: bytes) -> None:
+def test_empty_file_is_accepted(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "payments"
     file.write_bytes(content)
 
@@ -183,7 +186,7 @@ def test_an_empty_file_is_a_file_of_no_payments(tmp_path: Path, content: bytes) 
     assert not Payment.objects.exists()
 
 
-# Files that unpack to more than a process may take.
+# Files whose content would fill the memory.
 
 
 @pytest.fixture(scope="module")
@@ -202,8 +205,8 @@ def gzip_bomb(file: Path) -> None:
     file.write_bytes(gzip.compress(lines(GOOD) + b'{"id":"') + gzip.compress(b"x" * MB) * 100)
 
 
-# In a small process, since a child's peak begins with what its parent held.
-MEASURED = """
+# A small process starts the program, because a child's peak includes the memory of its parent.
+MEASURE = """
 import resource, subprocess, sys
 code = subprocess.run(sys.argv[1:]).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
@@ -211,51 +214,51 @@ sys.exit(code)
 """
 
 
-def peak(service: Service, *arguments: str | Path) -> tuple[int, str]:
-    """Run Python; return the most memory that it held, in KB, and what it wrote to stderr."""
+def run_measured(service: Service, *arguments: str | Path) -> tuple[int, str]:
+    """Run Python. Return its peak memory, in KB, and its stderr."""
     python = sys.executable
-    done = subprocess.run(
-        [python, "-c", MEASURED, python, *arguments],
+    process = subprocess.run(
+        [python, "-c", MEASURE, python, *arguments],
         cwd=ROOT,
         env=service.environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    return int(done.stdout), done.stderr
+    return int(process.stdout), process.stderr
 
 
 @pytest.fixture(scope="module")
-def usual_peak(service: Service, tmp_path_factory: pytest.TempPathFactory) -> int:
-    """The most memory that an import of one payment takes, in KB."""
+def normal_memory(service: Service, tmp_path_factory: pytest.TempPathFactory) -> int:
+    """The peak memory of an import of one payment, in KB."""
     good = tmp_path_factory.mktemp("good") / "good"
     good.write_bytes(lines(GOOD))
-    held, _ = peak(service, "manage.py", "import_payments", good)
-    return held
+    memory, _ = run_measured(service, "manage.py", "import_payments", good)
+    return memory
 
 
 @pytest.mark.parametrize("make", [long_line, gzip_bomb])
-def test_a_file_that_would_fill_the_memory_is_refused_before_it_does(
-    service: Service, usual_peak: int, tmp_path: Path, make: Callable[[Path], None]
+def test_file_that_would_fill_the_memory_is_refused_early(
+    service: Service, normal_memory: int, tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     bad = tmp_path / "bad"
     make(bad)
 
-    held, words = peak(service, "manage.py", "import_payments", bad)
+    memory, messages = run_measured(service, "manage.py", "import_payments", bad)
 
-    assert words.splitlines() == [
+    assert messages.splitlines() == [
         f"{bad}:2: longer than {VALUE_BYTES_MAX} bytes",
         "CommandError: 1 records read: 0 payments written, 1 refused. Nothing was changed.",
     ]
-    assert held - usual_peak < HELD_MAX
+    assert memory - normal_memory < MEMORY_MAX
     assert service.exported() == lines(GOOD).decode()
 
 
-def test_a_file_that_is_read_whole_would_be_found_out(service: Service, tmp_path: Path) -> None:
-    nothing, _ = peak(service, "-c", "")
+def test_program_that_reads_the_whole_file_exceeds_the_limit(service: Service, tmp_path: Path) -> None:
+    normal_memory, _ = run_measured(service, "-c", "")
     for make in (long_line, gzip_bomb):
         make(tmp_path / "bad")
 
-        held, _ = peak(service, "-c", READ_WHOLE, tmp_path / "bad")
+        memory, _ = run_measured(service, "-c", READ_WHOLE, tmp_path / "bad")
 
-        assert held - nothing > HELD_MAX
+        assert memory - normal_memory > MEMORY_MAX

@@ -1,4 +1,4 @@
-"""A canary card, put everywhere: what must not be stored is refused, and its digits come out nowhere."""
+"""Card data that must not be stored is refused in every field, and its digits appear in no message or log."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from payments.export import export_payments
-from payments.ingest.validation import read_record
+from payments.ingest.validation import decode_record
 from payments.models import Organization, Payment
 from tests.support.lines import RECORD, line
 
@@ -36,69 +36,69 @@ NUMBERS = [
     f";{NUMBER}=29121010000000000000?",
 ]
 
-# A fault that is told by the decoder, whose words hold what was given, or end early where that looks like their end.
+# Values that would spoil the decoder's message, which may repeat them.
 TRICKS = [f"{NUMBER} - at `$", f"{NUMBER}` - at `$.mode`", f"a` - at `${NUMBER}", f"{NUMBER}\n", f"'{NUMBER}'"]
 
 
-def changed(**members: Any) -> bytes:
+def altered(**members: Any) -> bytes:
     return json.dumps(RECORD | members).encode()
 
 
 def in_details() -> Iterator[bytes]:
-    """Yield records that hold it where nothing of it may be stored."""
+    """Yield records with card data in `details`, where it must not be stored."""
     for number in [*NUMBERS, *TRICKS]:
-        yield from (changed(details={name: number}) for name in ("cardNumber", "cardHolder", "cardLabel", "note"))
-        yield changed(details={"cardCountryCode": number})
-        yield changed(details={"a": [{"b": ["c", number]}]})
-        yield changed(details={number: "x"})
-        yield changed(details={"a": {number: {"cardHolder": 1}}})
-        yield changed(details=number)
-        yield changed(details=[number])
-    yield changed(details={"cardNumber": int(NUMBER)})
-    yield changed(details={"note": int(NUMBER)})
-    yield changed(details={"note": -int(NUMBER)})
+        yield from (altered(details={name: number}) for name in ("cardNumber", "cardHolder", "cardLabel", "note"))
+        yield altered(details={"cardCountryCode": number})
+        yield altered(details={"a": [{"b": ["c", number]}]})
+        yield altered(details={number: "x"})
+        yield altered(details={"a": {number: {"cardHolder": 1}}})
+        yield altered(details=number)
+        yield altered(details=[number])
+    yield altered(details={"cardNumber": int(NUMBER)})
+    yield altered(details={"note": int(NUMBER)})
+    yield altered(details={"note": -int(NUMBER)})
     for name in ("cvc", "CVV2", "card_security_code", "pin", "track2", "cid"):
-        yield from (changed(details={"a": {name: code}}) for code in (CODE, int(CODE), [CODE], {CODE: CODE}))
+        yield from (altered(details={"a": {name: code}}) for code in (CODE, int(CODE), [CODE], {CODE: CODE}))
 
 
 def elsewhere() -> Iterator[bytes]:
-    """Yield records that hold it in a place where it is wrong for another reason."""
+    """Yield records with card data in other fields, which are invalid for another reason."""
     for number in [*NUMBERS, *TRICKS]:
-        yield changed(**{number: 1})
-        yield changed(amount={number: 1})
-        yield changed(amount={**RECORD["amount"], number: 1})
-        yield changed(amount={"value": number, "currency": "EUR"})
-        yield changed(amount={"value": "1.00", "currency": number})
-        yield changed(metadata={"a": {number: number}})
-        yield changed(metadata={number: 1})
-        yield changed(metadata={f"{number}\0": "x"})
-        yield changed(_links={f"{number}\0": "x"})
+        yield altered(**{number: 1})
+        yield altered(amount={number: 1})
+        yield altered(amount={**RECORD["amount"], number: 1})
+        yield altered(amount={"value": number, "currency": "EUR"})
+        yield altered(amount={"value": "1.00", "currency": number})
+        yield altered(metadata={"a": {number: number}})
+        yield altered(metadata={number: 1})
+        yield altered(metadata={f"{number}\0": "x"})
+        yield altered(_links={f"{number}\0": "x"})
         for name in sorted(set(RECORD) - {"resource", "description", "metadata", "method"}):
-            yield changed(**{name: number})
+            yield altered(**{name: number})
     for name in sorted(set(RECORD) - {"resource"}):
-        yield changed(**{name: int(NUMBER)})
-        yield changed(**{name: [NUMBER]})
-        yield changed(**{name: {"a": {NUMBER: int(NUMBER)}}})
-        yield changed(description="\0", **({} if name == "description" else {name: NUMBER}))
-    yield changed(details={"5555": {"5555": {"5555": {"4444": "\0"}}}})
-    yield changed(details={"5555\0 5555 5555\0 4444": "x"})
-    yield changed(metadata="@").replace(b'"@"', f'{{"{NUMBER}":"a","{NUMBER}":"b"}}'.encode())
-    yield changed(details={"a": "@"}).replace(b'"@"', f"{NUMBER}e400".encode())
-    yield changed(details={"a": "@"}).replace(b'"@"', (NUMBER * 50).encode())
+        yield altered(**{name: int(NUMBER)})
+        yield altered(**{name: [NUMBER]})
+        yield altered(**{name: {"a": {NUMBER: int(NUMBER)}}})
+        yield altered(description="\0", **({} if name == "description" else {name: NUMBER}))
+    yield altered(details={"5555": {"5555": {"5555": {"4444": "\0"}}}})
+    yield altered(details={"5555\0 5555 5555\0 4444": "x"})
+    yield altered(metadata="@").replace(b'"@"', f'{{"{NUMBER}":"a","{NUMBER}":"b"}}'.encode())
+    yield altered(details={"a": "@"}).replace(b'"@"', f"{NUMBER}e400".encode())
+    yield altered(details={"a": "@"}).replace(b'"@"', (NUMBER * 50).encode())
 
 
 def damaged() -> Iterator[bytes]:
-    """Yield what is no record, and not even JSON."""
-    whole = changed(description=NUMBER, metadata={NUMBER: NUMBER})
-    yield from (whole[:end] for end in range(1, len(whole), 7))
-    yield from (whole[:place] + b"\xff" + whole[place:] for place in range(0, len(whole), 23))
-    yield from (whole[:place] + b"\0" + whole[place:] for place in range(0, len(whole), 23))
+    """Yield texts that are not records; most are not even JSON."""
+    text = altered(description=NUMBER, metadata={NUMBER: NUMBER})
+    yield from (text[:end] for end in range(1, len(text), 7))
+    yield from (text[:index] + b"\xff" + text[index:] for index in range(0, len(text), 23))
+    yield from (text[:index] + b"\0" + text[index:] for index in range(0, len(text), 23))
     yield from (NUMBER.encode(), f'"{NUMBER}"'.encode(), f'["{NUMBER}"]'.encode(), f'{{"{NUMBER}":}}'.encode())
     yield f"id,number\n1,{NUMBER}\n".encode()
 
 
 def allowed() -> Iterator[bytes]:
-    """Yield records that hold it where a merchant may write anything."""
+    """Yield records with card data in fields in which a merchant may write any text."""
     yield line(description=NUMBER)
     yield line(metadata={NUMBER: NUMBER})
     yield line(method=NUMBER, customerId=f"ct_{NUMBER}")
@@ -106,7 +106,7 @@ def allowed() -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("records", [in_details, elsewhere, damaged])
-def test_what_shows_a_card_is_refused_and_repeated_nowhere(
+def test_exposed_card_data_is_refused_and_not_repeated(
     organization: Organization,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
@@ -114,7 +114,7 @@ def test_what_shows_a_card_is_refused_and_repeated_nowhere(
     records: Callable[[], Iterator[bytes]],
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    caplog.set_level(logging.WARNING, logger="factory")  # it logs every step
+    caplog.set_level(logging.WARNING, logger="factory")  # factory_boy logs each value
     file = tmp_path / "payments"
     for record in records():
         caplog.clear()
@@ -123,14 +123,14 @@ def test_what_shows_a_card_is_refused_and_repeated_nowhere(
         with pytest.raises(CommandError) as error:
             call_command("import_payments", str(file))
 
-        written = capfd.readouterr()
-        told = "".join([written.out, written.err, *traceback.format_exception(error.value), caplog.text])
-        readable = unicodedata.normalize("NFKC", told.replace(str(file), ""))
+        output = capfd.readouterr()
+        messages = "".join([output.out, output.err, *traceback.format_exception(error.value), caplog.text])
+        readable = unicodedata.normalize("NFKC", messages.replace(str(file), ""))
         assert not [canary for canary in CANARIES if canary in readable], record
         assert not Payment.objects.exists(), record
 
 
-def test_where_anything_may_be_written_it_is_stored_as_it_was_written(
+def test_free_text_fields_are_stored_unchanged(
     organization: Organization, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "payments"
@@ -144,8 +144,8 @@ def test_where_anything_may_be_written_it_is_stored_as_it_was_written(
 
 
 @pytest.mark.parametrize("members", [{"mode": NUMBER}, {NUMBER: 1}])
-def test_the_decoders_own_words_would_be_found_out(members: dict[str, Any]) -> None:
+def test_message_of_the_decoder_alone_would_repeat_card_data(members: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError) as error:
-        read_record(changed(**members))
+        decode_record(altered(**members))
 
     assert NUMBER in str(error.value)

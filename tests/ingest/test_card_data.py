@@ -10,7 +10,7 @@ import pytest
 
 from payments.ingest.card_data import exposes_card_number, is_sensitive_name, match_cached_name
 from payments.ingest.fast_path import usual
-from payments.ingest.validation import InvalidRecord, checked
+from payments.ingest.validation import InvalidRecord, validate_record
 from tests.support.growth import LINEAR_MAX, growth
 from tests.support.lines import line
 
@@ -109,7 +109,7 @@ def refusal(details: Any) -> str:
     text = line(details=details)
     assert usual(text) is None
     with pytest.raises(InvalidRecord) as error:
-        checked(text)
+        validate_record(text)
     return str(error.value)
 
 
@@ -134,7 +134,7 @@ def test_exposed_card_number_is_refused_as_json_number() -> None:
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_masked_and_other_numbers_are_accepted(text: str) -> None:
-    checked(line(details={"note": text, "list": [text], text: "x"}))
+    validate_record(line(details={"note": text, "list": [text], text: "x"}))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_card_number_field_must_be_masked_in_groups_of_four(number: str, is_acce
     details = {"cardNumber": number}
 
     if is_accepted:
-        checked(line(details=details))
+        validate_record(line(details=details))
     else:
         assert refusal(details).startswith("details.cardNumber: must be masked, in groups of four")
 
@@ -210,7 +210,7 @@ def test_security_code_pin_and_track_are_refused(name: str, value: Any) -> None:
     ],
 )
 def test_empty_and_similarly_named_fields_are_accepted(details: Any) -> None:
-    checked(line(details=details))
+    validate_record(line(details=details))
 
 
 @pytest.mark.parametrize(("characters", "cached"), [(64, 1), (65, 0)])
@@ -231,6 +231,6 @@ def test_duplicate_name_with_card_number_is_not_repeated() -> None:
     text = line(details={"4242424242424242": 1}).replace(b":1}", b':1,"4242424242424242":2}')
 
     with pytest.raises(InvalidRecord) as error:
-        checked(text)
+        validate_record(text)
 
     assert "4242" not in str(error.value)

@@ -1,4 +1,4 @@
-"""What a glance at a record finds right, a closer look finds right too, and the same."""
+"""The fast path accepts only records that the validation accepts, and returns the same rows."""
 
 import re
 from datetime import datetime
@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from payments.ingest.columns import row, stored_time
 from payments.ingest.fast_path import usual
-from payments.ingest.validation import checked
+from payments.ingest.validation import validate_record
 from payments.models import CUSTOMER_ID, METHOD, PAYMENT_ID, Mode, SequenceType, Status
 from payments.record import VALUE
 from tests.support.lines import MISSING, RECORD, compact, line
 
 CARD = {name: RECORD["details"][name] for name in ("cardCountryCode", "cardHolder", "cardLabel", "cardNumber")}
-USUAL = [
+CANONICAL = [
     line(),
     line(details=CARD),
     line(
@@ -29,20 +29,20 @@ USUAL = [
 ]
 
 
-@pytest.mark.parametrize("text", USUAL)
-def test_a_record_as_the_api_writes_it_is_told_at_a_glance(text: bytes) -> None:
-    found = usual(text)
+@pytest.mark.parametrize("text", CANONICAL)
+def test_canonical_record_takes_the_fast_path(text: bytes) -> None:
+    stored = usual(text)
 
-    assert found is not None
-    assert found == row(checked(text))
+    assert stored is not None
+    assert stored == row(validate_record(text))
 
 
 @pytest.mark.parametrize("time", ["2018-03-20T13:43:37.000", "2018-03-20T13:29:00.120", "0001-01-01T00:00:00.001"])
-def test_a_time_is_stored_as_django_writes_it(time: str) -> None:
+def test_time_is_stored_as_django_writes_it(time: str) -> None:
     assert stored_time(time) == str(datetime.fromisoformat(time))
 
 
-# Records of which most are right, and the others nearly.
+# Records of which most are valid, and the others nearly.
 PLAIN = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters='"\\'), max_size=12)
 ODD = st.sampled_from(
     ["", "\x7f", "\x85", "\u2028", "\n", "\0", "\\", '"', "4242 4242 4242 4242", "1234", "NL", "null", ","]
@@ -98,17 +98,17 @@ RECORDS = st.fixed_dictionaries(
 
 
 @given(RECORDS)
-def test_what_a_glance_finds_right_a_closer_look_finds_the_same(members: dict[str, Any]) -> None:
-    given_members = members | {"resource": "payment"}
-    text = compact({key: given_members[key] for key in [*RECORD, "_links"] if key in given_members})
+def test_fast_path_returns_the_same_row_as_the_validation(members: dict[str, Any]) -> None:
+    all_members = members | {"resource": "payment"}
+    text = compact({key: all_members[key] for key in [*RECORD, "_links"] if key in all_members})
 
-    if found := usual(text):
-        assert found == row(checked(text))
+    if stored := usual(text):
+        assert stored == row(validate_record(text))
 
 
-@given(st.sampled_from(USUAL), st.integers(0, len(line())), st.text("0129aAEXZ ,", min_size=1, max_size=4))
-def test_no_damage_deceives_a_glance(text: bytes, position: int, damage: str) -> None:
+@given(st.sampled_from(CANONICAL), st.integers(0, len(line())), st.text("0129aAEXZ ,", min_size=1, max_size=4))
+def test_fast_path_accepts_no_damaged_record(text: bytes, position: int, damage: str) -> None:
     damaged = text[:position] + damage.encode() + text[position + len(damage) :]
 
-    if found := usual(damaged):
-        assert found == row(checked(damaged))
+    if stored := usual(damaged):
+        assert stored == row(validate_record(damaged))

@@ -1,4 +1,4 @@
-"""An import: all or nothing, idempotent, and never across organizations or modes."""
+"""Imports are atomic and idempotent, and no payment moves to another organization or mode."""
 
 import errno
 import gzip
@@ -18,7 +18,7 @@ from payments.export import export_payments
 from payments.ingest import ImportResult, Source, batches, import_payments, imports
 from payments.ingest.columns import COLUMNS, row
 from payments.ingest.reading import CHUNK_BYTES
-from payments.ingest.validation import checked
+from payments.ingest.validation import validate_record
 from payments.ingest.writing import ID, added, write
 from payments.models import Organization, Payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
@@ -30,10 +30,10 @@ CREATED_AT = datetime(2018, 3, 20, 13, 28, 37, 123_000, tzinfo=UTC)
 
 
 class Refusals(list[str]):
-    """Collects what an import reports."""
+    """Collects the errors that an import reports."""
 
-    def __call__(self, place: object, error: object) -> None:
-        self.append(f"{place}: {error}")
+    def __call__(self, location: object, error: object) -> None:
+        self.append(f"{location}: {error}")
 
 
 def load(*contents: bytes, **options: bool) -> tuple[ImportResult, Refusals]:
@@ -50,11 +50,11 @@ def exported() -> bytes:
     return b"".join(export_payments(Payment.objects.all()))
 
 
-def test_an_imported_record_is_a_payment(organization: Organization) -> None:
-    imported, refusals = load(line())
+def test_imported_record_is_stored_as_payment(organization: Organization) -> None:
+    result, refusals = load(line())
 
     payment = Payment.objects.get()
-    assert (imported, refusals) == (ImportResult(read=1, refused=0, changed=1), [])
+    assert (result, refusals) == (ImportResult(read=1, refused=0, changed=1), [])
     assert payment.amount == Money("10.00", "EUR")
     assert payment.amount_net == Money("9.55", "EUR")
     assert payment.created_at == CREATED_AT
@@ -82,60 +82,60 @@ def test_every_column_is_written() -> None:
         line(details={"text": "@"}).replace(b"@", rb"\u00e9\/"),
     ],
 )
-def test_what_was_imported_comes_out_the_same_to_the_byte(organization: Organization, text: bytes) -> None:
+def test_export_returns_the_imported_bytes(organization: Organization, text: bytes) -> None:
     load(text.replace(rb"\u007f", b"\x7f"))
 
-    first = exported()
+    export = exported()
     Payment.objects.update(description="")
-    load(first)
+    load(export)
 
-    assert first == text + b"\n"
-    assert exported() == first
+    assert export == text + b"\n"
+    assert exported() == export
 
 
-def test_spaces_between_the_parts_of_a_record_are_dropped(organization: Organization) -> None:
+def test_whitespace_in_details_is_removed(organization: Organization) -> None:
     load(b' { "details" : { "a" : [ 1 , "b  c" ] } ,' + line(details=MISSING)[1:])
 
     assert b'"details":{"a":[1,"b  c"]}' in exported()
 
 
-def test_importing_again_changes_nothing(organization: Organization) -> None:
+def test_repeated_import_changes_nothing(organization: Organization) -> None:
     content = lines(*(line(id=f"pt_{number}") for number in range(30)))
     load(content)
 
-    imported, _ = load(content)
+    result, _ = load(content)
 
-    assert imported == ImportResult(read=30, refused=0, changed=0)
+    assert result == ImportResult(read=30, refused=0, changed=0)
 
 
-def test_a_payment_that_is_there_is_updated(organization: Organization) -> None:
+def test_existing_payment_is_updated(organization: Organization) -> None:
     load(lines(line(id="pt_1", status="open", paidAt=MISSING), line(id="pt_2")))
 
-    imported, _ = load(lines(line(id="pt_1", customerId=MISSING), line(id="pt_2")))
+    result, _ = load(lines(line(id="pt_1", customerId=MISSING), line(id="pt_2")))
 
-    assert imported.changed == 1
+    assert result.changed == 1
     assert exported() == lines(line(id="pt_2"), line(id="pt_1", customerId=MISSING))
 
 
-def test_of_two_records_with_one_id_the_later_holds(organization: Organization) -> None:
+def test_last_record_with_an_id_wins(organization: Organization) -> None:
     load(lines(line(description="earlier"), line(description="later")))
 
     assert Payment.objects.get().description == "later"
 
 
-def test_a_payment_of_another_organization_is_refused_and_left_alone(organization: Organization) -> None:
-    theirs = PaymentFactory.create(id="pt_1", organization=OrganizationFactory.create(id=2), description="theirs")
+def test_payment_of_another_organization_is_refused_and_unchanged(organization: Organization) -> None:
+    payment = PaymentFactory.create(id="pt_1", organization=OrganizationFactory.create(id=2), description="theirs")
 
-    imported, refusals = load(lines(line(id="pt_0"), line(id="pt_1")))
+    result, refusals = load(lines(line(id="pt_0"), line(id="pt_1")))
 
-    theirs.refresh_from_db()
+    payment.refresh_from_db()
     assert refusals == ["f1:2: organizationId: this payment belongs to another organization"]
-    assert imported == ImportResult(read=2, refused=1, changed=0)
-    assert theirs.description == "theirs"
+    assert result == ImportResult(read=2, refused=1, changed=0)
+    assert payment.description == "theirs"
     assert Payment.objects.count() == 1
 
 
-def test_all_that_is_wrong_is_named_at_once(organization: Organization) -> None:
+def test_all_kinds_of_errors_are_reported_in_one_run(organization: Organization) -> None:
     PaymentFactory.create(id="pt_1", organization=OrganizationFactory.create(id=2))
 
     _, refusals = load(lines(b"nonsense", line(id="pt_1"), line(id="pt_2")))
@@ -143,7 +143,7 @@ def test_all_that_is_wrong_is_named_at_once(organization: Organization) -> None:
     assert [refusal.partition(": ")[0] for refusal in refusals] == ["f1:1", "f1:2"]
 
 
-def test_within_one_file_too_a_payment_belongs_to_one_organization(organization: Organization) -> None:
+def test_payment_cannot_change_its_organization_within_a_file(organization: Organization) -> None:
     OrganizationFactory.create(id=2)
 
     _, refusals = load(lines(line(), line(organizationId="2")), keep_going=True)
@@ -152,7 +152,7 @@ def test_within_one_file_too_a_payment_belongs_to_one_organization(organization:
     assert Payment.objects.get().organization == organization
 
 
-def test_of_records_with_one_id_each_is_written_or_named(organization: Organization) -> None:
+def test_records_with_the_same_id_are_written_or_refused_singly(organization: Organization) -> None:
     PaymentFactory.create(id="pt_2", organization=organization, mode="live", created_at=CREATED_AT)
     content = lines(
         line(id="pt_1", description="1"),
@@ -166,25 +166,25 @@ def test_of_records_with_one_id_each_is_written_or_named(organization: Organizat
     _, refusals = load(content, keep_going=True)
 
     assert sorted(refusals) == [
-        "f1:2: mode: this payment is of the other mode",
-        "f1:5: createdAt: this payment was created at another time, which never changes",
+        "f1:2: mode: this payment exists in the other mode",
+        "f1:5: createdAt: must not change: this payment was created at another time",
     ]
     assert dict(Payment.objects.values_list("id", "description")) == {"pt_1": "3", "pt_2": "right"}
 
 
-def test_new_and_changed_payments_may_come_together(organization: Organization) -> None:
+def test_new_and_changed_payments_in_one_import(organization: Organization) -> None:
     load(lines(line(id="pt_2"), line(id="pt_4")))
 
-    imported, _ = load(lines(*(line(id=f"pt_{number}", description="now") for number in range(1, 5))))
+    result, _ = load(lines(*(line(id=f"pt_{number}", description="now") for number in range(1, 5))))
 
-    assert imported.changed == 4
+    assert result.changed == 4
     assert set(Payment.objects.values_list("id", "description")) == {(f"pt_{number}", "now") for number in range(1, 5)}
 
 
-def test_where_somebody_else_was_quicker_nothing_is_lost(organization: Organization) -> None:
-    """Between the look whether payments are new and their insertion, another import may have come."""
+def test_payment_inserted_by_a_concurrent_import_is_updated(organization: Organization) -> None:
+    """Another import may insert a payment after this one has checked that it is new."""
     load(line(id="pt_2", description="theirs"))
-    rows = [row(checked(line(id=f"pt_{number}", description="ours"))) for number in (1, 2)]
+    rows = [row(validate_record(line(id=f"pt_{number}", description="ours"))) for number in (1, 2)]
 
     assert not added(rows)
     assert write(rows, key=ID) == 2
@@ -195,15 +195,15 @@ def test_where_somebody_else_was_quicker_nothing_is_lost(organization: Organizat
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"mode": "test"}, "mode: this payment is of the other mode"),
+        ({"mode": "test"}, "mode: this payment exists in the other mode"),
         (
             {"createdAt": "2018-03-20T13:28:37.124"},
-            "createdAt: this payment was created at another time, which never changes",
+            "createdAt: must not change: this payment was created at another time",
         ),
     ],
 )
 @pytest.mark.parametrize("keep_going", [False, True])
-def test_what_fixes_a_payments_place_never_changes(
+def test_mode_and_creation_time_never_change(
     organization: Organization, changes: dict[str, str], reason: str, keep_going: bool
 ) -> None:
     load(line())
@@ -214,8 +214,8 @@ def test_what_fixes_a_payments_place_never_changes(
     assert exported() == lines(line())
 
 
-def test_one_bad_record_in_any_file_stops_all(organization: Organization) -> None:
-    imported, refusals = load(
+def test_invalid_record_in_any_file_stops_the_import(organization: Organization) -> None:
+    result, refusals = load(
         lines(line(id="pt_1"), line(id="pt_2")),
         lines(line(id="pt_3"), line(id="pt_4", mode="prod"), b"nonsense", line(id="pt_5")),
     )
@@ -224,36 +224,34 @@ def test_one_bad_record_in_any_file_stops_all(organization: Organization) -> Non
         "f2:2: mode: must be one of live, test",
         "f2:3: is not JSON: JSON is malformed: invalid character (byte 4)",
     ]
-    assert imported == ImportResult(read=6, refused=2, changed=0)
+    assert result == ImportResult(read=6, refused=2, changed=0)
     assert not Payment.objects.exists()
 
 
-def test_a_bad_record_behind_written_ones_undoes_them(
-    organization: Organization, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_record_undoes_earlier_batches(organization: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH_RECORDS", 2)
 
-    imported, _ = load(lines(*(line(id=f"pt_{number}") for number in range(5)), b"{"))
+    result, _ = load(lines(*(line(id=f"pt_{number}") for number in range(5)), b"{"))
 
-    assert imported == ImportResult(read=6, refused=1, changed=0)
+    assert result == ImportResult(read=6, refused=1, changed=0)
     assert not Payment.objects.exists()
 
 
-def test_keep_going_writes_the_good_ones(organization: Organization) -> None:
+def test_keep_going_writes_the_valid_records(organization: Organization) -> None:
     content = compact([record(id="pt_1"), record(id="pt_2", mode="prod"), record(id="pt_3")])
 
-    imported, refusals = load(content, compact([record(id="pt_4")])[:-1], lines(line(id="pt_5")), keep_going=True)
+    result, refusals = load(content, compact([record(id="pt_4")])[:-1], lines(line(id="pt_5")), keep_going=True)
 
     assert refusals == [
         "f1:1: record 2: mode: must be one of live, test",
-        "f2:1: the file ends before its array does",
+        "f2:1: the file ends before its array is closed",
     ]
-    assert imported == ImportResult(read=5, refused=2, changed=4)
+    assert result == ImportResult(read=5, refused=2, changed=4)
     assert sorted(Payment.objects.values_list("id", flat=True)) == ["pt_1", "pt_3", "pt_4", "pt_5"]
 
 
 class Failing(BytesIO):
-    """A stream that cannot be read to its end."""
+    """A stream that fails at its end."""
 
     def readinto(self, buffer: Any) -> int:
         if not (count := super().readinto(buffer)):
@@ -262,22 +260,22 @@ class Failing(BytesIO):
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_source_that_cannot_be_read_to_its_end_undoes_what_was_written(
+def test_read_error_undoes_earlier_batches(
     organization: Organization, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
 ) -> None:
     monkeypatch.setattr(batches, "BATCH_RECORDS", 1)
     stream = Failing(pack(lines(line(id="pt_1"), line(id="pt_2")))[:-8])
     refusals = Refusals()
 
-    imported = import_payments([Source("f", BufferedReader(stream))], on_refused=refusals)
+    result = import_payments([Source("f", BufferedReader(stream))], on_refused=refusals)
 
     assert [refusal.partition(": ")[2] for refusal in refusals] == ["cannot be read any further: Input/output error"]
-    assert imported.changed == 0
+    assert result.changed == 0
     assert not Payment.objects.exists()
 
 
-class Impatient(BytesIO):
-    """A stream at whose end somebody loses patience, long after what it holds was read."""
+class Interrupting(BytesIO):
+    """A stream that raises KeyboardInterrupt at its end, long after its records are read."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content + b"\n" * CHUNK_BYTES)
@@ -288,11 +286,9 @@ class Impatient(BytesIO):
         return count
 
 
-def test_an_interrupted_import_leaves_nothing_behind(
-    organization: Organization, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_import_writes_nothing(organization: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH_RECORDS", 1)
-    stream = Impatient(lines(*(line(id=f"pt_{number}") for number in range(3))))
+    stream = Interrupting(lines(*(line(id=f"pt_{number}") for number in range(3))))
 
     with pytest.raises(KeyboardInterrupt):
         import_payments([Source("stdin", BufferedReader(stream))], on_refused=Refusals())
@@ -301,11 +297,11 @@ def test_an_interrupted_import_leaves_nothing_behind(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_import_that_waits_for_somebody_else_can_be_interrupted(
+def test_import_that_waits_for_a_lock_can_be_interrupted(
     organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batches, "BATCH_RECORDS", 1)
-    stream = Impatient(lines(line()))
+    stream = Interrupting(lines(line()))
 
     with psycopg.connect(connection.connection.info.dsn, password=connection.connection.info.password) as other:
         other.execute("LOCK TABLE payments_payment IN SHARE MODE")
@@ -315,40 +311,40 @@ def test_an_import_that_waits_for_somebody_else_can_be_interrupted(
     assert not Payment.objects.exists()
 
 
-def test_a_batch_is_bounded_by_its_bytes_too(organization: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_is_limited_by_its_bytes(organization: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH_BYTES", 1)
 
-    imported, _ = load(lines(line(id="pt_1"), line(id="pt_2"), line(id="pt_1", description="later")))
+    result, _ = load(lines(line(id="pt_1"), line(id="pt_2"), line(id="pt_1", description="later")))
 
-    assert imported == ImportResult(read=3, refused=0, changed=3)
+    assert result == ImportResult(read=3, refused=0, changed=3)
 
 
 @pytest.mark.parametrize("text", [b"nonsense", line(organizationId="404")])
 @pytest.mark.parametrize("batch_records", [batches.BATCH_RECORDS, imports.REFUSED_MAX, 7, 1])
-def test_a_file_of_another_kind_is_not_read_to_its_end(
+def test_import_stops_after_the_maximum_number_of_errors(
     organization: Organization, monkeypatch: pytest.MonkeyPatch, batch_records: int, text: bytes
 ) -> None:
     monkeypatch.setattr(batches, "BATCH_RECORDS", batch_records)
 
-    imported, refusals = load(lines(line(), *[text] * 1000))
+    result, refusals = load(lines(line(), *[text] * 1000))
 
     assert len(refusals) == imports.REFUSED_MAX
-    assert imported == ImportResult(read=imports.REFUSED_MAX + 1, refused=imports.REFUSED_MAX, changed=0)
+    assert result == ImportResult(read=imports.REFUSED_MAX + 1, refused=imports.REFUSED_MAX, changed=0)
 
 
 @pytest.mark.parametrize("count", [1, 1000])
-def test_of_payments_that_are_stored_elsewhere_too_no_more_are_named(organization: Organization, count: int) -> None:
+def test_payments_stored_elsewhere_are_reported_up_to_the_maximum(organization: Organization, count: int) -> None:
     load(lines(*(line(id=f"pt_{number}") for number in range(count))))
-    elsewhere = lines(*(line(id=f"pt_{number}", mode="test") for number in range(count)))
+    in_other_mode = lines(*(line(id=f"pt_{number}", mode="test") for number in range(count)))
 
-    _, some = load(elsewhere)
-    _, every = load(elsewhere, keep_going=True)
+    _, first_refusals = load(in_other_mode)
+    _, all_refusals = load(in_other_mode, keep_going=True)
 
-    assert len(some) == min(count, imports.REFUSED_MAX)
-    assert len(every) == count
+    assert len(first_refusals) == min(count, imports.REFUSED_MAX)
+    assert len(all_refusals) == count
 
 
-def test_what_is_wrong_is_named_in_the_order_of_the_file(organization: Organization) -> None:
+def test_errors_are_reported_in_the_order_of_the_file(organization: Organization) -> None:
     unknown = [line(id=f"pt_{number}", organizationId="404") for number in (3, 2, 1)]
 
     _, refusals = load(lines(unknown[0], b"nonsense", *unknown[1:], line()))
@@ -356,27 +352,27 @@ def test_what_is_wrong_is_named_in_the_order_of_the_file(organization: Organizat
     assert [refusal.split(":")[1] for refusal in refusals] == ["1", "2", "3", "4"]
 
 
-def test_an_organization_that_does_not_exist_is_refused() -> None:
+def test_payment_of_a_missing_organization_is_refused() -> None:
     _, refusals = load(line())
 
-    assert refusals == ["f1:1: organizationId: there is no such organization"]
+    assert refusals == ["f1:1: organizationId: this organization does not exist"]
 
 
 @pytest.mark.parametrize("organization_id", ["1", str(2**63 - 1)])
-def test_organizations_are_made_where_that_is_asked_for(organization_id: str) -> None:
+def test_missing_organizations_are_created_on_request(organization_id: str) -> None:
     load(lines(line(id="pt_1", organizationId=organization_id), line(id="pt_2")), create_organizations=True)
 
     assert Organization.objects.filter(id=organization_id).exists()
     assert Payment.objects.count() == 2
 
 
-def test_a_refused_import_leaves_no_organization_behind() -> None:
+def test_refused_import_creates_no_organization() -> None:
     load(lines(line(), b"nonsense"), create_organizations=True)
 
     assert not Organization.objects.exists()
 
 
-def test_a_batch_costs_the_same_number_of_statements_whatever_it_holds(organization: Organization) -> None:
+def test_number_of_statements_does_not_depend_on_the_batch_size(organization: Organization) -> None:
     counts = []
     for size in (1, 500):
         with CaptureQueriesContext(connection) as queries:

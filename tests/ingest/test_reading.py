@@ -1,4 +1,4 @@
-"""What a file is, is told by its content; where a record stands, by its line."""
+"""The format of a file is detected, and each record has its line as its location."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments.ingest import reading
-from payments.ingest.reading import Unreadable, read
+from payments.ingest.reading import UnreadableSource, read_records
 from tests.support.lines import compact, record, source
 
 ONE, TWO = (record(id=f"pt_{number}") for number in (1, 2))
@@ -20,11 +20,11 @@ PRETTY: dict[str, Any] = {"indent": 2}
 LINES = json.dumps(ONE, **PRETTY).count("\n") + 1
 
 
-def places(content: bytes) -> list[tuple[str, object]]:
-    return [(str(text.place), json.loads(text.json)) for text in read(source(content, "f"))]
+def read_all(content: bytes) -> list[tuple[str, object]]:
+    return [(str(raw.location), json.loads(raw.text)) for raw in read_records(source(content, "f"))]
 
 
-FORMS: list[tuple[bytes, list[str]]] = [
+FORMATS: list[tuple[bytes, list[str]]] = [
     (compact(ONE) + b"\n" + compact(TWO) + b"\n", ["f:1", "f:2"]),
     (compact(ONE) + b"\r\n\r\n" + compact(TWO), ["f:1", "f:3"]),
     (b"\xef\xbb\xbf" + compact(ONE) + b"\n" + compact(TWO), ["f:1", "f:2"]),
@@ -47,27 +47,29 @@ FORMS: list[tuple[bytes, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize("zipped", [False, True])
-@pytest.mark.parametrize(("content", "expected"), FORMS)
-def test_every_form_gives_the_same_records_with_their_places(content: bytes, expected: list[str], zipped: bool) -> None:
-    found = places(gzip.compress(content) if zipped else content)
+@pytest.mark.parametrize("is_compressed", [False, True])
+@pytest.mark.parametrize(("content", "expected"), FORMATS)
+def test_every_format_gives_the_same_records_with_locations(
+    content: bytes, expected: list[str], is_compressed: bool
+) -> None:
+    records = read_all(gzip.compress(content) if is_compressed else content)
 
-    assert [place for place, _ in found][: len(expected)] == expected
-    assert [value for _, value in found][:2] == [ONE, TWO]
+    assert [location for location, _ in records][: len(expected)] == expected
+    assert [value for _, value in records][:2] == [ONE, TWO]
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"\n\n", b"[]", b"[ ]\n", b"{}", b"[{},{}]", compact({"_embedded": {"payments": []}})]
 )
-def test_a_file_without_records_gives_none(content: bytes) -> None:
-    assert places(content) == []
+def test_file_without_records_gives_no_records(content: bytes) -> None:
+    assert read_all(content) == []
 
 
 @pytest.mark.parametrize("name", ["details", "_embedded", 'note":"_embedded","details'])
-def test_a_line_that_is_nested_too_deeply_is_left_to_the_check(name: str) -> None:
+def test_deeply_nested_line_is_left_to_the_validation(name: str) -> None:
     deep = b'{"' + name.encode() + b'":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
 
-    texts = [text.json for text in read(source(deep + b"\n" + compact(ONE) + b"\n" + deep, "f"))]
+    texts = [raw.text for raw in read_records(source(deep + b"\n" + compact(ONE) + b"\n" + deep, "f"))]
 
     assert texts == [deep, compact(ONE), deep]
 
@@ -81,33 +83,33 @@ def test_a_line_that_is_nested_too_deeply_is_left_to_the_check(name: str) -> Non
         {"metadata": {"_embedded": "x"}},
     ],
 )
-def test_what_only_looks_like_a_page_is_left_to_the_check(value: object) -> None:
-    assert places(compact(value)) == [("f:1", value)]
+def test_value_that_resembles_a_page_is_left_to_the_validation(value: object) -> None:
+    assert read_all(compact(value)) == [("f:1", value)]
 
 
-@given(st.integers(1, 60), st.sampled_from([content for content, _ in FORMS]))
-def test_how_a_file_is_cut_into_chunks_does_not_matter(size: int, content: bytes) -> None:
-    whole = places(content)
+@given(st.integers(1, 60), st.sampled_from([content for content, _ in FORMATS]))
+def test_chunk_size_does_not_change_the_records(size: int, content: bytes) -> None:
+    expected = read_all(content)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "CHUNK_BYTES", len(content) - size)
-        cut = places(content)
+        records = read_all(content)
 
-    assert cut == whole
+    assert records == expected
 
 
 @pytest.mark.parametrize("size", [700, 701, 1500, 4000])
-def test_brackets_and_quotes_in_texts_are_text(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brackets_and_quotes_within_strings_do_not_split_values(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = record(description='}]{["\\"\\\\" , ' * 40)
     monkeypatch.setattr(reading, "CHUNK_BYTES", size)
 
-    assert [value for _, value in places(compact([odd, ONE, odd]))] == [odd, ONE, odd]
+    assert [value for _, value in read_all(compact([odd, ONE, odd]))] == [odd, ONE, odd]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (compact([ONE, TWO])[:-1], "f:1: the file ends before its array does"),
+        (compact([ONE, TWO])[:-1], "f:1: the file ends before its array is closed"),
         (compact([ONE, TWO])[:-2], "f:1: record 2: the file ends in the middle of this record"),
         (
             b"[\n" + compact(ONE) + b",\n" + compact(TWO)[:99],
@@ -129,9 +131,9 @@ def test_brackets_and_quotes_in_texts_are_text(size: int, monkeypatch: pytest.Mo
         (b"[}", "f:1: expected a record here"),
     ],
 )
-def test_what_is_no_list_of_records_is_an_error_with_its_place(content: bytes, message: str) -> None:
-    with pytest.raises(Unreadable) as error:
-        places(content)
+def test_text_that_is_not_a_list_of_records_is_an_error_with_location(content: bytes, message: str) -> None:
+    with pytest.raises(UnreadableSource) as error:
+        read_all(content)
 
     assert str(error.value) == message
 
@@ -140,18 +142,18 @@ def damaged(content: bytes) -> bytes:
     return content[:-20] + b"x" * 12 + content[-8:]
 
 
-@pytest.mark.parametrize("damage", [lambda zipped: zipped[:-9], damaged, lambda zipped: zipped[:-1] + b"x"])
-def test_a_damaged_gzip_stream_is_an_error_with_its_place(damage: Callable[[bytes], bytes]) -> None:
+@pytest.mark.parametrize("damage", [lambda stream: stream[:-9], damaged, lambda stream: stream[:-1] + b"x"])
+def test_damaged_gzip_stream_is_an_error_with_location(damage: Callable[[bytes], bytes]) -> None:
     content = b"".join(compact(record(id=f"pt_{number}")) + b"\n" for number in range(500))
 
-    with pytest.raises(Unreadable, match=r"f:\d+: the gzip stream is damaged after this"):
-        places(damage(gzip.compress(content)))
+    with pytest.raises(UnreadableSource, match=r"f:\d+: the gzip stream is damaged after this"):
+        read_all(damage(gzip.compress(content)))
 
 
 @pytest.mark.parametrize("stream", [b"\x1f\x8bx", b"\x1f\x8b\x08" + b"\0" * 7 + b"\xff" * 20])
-def test_a_stream_that_is_damaged_from_the_beginning_is_an_error_in_line_1(stream: bytes) -> None:
-    with pytest.raises(Unreadable, match=r"^f:1: the gzip stream is damaged after this"):
-        places(stream)
+def test_stream_damaged_from_the_start_is_an_error_in_line_1(stream: bytes) -> None:
+    with pytest.raises(UnreadableSource, match=r"^f:1: the gzip stream is damaged after this"):
+        read_all(stream)
 
 
 @pytest.mark.parametrize(
@@ -163,28 +165,26 @@ def test_a_stream_that_is_damaged_from_the_beginning_is_an_error_in_line_1(strea
         [b'{"_embedded":"\xff"}', compact(ONE)],
     ],
 )
-def test_lines_that_are_no_json_are_left_to_the_check(lines: list[bytes]) -> None:
+def test_lines_that_are_not_json_are_left_to_the_validation(lines: list[bytes]) -> None:
     for separator in (b"\n", b"\n\n"):
-        assert [text.json for text in read(source(separator.join(lines), "f"))] == lines
+        assert [raw.text for raw in read_records(source(separator.join(lines), "f"))] == lines
 
 
-def test_blanks_behind_the_last_line_are_no_record() -> None:
-    assert places(compact(ONE) + b"\n  ") == [("f:1", ONE)]
+def test_blank_last_line_is_not_a_record() -> None:
+    assert read_all(compact(ONE) + b"\n  ") == [("f:1", ONE)]
 
 
 @pytest.mark.parametrize("content", [compact(ONE), compact([ONE, TWO])])
-def test_a_value_may_have_as_many_bytes_as_the_limit(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_value_of_maximum_length_is_accepted(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "VALUE_BYTES_MAX", len(compact(ONE)))
 
-    assert places(content)[0][1] == ONE
+    assert read_all(content)[0][1] == ONE
 
 
 @pytest.mark.parametrize("begin", [b'{"id":"', b'[{"id":"'])
-def test_a_value_without_end_is_refused_before_it_fills_the_memory(
-    begin: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_endless_value_is_refused_before_it_fills_the_memory(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
     monkeypatch.setattr(reading, "VALUE_BYTES_MAX", 5000)
 
-    with pytest.raises(Unreadable, match=r"^f:1(: record 1)?: longer than 5000 bytes$"):
-        places(begin + b"x" * 100_000)
+    with pytest.raises(UnreadableSource, match=r"^f:1(: record 1)?: longer than 5000 bytes$"):
+        read_all(begin + b"x" * 100_000)

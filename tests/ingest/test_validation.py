@@ -1,4 +1,4 @@
-"""What a record may hold, and how a bad one is named."""
+"""Valid records are accepted; an invalid record is refused with its field and the reason."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments.ingest.fast_path import usual
-from payments.ingest.validation import InvalidRecord, checked
+from payments.ingest.validation import InvalidRecord, validate_record
 from payments.models import Mode, SequenceType, Status
 from tests.support.lines import MISSING, RECORD, line
 
@@ -20,13 +20,13 @@ TIME = "must be a time in UTC (ISO 8601) to the millisecond, such as 2018-03-20T
 URL = "must be an http or https address of at most 2048 characters"
 PAYMENT_ID = "must be `pt_` and 1 to 61 letters or digits"
 METADATA = "must be an object whose values are all texts: the merchant's own notes"
-NULL = "must not be null: what has no value is left out"
+NULL = "must not be null: leave out a field without a value"
 
 
 def refusal(text: bytes) -> str:
     assert usual(text) is None
     with pytest.raises(InvalidRecord) as error:
-        checked(text)
+        validate_record(text)
     return str(error.value)
 
 
@@ -34,8 +34,8 @@ def euros(value: Any) -> dict[str, Any]:
     return {"value": value, "currency": "EUR"}
 
 
-def test_the_whole_record_is_right() -> None:
-    assert checked(line()).id == "pt_1"
+def test_complete_record_is_accepted() -> None:
+    assert validate_record(line()).id == "pt_1"
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_the_whole_record_is_right() -> None:
         {"status": "open", "paidAt": MISSING},
     ],
 )
-def test_what_the_contract_allows_is_taken(changes: dict[str, Any]) -> None:
-    checked(line(**changes))
+def test_records_that_the_contract_allows_are_accepted(changes: dict[str, Any]) -> None:
+    validate_record(line(**changes))
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_what_the_contract_allows_is_taken(changes: dict[str, Any]) -> None:
         ({"createdAt": MISSING}, "createdAt: is missing"),
         *(({key: None}, f"{key}: {NULL}") for key in RECORD if key != "resource"),
         ({"amount": {"value": "1.00"}}, "amount.currency: is missing"),
-        ({"amountNet": {**euros("1.00"), "fee": "0.10"}}, "amountNet.fee: is no field of a record"),
-        ({"profileId": "x"}, "profileId: is no field of a record"),
+        ({"amountNet": {**euros("1.00"), "fee": "0.10"}}, "amountNet.fee: is not a field of a record"),
+        ({"profileId": "x"}, "profileId: is not a field of a record"),
         *(
             ({"id": name}, f"id: {PAYMENT_ID}")
             for name in ("pt_", "tr_1", "PT_1", "pt_1\n", "pt_é", "pt_" + "z" * 62, 7)
@@ -160,10 +160,10 @@ def test_what_the_contract_allows_is_taken(changes: dict[str, Any]) -> None:
             )
         ),
         *(
-            ({"expiresAt": time}, "expiresAt: is no day of the calendar")
+            ({"expiresAt": time}, "expiresAt: is not a date of the calendar")
             for time in ("2018-02-29T00:00:00.000", "2018-13-01T00:00:00.000", "0000-01-01T00:00:00.000")
         ),
-        ({"paidAt": MISSING}, "paidAt: is missing: a payment that succeeded has one"),
+        ({"paidAt": MISSING}, "paidAt: is missing: a payment that succeeded must have it"),
         ({"metadata": []}, f"metadata: {METADATA}"),
         ({"metadata": "x"}, f"metadata: {METADATA}"),
         ({"metadata": {"a": 1}}, f"metadata: {METADATA}"),
@@ -176,13 +176,13 @@ def test_what_the_contract_allows_is_taken(changes: dict[str, Any]) -> None:
             "details.cardCountryCode: must be an ISO 3166-1 alpha-2 country code",
         ),
         ({"details": {"cardHolder": 7}}, "details.cardHolder: expected `str`, got `int`"),
-        ({"description": "a\0b"}, "description: must not hold the character NUL"),
-        ({"metadata": {"a\0": "b"}}, "metadata.a: must not hold the character NUL"),
-        ({"metadata": {"a": "\0"}}, "metadata.a: must not hold the character NUL"),
-        ({"details": {"a": ["\0"]}}, "details.a: must not hold the character NUL"),
+        ({"description": "a\0b"}, "description: must not contain the character NUL"),
+        ({"metadata": {"a\0": "b"}}, "metadata.a: must not contain the character NUL"),
+        ({"metadata": {"a": "\0"}}, "metadata.a: must not contain the character NUL"),
+        ({"details": {"a": ["\0"]}}, "details.a: must not contain the character NUL"),
     ],
 )
-def test_a_bad_field_is_named_with_the_reason(changes: dict[str, Any], message: str) -> None:
+def test_invalid_field_is_named_with_the_reason(changes: dict[str, Any], message: str) -> None:
     assert refusal(line(**changes)) == message
 
 
@@ -190,7 +190,7 @@ def test_a_bad_field_is_named_with_the_reason(changes: dict[str, Any], message: 
     ("text", "message"),
     [
         (b"", "is not JSON: Input data was truncated"),
-        (b"null", "must not be null: what has no value is left out"),
+        (b"null", "must not be null: leave out a field without a value"),
         (b"[]", "expected `object`, got `array`"),
         (b'"pt_1"', "expected `object`, got `str`"),
         (line()[:-1], "is not JSON: Input data was truncated"),
@@ -208,59 +208,62 @@ def test_a_bad_field_is_named_with_the_reason(changes: dict[str, Any], message: 
         (line(details={"a": "@"}).replace(b'"@"', b"[" * 10_000 + b"]" * 10_000), "is nested too deeply"),
         (line(details={"a": "@"}).replace(b'"@"', b"1e400"), "details.a: is a number that is too large"),
         (line(details={"a": "@"}).replace(b'"@"', b"9" * 5000), "details.a: is a number that is too large"),
-        (line().replace(b'"mode"', b'"id":"pt_2","mode"'), "id: is there twice"),
-        (line().replace(b'"value":"10.00"', b'"value":"10.00","value":"99.00"', 1), "amount.value: is there twice"),
-        (line(metadata={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"c"'), "metadata.a: is there twice"),
-        (line(details={"a": 1}).replace(b'"a":1', b'"a":1,"a":1'), "details.a: is there twice"),
-        (line(details={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"b"'), "details.a: is there twice"),
-        (line(details={"a": [{"b": "@"}]}).replace(b'"@"', b'1,"b":2'), "details.a.b: is there twice"),
-        (line(details={"a": 1, "b": 1}).replace(b'"b":1', b'"b":1,"b":1'), "details.b: is there twice"),
+        (line().replace(b'"mode"', b'"id":"pt_2","mode"'), "id: occurs more than once"),
+        (
+            line().replace(b'"value":"10.00"', b'"value":"10.00","value":"99.00"', 1),
+            "amount.value: occurs more than once",
+        ),
+        (line(metadata={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"c"'), "metadata.a: occurs more than once"),
+        (line(details={"a": 1}).replace(b'"a":1', b'"a":1,"a":1'), "details.a: occurs more than once"),
+        (line(details={"a": "b"}).replace(b'"a":"b"', b'"a":"b","a":"b"'), "details.a: occurs more than once"),
+        (line(details={"a": [{"b": "@"}]}).replace(b'"@"', b'1,"b":2'), "details.a.b: occurs more than once"),
+        (line(details={"a": 1, "b": 1}).replace(b'"b":1', b'"b":1,"b":1'), "details.b: occurs more than once"),
     ],
 )
-def test_a_text_that_is_no_record_is_refused_with_the_reason(text: bytes, message: str) -> None:
+def test_text_that_is_not_a_record_is_refused_with_the_reason(text: bytes, message: str) -> None:
     assert refusal(text) == message
 
 
 @pytest.mark.parametrize("text", [b"NaN", b"Infinity", b"-Infinity", b"01", b"1.", b'"\\ud800"', b'"\\x"', b'"\x01"'])
-def test_what_json_does_not_have_is_refused(text: bytes) -> None:
+def test_invalid_json_within_details_is_refused(text: bytes) -> None:
     assert refusal(line(details={"a": "@"}).replace(b'"@"', text)).startswith("is not JSON: JSON is malformed")
 
 
 @pytest.mark.parametrize(("opening", "closing"), [(b'{"a":', b"}"), (b"[", b"]")])
-def test_what_nests_as_deeply_as_clients_read_is_taken(opening: bytes, closing: bytes) -> None:
+def test_nesting_limit(opening: bytes, closing: bytes) -> None:
     def nested(levels: int) -> bytes:
         inner = levels - 2  # the record and its details
         return line(details={"a": "@"}).replace(b'"@"', opening * inner + b"1" + closing * inner)
 
-    checked(nested(60))
+    validate_record(nested(60))
     assert refusal(nested(61)) == "is nested too deeply"
 
 
-def test_nesting_is_refused_around_the_depth_at_which_python_gives_up() -> None:
+def test_nesting_around_the_recursion_limit_of_python_is_refused() -> None:
     for levels in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit() + 10):
         text = line(details={"a": "@"}).replace(b'"@"', b"[" * levels + b"]" * levels)
 
         assert refusal(text) == "is nested too deeply"
 
 
-def test_many_names_below_a_long_one_take_no_longer_than_their_length() -> None:
+def test_many_names_below_a_long_name_are_checked_in_linear_time() -> None:
     names = ",".join(f'"{number}":1' for number in range(100_000))
     text = line(details={"x" * 1_000_000: "@"}).replace(b'"@"', f'{{{names},"7":1}}'.encode())
 
-    assert refusal(text) == f"details.{'x' * 72}…: is there twice"
+    assert refusal(text) == f"details.{'x' * 72}…: occurs more than once"
 
 
 @pytest.mark.parametrize(("name", "repeated"), [("x" * 80, "x" * 80), ("x" * 81, "x" * 80 + "…")])
-def test_a_long_name_is_not_repeated_whole(name: str, repeated: str) -> None:
-    assert refusal(line(**{name: 1})) == f"{repeated}: is no field of a record"
+def test_long_name_is_shortened_in_the_message(name: str, repeated: str) -> None:
+    assert refusal(line(**{name: 1})) == f"{repeated}: is not a field of a record"
 
 
 @given(st.binary(max_size=60), st.integers(0, len(line())), st.integers(0, 20))
-def test_no_damage_ends_in_anything_but_a_refusal(noise: bytes, position: int, length: int) -> None:
+def test_damaged_record_is_accepted_or_refused(noise: bytes, position: int, length: int) -> None:
     text = line()[:position] + noise + line()[position + length :]
 
     with suppress(InvalidRecord):
-        checked(text)
+        validate_record(text)
 
 
 @given(
@@ -269,8 +272,8 @@ def test_no_damage_ends_in_anything_but_a_refusal(noise: bytes, position: int, l
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-def test_no_details_end_in_anything_but_a_refusal(details: Any) -> None:
+def test_any_details_are_accepted_or_refused(details: Any) -> None:
     text = json.dumps(RECORD | {"details": details}).encode()
 
     with suppress(InvalidRecord):
-        checked(text)
+        validate_record(text)

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from payments.ingest import import_payments
 from payments.ingest.imports import ImportResult
-from payments.ingest.reading import Place
+from payments.ingest.reading import Location
 from payments.ingest.validation import InvalidRecord
 from payments.models import ApiKey, Organization
 from tests.support.lines import source
@@ -19,8 +19,8 @@ def store(lines: Iterable[bytes]) -> ImportResult:
     return import_payments([source(b"\n".join(lines))], on_refused=fail, create_organizations=True)
 
 
-def fail(place: Place, error: InvalidRecord) -> NoReturn:
-    raise AssertionError(f"{place}: {error}")
+def fail(location: Location, error: InvalidRecord) -> NoReturn:
+    raise AssertionError(f"{location}: {error}")
 
 
 def issue_key(*, organization: int, mode: str) -> str:

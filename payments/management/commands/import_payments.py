@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from payments.ingest import ImportResult, Source, import_payments
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
-from payments.ingest.reading import Place
+from payments.ingest.reading import Location
 from payments.ingest.validation import InvalidRecord
 from payments.management.command import INTERRUPTED, ExplainedCommand
 from payments.models import ApiKey, Mode, Organization, Payment
@@ -90,8 +90,8 @@ class Command(ExplainedCommand):
                 returncode=INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else 1,
             ) from error
 
-    def report(self, place: Place, error: InvalidRecord) -> None:
-        tqdm.write(f"{place}: {error}", file=sys.stderr)
+    def report(self, location: Location, error: InvalidRecord) -> None:
+        tqdm.write(f"{location}: {error}", file=sys.stderr)
 
 
 def next_step(imported: ImportResult) -> Iterator[str]:
