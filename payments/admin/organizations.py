@@ -1,7 +1,10 @@
-"""Organizations in the admin: to name, with their keys."""
+"""Organizations in the admin: their names, their API keys and a link to their payments."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from django import forms
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
@@ -15,22 +18,42 @@ from payments.admin.keys import state_label
 from payments.models import ApiKey, Organization
 
 if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+    ModelForm = forms.ModelForm[Organization]
     TabularInline = admin.TabularInline[Any, Any]
 else:
+    ModelForm = forms.ModelForm
     TabularInline = admin.TabularInline
 
 
+class KeyCount(TypedDict):
+    """What `get_queryset` adds to an organization."""
+
+    usable_key_count: int
+
+
+class OrganizationForm(ModelForm):
+    """An organization's ID and name."""
+
+    class Meta:
+        model = Organization
+        fields = ("id", "name")
+        labels = {"id": "ID"}
+        help_texts = {"id": "The organizationId of its payments. It never changes."}
+
+
 class KeyInline(TabularInline):
-    """The keys of an organization, each with its page."""
+    """The keys of an organization, with links to their pages."""
 
     model = ApiKey
-    fields = readonly_fields = ("key", "mode", "state", "created_at", "last_used_at", "expires_at")
+    fields = readonly_fields = ("name_link", "mode", "state", "created_at", "last_used_at", "expires_at")
     ordering = ("-id",)
     extra = 0
     can_delete = False
 
     @admin.display(description="name")
-    def key(self, key: ApiKey) -> SafeString:
+    def name_link(self, key: ApiKey) -> SafeString:
         return format_html('<a href="{}">{}</a>', reverse("admin:payments_apikey_change", args=[key.pk]), key.name)
 
     @admin.display(description="state")
@@ -46,10 +69,11 @@ class KeyInline(TabularInline):
 
 @admin.register(Organization)
 class OrganizationAdmin(KeptAdmin):
-    """An organization's id is its payments' `organizationId`: once given, it stays."""
+    """Organizations can be added and renamed. Their ID never changes, because payments contain it."""
 
+    form = OrganizationForm
     fields = ("id", "name")
-    list_display = ("id", "name", "usable_keys", "payments")
+    list_display = ("id", "name", "usable_keys", "payments_link")
     list_display_links = ("id", "name")
     ordering = ("name", "id")
     search_fields = ("name__istartswith", "id__exact")
@@ -57,21 +81,22 @@ class OrganizationAdmin(KeptAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Organization]:
         usable = Q(keys__in=ApiKey.objects.usable(now=Now()))
-        found: QuerySet[Organization] = super().get_queryset(request)
-        return found.annotate(usable_keys=Count("keys", filter=usable))
+        organizations: QuerySet[Organization] = super().get_queryset(request)
+        return organizations.annotate(usable_key_count=Count("keys", filter=usable))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
         return () if obj is None else ("id",)
 
     def save_model(self, request: HttpRequest, obj: Organization, form: Any, change: bool) -> None:  # noqa: FBT001
-        """Write what was edited alone: an import may have renewed the revision meanwhile."""
+        """Save only the edited fields: an import may have renewed the revision since the page was loaded."""
         obj.save(update_fields=form.changed_data if change else None)
 
-    @admin.display(description="usable keys", ordering="usable_keys")
-    def usable_keys(self, organization: Organization) -> int:
-        return int(vars(organization)["usable_keys"])
+    @admin.display(description="usable keys", ordering="usable_key_count")
+    def usable_keys(self, organization: WithAnnotations[Organization, KeyCount]) -> int:
+        return organization.usable_key_count
 
     @admin.display(description="payments")
-    def payments(self, organization: Organization) -> SafeString:
+    def payments_link(self, organization: Organization) -> SafeString:
+        """Return a link. A method named `payments`, as the relation, would make the column sortable by it."""
         address = reverse("admin:payments_payment_changelist")
-        return format_html('<a href="{}?organization={}">Show payments</a>', address, organization.id)
+        return format_html('<a href="{}?organization={}">View payments</a>', address, organization.id)

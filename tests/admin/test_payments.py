@@ -314,27 +314,6 @@ def test_payments_are_not_deleted_by_an_action_either(admin_client: Client, paym
     assert Payment.objects.exists()
 
 
-def test_an_organization_can_be_renamed_but_not_renumbered(admin_client: Client, db: None) -> None:
-    organization = OrganizationFactory.create(id=7)
-    keys = {"keys-TOTAL_FORMS": "0", "keys-INITIAL_FORMS": "0"}
-
-    admin_client.post("/admin/payments/organization/7/change/", {"id": "8", "name": "Renamed", **keys})
-
-    organization.refresh_from_db()
-    assert (organization.id, organization.name) == (7, "Renamed")
-
-
-def test_an_organizations_page_names_its_keys(admin_client: Client, db: None) -> None:
-    organization = OrganizationFactory.create(id=7)
-    key = ApiKeyFactory.create(organization=organization, name="Till")
-    ApiKeyFactory.create(name="Another's")
-
-    page = admin_client.get("/admin/payments/organization/7/change/").content.decode()
-
-    assert f'<a href="/admin/payments/apikey/{key.pk}/change/">Till</a>' in page
-    assert "Another" not in page
-
-
 PATHS = (
     LIST,
     "/admin/payments/payment/pt_5F1/change/",

@@ -1,0 +1,54 @@
+"""Organizations in the admin: the list, and an organization's page."""
+
+import re
+
+import pytest
+from django.test import Client
+
+from payments.models import Organization
+from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
+
+LIST = "/admin/payments/organization/"
+
+
+@pytest.fixture
+def organization(db: None) -> Organization:
+    return OrganizationFactory.create(id=7, name="Books")
+
+
+def test_list_shows_an_organization_with_its_usable_keys(admin_client: Client, organization: Organization) -> None:
+    ApiKeyFactory.create(organization=organization)
+
+    rows = admin_client.get(LIST).content.decode().partition("<tbody>")[2]
+
+    assert re.findall(r'<a href="/admin/payments/organization/7/change/">(\w+)</a>', rows) == ["7", "Books"]
+    assert '<td class="field-usable_keys">1</td>' in rows
+    assert '<a href="/admin/payments/payment/?organization=7">View payments</a>' in rows
+
+
+@pytest.mark.parametrize("column", ["0", "1", "2", "3"])
+def test_sorted_list_shows_an_organization_once(admin_client: Client, organization: Organization, column: str) -> None:
+    PaymentFactory.create_batch(3, organization=organization)
+
+    page = admin_client.get(LIST, {"o": column}).content.decode()
+
+    assert page.count("View payments") == 1
+
+
+def test_organization_can_be_renamed_but_keeps_its_id(admin_client: Client, organization: Organization) -> None:
+    keys = {"keys-TOTAL_FORMS": "0", "keys-INITIAL_FORMS": "0"}
+
+    admin_client.post(f"{LIST}7/change/", {"id": "8", "name": "Renamed", **keys})
+
+    organization.refresh_from_db()
+    assert (organization.id, organization.name) == (7, "Renamed")
+
+
+def test_organization_page_lists_its_own_keys(admin_client: Client, organization: Organization) -> None:
+    key = ApiKeyFactory.create(organization=organization, name="Till")
+    ApiKeyFactory.create(name="Another's")
+
+    page = admin_client.get(f"{LIST}7/change/").content.decode()
+
+    assert f'<a href="/admin/payments/apikey/{key.pk}/change/">Till</a>' in page
+    assert "Another" not in page
