@@ -21,9 +21,9 @@ class KeptAdmin(ModelAdmin):
         title = capfirst(self.opts.verbose_name_plural)
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
-    def context(self, request: HttpRequest, title: str, extra_context: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what a page of our own is given, beside what it shows."""
-        return {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **(extra_context or {})}
+    def page_context(self, request: HttpRequest, title: str, **context: Any) -> dict[str, Any]:
+        """Return the template context of a page that Django's admin does not have."""
+        return {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **context}
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -57,7 +57,7 @@ class PaymentAdmin(ReadOnlyAdmin):
             page, status = find(form, start=request.GET.get("from"))
         shown = {"form": form, "page": page, "query": asked(request), "is_first": "from" not in request.GET}
         context = {
-            **self.context(request, "Payments", extra_context),
+            **self.page_context(request, "Payments", **(extra_context or {})),
             **shown,
             "payments": list(map(ShownPayment, page.rows)),
         }
@@ -72,7 +72,10 @@ class PaymentAdmin(ReadOnlyAdmin):
         if payment is None:
             messages.warning(request, "There is no payment of this id.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
-        context = {**self.context(request, payment.record.id, extra_context), **told(payment, Addresses.of(request))}
+        context = {
+            **self.page_context(request, payment.record.id, **(extra_context or {})),
+            **told(payment, Addresses.of(request)),
+        }
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 
     def export_view(self, request: HttpRequest, suffix: str) -> HttpResponse:

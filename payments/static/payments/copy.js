@@ -1,10 +1,10 @@
-// Buttons that copy a text: their own, or that of the element they name.
-for (const button of document.querySelectorAll("[data-copy], [data-copy-of]")) {
-    const named = button.dataset.copyOf;
+// Copy buttons. `data-copy` holds the text itself, `data-copy-from` the id of the element that contains it.
+for (const button of document.querySelectorAll("[data-copy], [data-copy-from]")) {
     const label = button.textContent;
-    button.hidden = !navigator.clipboard; // which browsers give to pages that came over TLS, or from this machine
+    button.hidden = !navigator.clipboard; // browsers offer the clipboard only over TLS and on localhost
     button.addEventListener("click", async () => {
-        await navigator.clipboard.writeText(button.dataset.copy ?? document.getElementById(named).textContent);
+        const text = button.dataset.copy ?? document.getElementById(button.dataset.copyFrom).textContent;
+        await navigator.clipboard.writeText(text);
         button.textContent = "Copied";
         setTimeout(() => { button.textContent = label; }, 2000);
     });
