@@ -1,75 +1,77 @@
-"""Numbers as the shapes of an SVG, in whole units, which a page stretches to its own size."""
+"""Bar and line charts as SVG coordinates in whole units. The page stretches the drawing to its own size."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 HEIGHT = 1000
-STEP = 10  # from one column to the next
-GAP = 2
+STEP = 10  # from one day to the next
+GAP = 2  # between two bars
 
 
-class Column(NamedTuple):
-    """A day: a bar, a part of which is darker, and what they stand for."""
+class Bar(NamedTuple):
+    """A bar, the height of its darker part, and its tooltip."""
 
     x: int
     width: int
-    whole: int
-    part: int
+    height: int
+    part_height: int
     title: str
 
 
-class Columns(NamedTuple):
-    """Bars side by side, and the number that the full height stands for."""
+class BarChart(NamedTuple):
+    """Bars side by side. `top` is the number at the full height."""
 
-    columns: Sequence[Column]
+    bars: Sequence[Bar]
     width: int
     top: int
 
 
-class Line(NamedTuple):
-    """Shares from 0 to 1, from day to day, as runs of points, which break off where there is none."""
+class LineChart(NamedTuple):
+    """A line from day to day, as SVG points. Days without a value divide it into segments."""
 
-    runs: Sequence[str]
+    segments: Sequence[str]
     width: int
 
 
-def columns(parts: Sequence[int], wholes: Sequence[int], titles: Sequence[str]) -> Columns:
-    top = rounded_up(max(wholes, default=0))
+def bar_chart(numbers: Sequence[int], *, parts: Sequence[int], titles: Sequence[str]) -> BarChart:
+    """Draw a bar for each number, with a darker part that stands for the number in `parts`."""
+    top = round_up(max(numbers, default=0))
     bars = [
-        Column(number * STEP + GAP // 2, STEP - GAP, height(whole, top), height(part, top), title)
-        for number, (part, whole, title) in enumerate(zip(parts, wholes, titles, strict=True))
+        Bar(index * STEP + GAP // 2, STEP - GAP, bar_height(number, top), bar_height(part, top), title)
+        for index, (number, part, title) in enumerate(zip(numbers, parts, titles, strict=True))
     ]
-    return Columns(bars, len(bars) * STEP, top)
+    return BarChart(bars, len(bars) * STEP, top)
 
 
-def height(number: int, top: int) -> int:
-    """Return how high a bar is; what is not nothing can be seen."""
+def bar_height(number: int, top: int) -> int:
+    """Return the height of a bar; a positive number has at least a visible one, a negative number has none."""
     return max(HEIGHT // 100, number * HEIGHT // top) if number > 0 else 0
 
 
-def rounded_up(number: int) -> int:
-    """Return the next number that begins with 1, 2 or 5 and goes on with zeros."""
-    size = 1
+def round_up(number: int) -> int:
+    """Return the next number that is 1, 2 or 5 times a power of ten."""
+    power = 1
     while True:
-        for first in (1, 2, 5):
-            if number <= first * size:
-                return first * size
-        size *= 10
+        for factor in (1, 2, 5):
+            if number <= factor * power:
+                return factor * power
+        power *= 10
 
 
-def line(shares: Sequence[float | None]) -> Line:
-    runs: list[list[str]] = [[]]
-    for number, share in enumerate(shares):
+def line_chart(shares: Sequence[float | None]) -> LineChart:
+    """Draw shares from 0 to 1 as a line that is interrupted where a share is None."""
+    segments: list[list[str]] = [[]]
+    for index, share in enumerate(shares):
         if share is None:
-            runs.append([])
+            segments.append([])
         else:
-            runs[-1].append(f"{number * STEP + STEP // 2},{round((1 - share) * HEIGHT)}")
-    return Line([" ".join(widened(run)) for run in runs if run], len(shares) * STEP)
+            segments[-1].append(f"{index * STEP + STEP // 2},{round((1 - share) * HEIGHT)}")
+    return LineChart([" ".join(visible_points(points)) for points in segments if points], len(shares) * STEP)
 
 
-def widened(run: Sequence[str]) -> Sequence[str]:
-    """Return a run that can be seen: a day between two without any is a short stroke."""
-    if len(run) > 1:
-        return run
-    x, _, y = run[0].partition(",")
+def visible_points(points: Sequence[str]) -> Sequence[str]:
+    """Return points that draw a visible line: a single point becomes a short stroke."""
+    if len(points) > 1:
+        return points
+    x, _, y = points[0].partition(",")
     return [f"{int(x) - 2},{y}", f"{int(x) + 2},{y}"]

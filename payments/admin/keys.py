@@ -17,8 +17,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from payments.admin.scope import OrganizationField
 from payments.admin.base import UnchangedAdmin
+from payments.admin.scope import OrganizationField
 from payments.links import Addresses
 from payments.models import ApiKey
 

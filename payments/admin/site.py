@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from payments.admin.login import LoginForm
-from payments.admin.overview import overview
+from payments.admin.overview import overview_context
 
 
 class Site(AdminSite):
@@ -31,5 +31,5 @@ class Site(AdminSite):
         return response
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        shown = overview(request) if request.user.has_perm("payments.view_payment") else {}
+        shown = overview_context(request) if request.user.has_perm("payments.view_payment") else {}
         return super().index(request, {**(extra_context or {}), **shown})

@@ -1,1 +1,1 @@
-"""What templates need beside what Django has."""
+"""Template filters."""

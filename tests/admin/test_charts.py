@@ -1,36 +1,40 @@
-"""Numbers drawn to scale."""
+"""Charts are drawn to scale."""
 
 import pytest
 
-from payments.admin.charts import Column, Columns, Line, columns, line
+from payments.admin.charts import Bar, BarChart, LineChart, bar_chart, line_chart
 
 
 @pytest.mark.parametrize(
     ("number", "top"), [(0, 1), (1, 1), (2, 2), (3, 5), (5, 5), (6, 10), (11, 20), (21, 50), (51, 100), (501, 1000)]
 )
-def test_the_height_stands_for_a_round_number(number: int, top: int) -> None:
-    assert columns([0], [number], [""]).top == top
+def test_full_height_stands_for_a_round_number(number: int, top: int) -> None:
+    assert bar_chart([number], parts=[0], titles=[""]).top == top
 
 
-def test_bars_stand_side_by_side_as_high_as_their_numbers() -> None:
-    drawn = columns([0, 1, 5], [0, 4, 10], ["a", "b", "c"])
+def test_bars_are_side_by_side_and_as_high_as_their_numbers() -> None:
+    chart = bar_chart([0, 4, 10], parts=[0, 1, 5], titles=["a", "b", "c"])
 
-    assert drawn == Columns(
-        [Column(1, 8, 0, 0, "a"), Column(11, 8, 400, 100, "b"), Column(21, 8, 1000, 500, "c")], 30, 10
+    assert chart == BarChart(
+        [Bar(1, 8, 0, 0, "a"), Bar(11, 8, 400, 100, "b"), Bar(21, 8, 1000, 500, "c")], width=30, top=10
     )
 
 
-def test_what_is_next_to_nothing_can_be_seen() -> None:
-    assert columns([0, 1], [100_000, 1], ["", ""]).columns[1].whole == 10
+def test_small_number_has_a_visible_bar() -> None:
+    chart = bar_chart([100_000, 1], parts=[0, 1], titles=["", ""])
+
+    assert chart.bars[1].height == 10
 
 
-def test_what_was_given_back_has_no_height() -> None:
-    assert columns([-5], [-5], [""]).columns[0].whole == 0
+def test_negative_number_has_no_bar() -> None:
+    chart = bar_chart([-5], parts=[-5], titles=[""])
+
+    assert chart.bars[0].height == 0
 
 
-def test_a_line_breaks_off_where_there_is_nothing() -> None:
-    assert line([1, 0.5, None, 0, None, None]) == Line(["5,0 15,500", "33,1000 37,1000"], 60)
+def test_line_is_interrupted_where_a_value_is_missing() -> None:
+    assert line_chart([1, 0.5, None, 0, None, None]) == LineChart(["5,0 15,500", "33,1000 37,1000"], width=60)
 
 
-def test_nothing_is_no_line() -> None:
-    assert line([None, None]) == Line([], 20)
+def test_line_without_data_has_no_segments() -> None:
+    assert line_chart([None, None]) == LineChart([], width=20)

@@ -1,0 +1,139 @@
+"""Figures of the payments of some days: counts, paid amounts and success rates. The overview formats and draws them."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from typing import NamedTuple
+
+from payments.models import IN_FLIGHT, Status
+from payments.totals import DailyTotals, Total
+
+METHODS_MAX = 10
+
+
+class Paid(NamedTuple):
+    """An amount that was paid in a currency."""
+
+    currency: str
+    hundredths: int
+
+
+class Group(NamedTuple):
+    """The payments that share a status or a method. `percent` is their share of all payments."""
+
+    name: str
+    payments: int
+    percent: float
+    success_percent: float | None
+
+
+class Day(NamedTuple):
+    """A day's figures. `paid` has the hundredths of each currency, in the order of `Statistics.currencies`."""
+
+    date: date
+    payments: int
+    succeeded: int
+    success_percent: float | None
+    paid: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Figures of consecutive days. A day without totals counts like a day without payments."""
+
+    days: Sequence[date]
+    daily_totals: DailyTotals
+
+    @property
+    def missing_days(self) -> Sequence[date]:
+        """Return the days whose totals are not computed yet."""
+        return self.daily_totals.missing
+
+    @cached_property
+    def totals(self) -> list[Total]:
+        return [total for day in self.days for total in self.day_totals(day)]
+
+    def day_totals(self, day: date) -> Sequence[Total]:
+        return self.daily_totals.of_day.get(day, ())
+
+    @property
+    def payments(self) -> int:
+        return count(self.totals)
+
+    @property
+    def pending(self) -> int:
+        """Return the number of payments that are not completed yet."""
+        return count(total for total in self.totals if total.status in IN_FLIGHT)
+
+    @property
+    def success_percent(self) -> float | None:
+        return success_percent(self.totals)
+
+    @cached_property
+    def currencies(self) -> list[str]:
+        """Return the currencies, the most frequent first."""
+        return by_frequency(self.totals, "currency")
+
+    @property
+    def paid(self) -> list[Paid]:
+        return [Paid(currency, paid_hundredths(self.totals, currency)) for currency in self.currencies]
+
+    @property
+    def groups_by_status(self) -> list[Group]:
+        return [group(self.totals, "status", status.value, name=status.label) for status in Status]
+
+    @property
+    def groups_by_method(self) -> list[Group]:
+        """Return the groups of the most frequent methods. An unknown method has an empty name."""
+        methods = by_frequency(self.totals, "method")[:METHODS_MAX]
+        return [group(self.totals, "method", method, name=method) for method in methods]
+
+    @cached_property
+    def by_day(self) -> list[Day]:
+        """Return the figures of each day, the oldest first."""
+        return [self.day(day) for day in self.days]
+
+    def day(self, day: date) -> Day:
+        totals = self.day_totals(day)
+        return Day(
+            date=day,
+            payments=count(totals),
+            succeeded=count(succeeded(totals)),
+            success_percent=success_percent(totals),
+            paid=[paid_hundredths(totals, currency) for currency in self.currencies],
+        )
+
+
+def count(totals: Iterable[Total]) -> int:
+    return sum(total.number for total in totals)
+
+
+def succeeded(totals: Iterable[Total]) -> Iterable[Total]:
+    return (total for total in totals if total.status == Status.SUCCEEDED)
+
+
+def success_percent(totals: Sequence[Total]) -> float | None:
+    """Return the percentage of completed payments that succeeded; None if no payment is completed."""
+    completed = count(total for total in totals if total.status not in IN_FLIGHT)
+    return 100 * count(succeeded(totals)) / completed if completed else None
+
+
+def paid_hundredths(totals: Iterable[Total], currency: str) -> int:
+    return sum(total.hundredths for total in succeeded(totals) if total.currency == currency)
+
+
+def by_frequency(totals: Iterable[Total], field: str) -> list[str]:
+    """Return the values of a field, in the order of their number of payments, largest first."""
+    counts: Counter[str] = Counter()
+    for total in totals:
+        counts[getattr(total, field)] += total.number
+    return sorted(counts, key=lambda value: (-counts[value], value))
+
+
+def group(totals: Sequence[Total], field: str, value: str, *, name: str) -> Group:
+    """Return the group of payments whose field has the value."""
+    members = [total for total in totals if getattr(total, field) == value]
+    percent = 100 * count(members) / (count(totals) or 1)
+    return Group(name, count(members), percent, success_percent(members))
