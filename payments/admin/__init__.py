@@ -1,9 +1,11 @@
-"""The admin: payments to look into, organizations to name, keys to make and revoke. What has come in stays as it came.
+"""The admin: staff view payments, name organizations, add and revoke API keys. Nothing can be deleted.
 
-kept            who may do what: nothing is deleted, payments are only read
-payments        the list of payments, a payment's page, what is exported
-search          what is asked of the list, by a form                         (payments.admin.scope: of whose payments)
-shown           a payment as the list and its page show it
-export          what was found, as CSV or JSON Lines, part by part
+site, login      the admin site and its login form
+overview         the start page: figures of the last 30 days, from statistics, drawn by charts
+payments         the payment list, a payment's page and the exports
+search           the list's search form, an access_form (organization and mode) with filters
+display          a payment prepared for templates
+downloads        exports as CSV and JSON Lines, part by part
 organizations, keys
+base             model admins that cannot delete, change or add
 """

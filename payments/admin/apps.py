@@ -1,14 +1,14 @@
-"""Django's admin on a site of our own."""
+"""The app config that replaces Django's admin site with ours."""
 
 from django.contrib.admin.apps import AdminConfig
 
 
 class PaymentsAdminConfig(AdminConfig):
-    """Uses our site, and registers our pages there."""
+    """Uses our admin site and registers our model admins on it."""
 
     default_site = "payments.admin.site.Site"
 
     def ready(self) -> None:
         super().ready()
-        # Not imported by the package itself: its module `site` must be importable before there is a site.
+        # The package cannot import these: Django imports its module `site` before the site exists.
         from payments.admin import keys, organizations, payments  # noqa: F401, PLC0415

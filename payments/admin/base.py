@@ -1,4 +1,4 @@
-"""What the admin's pages have in common: who may do what."""
+"""Base classes of the admin's model pages: which actions they allow, and what their pages have in common."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ else:
     ModelAdmin = admin.ModelAdmin
 
 
-class KeptAdmin(ModelAdmin):
-    """Nothing is deleted here."""
+class NoDeleteAdmin(ModelAdmin):
+    """A model admin that cannot delete."""
 
     show_facets = admin.ShowFacets.NEVER
 
@@ -29,15 +29,15 @@ class KeptAdmin(ModelAdmin):
         return False
 
 
-class UnchangedAdmin(KeptAdmin):
-    """What is there stays as it is."""
+class NoChangeAdmin(NoDeleteAdmin):
+    """A model admin that cannot change or delete."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
 
-class ReadOnlyAdmin(UnchangedAdmin):
-    """Nothing is added here either."""
+class ReadOnlyAdmin(NoChangeAdmin):
+    """A model admin that cannot add, change or delete."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""A payment as staff see it: what its record says, made ready to be read."""
+"""A payment prepared for templates: parsed times, a timeline, readable names."""
 
 import json
 import re
@@ -18,16 +18,16 @@ UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 class Event(NamedTuple):
-    """Something that happened to a payment or, of a time to come, will."""
+    """A point on a payment's timeline, in the past or in the future."""
 
     name: str
-    at: datetime
-    after: str  # how long after the payment was created
+    time: datetime
+    since_creation: str
 
 
 @dataclass(frozen=True)
-class ShownPayment:
-    """A payment's row, and what templates ask of it."""
+class PaymentDisplay:
+    """A payment's row, with the values that templates need."""
 
     row: Row
 
@@ -37,58 +37,57 @@ class ShownPayment:
 
     @property
     def href(self) -> str:
-        return change_href(self.record.id)
+        return payment_href(self.record.id)
 
     @property
     def created_at(self) -> datetime:
-        return moment(self.record.created_at)
+        return parse_time(self.record.created_at)
 
     def events(self) -> Iterator[Event]:
-        """Yield what a payment's times tell, in order."""
+        """Yield the payment's times, oldest first."""
         record = self.record
-        times = [("Created", record.created_at), ("Paid", record.paid_at)]
-        times.append(("Expired" if record.status == "expired" else "Expires", record.expires_at))
-        found = sorted((moment(time), name) for name, time in times if time)
-        for at, name in found:
-            yield Event(name, at, duration(at - self.created_at))
+        expiry_name = "Expired" if record.status == "expired" else "Expires"
+        times = [("Created", record.created_at), ("Paid", record.paid_at), (expiry_name, record.expires_at)]
+        for time, name in sorted((parse_time(text), name) for name, text in times if text):
+            yield Event(name, time, format_duration(time - self.created_at))
 
     @property
     def metadata(self) -> list[tuple[str, str]]:
-        return texts(self.record.metadata)
+        return text_members(self.record.metadata)
 
     @property
     def details(self) -> list[tuple[str, str]]:
-        """Return what is known by the method, each under a name for people: `cardNumber` is a Card number."""
-        return [(in_words(name), value) for name, value in texts(self.record.details or b"{}")]
+        """Return the details with readable names: `Card number` for `cardNumber`."""
+        return [(readable_name(name), value) for name, value in text_members(self.record.details or b"{}")]
 
 
-def change_href(payment_id: str) -> str:
+def payment_href(payment_id: str) -> str:
     return reverse("admin:payments_payment_change", args=[admin_quoted(payment_id)])
 
 
-def moment(time: str) -> datetime:
-    return datetime.fromisoformat(time).replace(tzinfo=UTC)
+def parse_time(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def duration(time: timedelta) -> str:
-    """Return a time in its two largest units: `3 h 5 min`; nothing for none, or less."""
-    seconds = max(0, round(time.total_seconds()))
+def format_duration(duration: timedelta) -> str:
+    """Return a duration in its two largest units, such as `3 h 5 min`; an empty text if it is zero or negative."""
+    seconds = max(0, round(duration.total_seconds()))
     parts = []
-    for unit, size in UNITS:
-        number, seconds = divmod(seconds, size)
+    for unit, unit_seconds in UNITS:
+        number, seconds = divmod(seconds, unit_seconds)
         if number:
             parts.append(f"{number} {unit}")
     return " ".join(parts[:2])
 
 
-def texts(document: bytes) -> list[tuple[str, str]]:
-    """Return a JSON object's members as texts; what is none is shown as JSON."""
+def text_members(document: bytes) -> list[tuple[str, str]]:
+    """Return the members of a JSON object as texts. Values that are not texts stay in JSON."""
     members: list[tuple[str, Any]] = json.loads(bytes(document)).items()
     return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in members
     ]
 
 
-def in_words(name: str) -> str:
-    """Return the name of a JSON member as people write it: `cardHolder` as `Card holder`."""
+def readable_name(name: str) -> str:
+    """Return the name of a JSON member as words: `Card holder` for `cardHolder`."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).capitalize()

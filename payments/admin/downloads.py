@@ -1,4 +1,4 @@
-"""What was found, as a file: CSV for spreadsheets, JSON Lines as `export_payments` writes them. Part by part."""
+"""Exports of the payment list, part by part: CSV for spreadsheets, JSON Lines as in `manage.py export_payments`."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ from payments.export import line
 from payments.listing import Listing
 from payments.rows import Row
 
-# As many as take a worker a tenth of a second, for which other requests wait.
+# So many rows take a worker a tenth of a second, during which its other requests wait.
 PART_ROWS = 5000
 
 COLUMNS = (
@@ -20,54 +20,54 @@ COLUMNS = (
     *("description", "customerId", "paidAt", "expiresAt", "redirectUrl", "webhookUrl", "metadata", "details"),
 )
 
-# What a spreadsheet takes for a formula (OWASP, CSV injection).
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+# A spreadsheet evaluates a text that starts with one of these (OWASP, CSV injection).
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
-# Without it, Excel reads a file in another encoding.
+# Excel reads a file as UTF-8 only if it starts with this mark.
 BYTE_ORDER_MARK = "\ufeff"
 
 
 class Format(NamedTuple):
-    """A form of file: what stands at its head, and how payments are written in it."""
+    """A file format: its content type, the start of the file, and the function that writes rows."""
 
     content_type: str
-    head: bytes
+    start: bytes
     write: Callable[[Sequence[Row]], bytes]
 
 
 class Part(NamedTuple):
-    """A piece of a file, and the id of the payment that the next begins with (None: it is the last)."""
+    """A part of a file, and the ID of the payment that starts the next part (None if this is the last part)."""
 
     content: bytes
     next_from: str | None
 
 
-def export_part(listing: Listing, *, start: str | None, form: Format) -> Part:
-    """Return the payments of a listing from the place of `start` on; without, from its beginning.
+def export_part(listing: Listing, *, start: str | None, file_format: Format) -> Part:
+    """Return the part of the file that starts at the payment `start`; without `start`, the first part.
 
-    :raises UnknownStart: where `start` is not seen
+    :raises UnknownStart: if the listing's organization and mode have no payment `start`
     """
     page = fetch_page(listing, start=start, limit=PART_ROWS)
-    head = form.head if start is None else b""
-    return Part(head + form.write(page.rows), page.next_from)
+    file_start = file_format.start if start is None else b""
+    return Part(file_start + file_format.write(page.rows), page.next_from)
 
 
-def json_lines(rows: Sequence[Row]) -> bytes:
+def write_json_lines(rows: Sequence[Row]) -> bytes:
     return b"".join(map(line, rows))
 
 
-def comma_separated(rows: Sequence[Row]) -> bytes:
-    return written(cells(record(row)) for row in rows)
+def write_csv(rows: Sequence[Row]) -> bytes:
+    return csv_lines(cells(record(row)) for row in rows)
 
 
-def written(lines: Iterable[Sequence[str]]) -> bytes:
+def csv_lines(rows: Iterable[Sequence[str]]) -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerows(lines)
+    csv.writer(text).writerows(rows)
     return text.getvalue().encode()
 
 
 def cells(payment: Any) -> list[str]:
-    """Return a payment's cells, in the order of `COLUMNS`. Amounts are numbers; no other text is one, nor a formula."""
+    """Return a payment's cells in the order of `COLUMNS`. Amounts stay numbers; free text cannot become a formula."""
     net, remaining = payment.amount_net, payment.amount_remaining
     return [
         *(payment.id, payment.created_at, payment.organization_id, payment.mode, payment.status),
@@ -75,19 +75,19 @@ def cells(payment: Any) -> list[str]:
         *(payment.amount.value, payment.amount.currency),
         *((net.value, net.currency) if net else ("", "")),
         *((remaining.value, remaining.currency) if remaining else ("", "")),
-        inert(payment.description),
+        escape_formula(payment.description),
         *(payment.customer_id or "", payment.paid_at or "", payment.expires_at or ""),
-        *(inert(payment.redirect_url or ""), inert(payment.webhook_url or "")),
-        *(inert(bytes(payment.metadata).decode()), inert(bytes(payment.details or b"").decode())),
+        *(escape_formula(payment.redirect_url or ""), escape_formula(payment.webhook_url or "")),
+        *(escape_formula(bytes(payment.metadata).decode()), escape_formula(bytes(payment.details or b"").decode())),
     ]
 
 
-def inert(text: str) -> str:
-    """Return a text as a spreadsheet shows it, whatever it looks like."""
-    return f"'{text}" if text.startswith(FORMULA) else text
+def escape_formula(text: str) -> str:
+    """Return a text that a spreadsheet shows instead of evaluating it."""
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 FORMATS = {
-    "csv": Format("text/csv; charset=utf-8", (BYTE_ORDER_MARK.encode() + written([COLUMNS])), comma_separated),
-    "jsonl": Format("application/jsonl", b"", json_lines),
+    "csv": Format("text/csv; charset=utf-8", BYTE_ORDER_MARK.encode() + csv_lines([COLUMNS]), write_csv),
+    "jsonl": Format("application/jsonl", b"", write_json_lines),
 }

@@ -17,8 +17,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from payments.admin.base import UnchangedAdmin
-from payments.admin.scope import OrganizationField
+from payments.admin.access_form import OrganizationField
+from payments.admin.base import NoChangeAdmin
 from payments.links import Addresses
 from payments.models import ApiKey
 
@@ -72,7 +72,7 @@ class ApiKeyForm(ModelForm):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(UnchangedAdmin):
+class ApiKeyAdmin(NoChangeAdmin):
     """Keys are added and revoked, and otherwise never change."""
 
     list_display = ("name", "organization", "mode", "state", "created_at", "last_used_at", "expires_at")

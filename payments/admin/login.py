@@ -1,4 +1,4 @@
-"""The way into the admin, which nobody may try again and again."""
+"""The admin's login form, which limits the number of attempts."""
 
 import logging
 from math import ceil
@@ -12,34 +12,34 @@ from payments.access.clients import client_address
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 
-# One account from one address: somebody who forgot. One address, any account: somebody who guesses. An account has no
-# limit of its own: with it, anybody could keep its owner out.
-ACCOUNT_TRIES = RateLimit(10, seconds=600)
-ADDRESS_TRIES = RateLimit(50, seconds=600)
+# The first limit is for one account from one address, the second for any accounts from one address. A limit per account
+# from all addresses would let an attacker lock the owner out.
+ACCOUNT_ATTEMPTS = RateLimit(10, seconds=600)
+ADDRESS_ATTEMPTS = RateLimit(50, seconds=600)
 
 logger = logging.getLogger(__name__)
 
 
 class LoginForm(AdminAuthenticationForm):
-    """Counts a try before it looks at the password, so that one too many learns nothing."""
+    """Counts the attempt before it checks the password, so that a refused attempt reveals nothing."""
 
     wait_seconds = 0.0
 
     def clean(self) -> dict[str, Any]:
-        self.wait_seconds = count_try(self.request, account=self.cleaned_data.get("username", ""))
+        self.wait_seconds = count_attempt(self.request, account=self.cleaned_data.get("username", ""))
         if self.wait_seconds:
-            message = "Too many tries to log in. Try again in %(minutes)s min."
-            raise ValidationError(message, code="too_many_tries", params={"minutes": ceil(self.wait_seconds / 60)})
+            message = "Too many login attempts. Try again in %(minutes)s min."
+            raise ValidationError(message, code="too_many_attempts", params={"minutes": ceil(self.wait_seconds / 60)})
         return super().clean()
 
 
-def count_try(request: HttpRequest | None, *, account: str) -> float:
-    """Count a try to log in; return for how many seconds it is to be refused, 0 where it is not."""
+def count_attempt(request: HttpRequest | None, *, account: str) -> float:
+    """Count a login attempt; return for how many seconds it is refused, or 0 if it is allowed."""
     address = client_address(request.META) if request else ""
-    wait = max(
-        process.rate_limits.count(f"login {address}", ADDRESS_TRIES).wait_seconds,
-        process.rate_limits.count(f"login {address} {account.casefold()}", ACCOUNT_TRIES).wait_seconds,
+    wait_seconds = max(
+        process.rate_limits.count(f"login {address}", ADDRESS_ATTEMPTS).wait_seconds,
+        process.rate_limits.count(f"login {address} {account.casefold()}", ACCOUNT_ATTEMPTS).wait_seconds,
     )
-    if wait:
-        logger.warning("Too many tries to log in from %s.", address)
-    return wait
+    if wait_seconds:
+        logger.warning("Too many login attempts from %s.", address)
+    return wait_seconds

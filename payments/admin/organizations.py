@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from payments.admin.base import KeptAdmin
+from payments.admin.base import NoDeleteAdmin
 from payments.admin.keys import state_label
 from payments.models import ApiKey, Organization
 
@@ -68,7 +68,7 @@ class KeyInline(TabularInline):
 
 
 @admin.register(Organization)
-class OrganizationAdmin(KeptAdmin):
+class OrganizationAdmin(NoDeleteAdmin):
     """Organizations can be added and renamed. Their ID never changes, because payments contain it."""
 
     form = OrganizationForm

@@ -11,8 +11,8 @@ from django.db import OperationalError
 from django.http import HttpRequest
 from django.utils import timezone
 
+from payments.admin.access_form import AccessForm
 from payments.admin.charts import BarChart, LineChart, bar_chart, line_chart
-from payments.admin.scope import ScopeForm
 from payments.admin.statistics import Day, Paid, Statistics
 from payments.runtime.database_errors import is_locked, is_timeout
 from payments.templatetags.numbers import grouped, money
@@ -76,7 +76,7 @@ class Overview:
 
 def overview_context(request: HttpRequest) -> dict[str, Any]:
     """Return the start page's template context: the form, and the overview if the form is valid."""
-    form = ScopeForm.of(request.GET)
+    form = AccessForm.from_query(request.GET)
     if not form.is_valid():
         return {"form": form}
     today = timezone.now().date()

@@ -1,4 +1,4 @@
-"""Payments in the admin: a list that is paged as the API's is, a page for each, and what was found as a file."""
+"""Payments in the admin: a list that is paged like the API's, a page for one payment, and exports."""
 
 import re
 from http import HTTPStatus
@@ -12,12 +12,12 @@ from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
-from msgspec.json import format as formatted
+from msgspec.json import format as format_json
 
 from payments.admin.base import ReadOnlyAdmin
-from payments.admin.display import ShownPayment, change_href
+from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, Format, export_part
-from payments.admin.search import TOO_WIDE, SearchForm
+from payments.admin.search import TIMED_OUT, SearchForm
 from payments.api.errors import RETRY_SECONDS
 from payments.api.pagination import Page, UnknownStart, fetch_page
 from payments.api.parameters import FILTERS
@@ -30,158 +30,160 @@ from payments.record import encode
 from payments.runtime.database_errors import is_timeout
 
 PAGE_ROWS = 50
-OTHERS_MAX = 5
+CUSTOMER_PAYMENTS_MAX = 5
 
-EMPTY = Page([], None, None)
+EMPTY_PAGE = Page([], None, None)
 
 
 @admin.register(Payment)
 class PaymentAdmin(ReadOnlyAdmin):
-    """Payments come in by import alone."""
+    """Staff can only view payments: imports write them."""
 
     def get_urls(self) -> list[Any]:
-        name = "payments_payment_export"
-        return [
-            path("export.<str:suffix>", self.admin_site.admin_view(self.export_view), name=name),
-            *super().get_urls(),
-        ]
+        export = self.admin_site.admin_view(self.export_view)
+        return [path("export.<str:suffix>", export, name="payments_payment_export"), *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """List what is searched for, from the payment that `from` names on; whoever searches for one is led to it."""
-        self.refuse_strangers(request)
-        form = SearchForm.of(request.GET)
-        page, status = EMPTY, HTTPStatus.OK
+        """List the payments that match the form, from the payment `from` on. Redirect a search for a payment ID."""
+        self.require_view_permission(request)
+        form = SearchForm.from_query(request.GET)
+        page, status = EMPTY_PAGE, HTTPStatus.OK
         if form.is_valid():
-            if form.is_payment and of_id(form.text).exists():
-                return HttpResponseRedirect(change_href(form.text))
-            page, status = find(form, start=request.GET.get("from"))
-        shown = {"form": form, "page": page, "query": asked(request), "is_first": "from" not in request.GET}
-        context = {
-            **self.page_context(request, "Payments", **(extra_context or {})),
-            **shown,
-            "payments": list(map(ShownPayment, page.rows)),
-        }
+            if form.is_payment_id and payments_with_id(form.search_text).exists():
+                return HttpResponseRedirect(payment_href(form.search_text))
+            page, status = fetch_list_page(form, start=request.GET.get("from"))
+        context = self.page_context(
+            request,
+            "Payments",
+            form=form,
+            page=page,
+            payments=list(map(PaymentDisplay, page.rows)),
+            query=query_without_from(request),
+            is_first_page="from" not in request.GET,
+        )
         return TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=status)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show a payment, and what else its customer has paid."""
-        self.refuse_strangers(request)
-        payment = payment_of_id(unquote(object_id))
+        """Show a payment and other payments by the same customer."""
+        self.require_view_permission(request)
+        payment = get_payment(unquote(object_id))
         if payment is None:
-            messages.warning(request, "There is no payment of this id.")
+            messages.warning(request, "No payment has this ID.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
-        context = {
-            **self.page_context(request, payment.record.id, **(extra_context or {})),
-            **told(payment, Addresses.of(request)),
-        }
+        context = self.page_context(
+            request, payment.record.id, **payment_context(payment, addresses=Addresses.of(request))
+        )
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 
     def export_view(self, request: HttpRequest, suffix: str) -> HttpResponse:
-        """Give out a part of what is searched for; a `Link` says where the next is (RFC 8288)."""
-        self.refuse_strangers(request)
+        """Return a part of the file. Its `Link` header leads to the next part (RFC 8288)."""
+        self.require_view_permission(request)
         if suffix not in FORMATS:
             raise Http404
-        form = SearchForm.of(request.GET)
-        if not form.is_valid() or form.is_payment:
-            return refusal("What is searched for cannot be read.", HTTPStatus.BAD_REQUEST)
+        form = SearchForm.from_query(request.GET)
+        if not form.is_valid() or form.is_payment_id:
+            return export_error("The search is invalid. Correct it and export again.", HTTPStatus.BAD_REQUEST)
         try:
-            return exported(request, form, FORMATS[suffix])
+            return export_response(request, form, FORMATS[suffix])
         except UnknownStart:
-            return refusal("The payment with which this part begins is not one of these.", HTTPStatus.NOT_FOUND)
+            return export_error("This part starts at a payment outside the list. Export again.", HTTPStatus.NOT_FOUND)
         except OperationalError as error:
             if not is_timeout(error):
                 raise
-            return refusal(TOO_WIDE, HTTPStatus.SERVICE_UNAVAILABLE)
+            return export_error(TIMED_OUT, HTTPStatus.SERVICE_UNAVAILABLE)
 
-    def refuse_strangers(self, request: HttpRequest) -> None:
-        """Let nobody in who may not see payments, or who wants to do more."""
+    def require_view_permission(self, request: HttpRequest) -> None:
+        """Refuse users who may not view payments, and all methods that could change something."""
         if request.method not in {"GET", "HEAD"} or not self.has_view_permission(request):
             raise PermissionDenied
 
 
-def find(form: SearchForm, *, start: str | None) -> tuple[Page, HTTPStatus]:
-    """Return a page of what is searched for, or say on the form why there is none."""
-    if form.is_payment:
-        form.add_error("q", "There is no payment of this id.")
-        return EMPTY, HTTPStatus.OK
+def fetch_list_page(form: SearchForm, *, start: str | None) -> tuple[Page, HTTPStatus]:
+    """Return a page of the payments that match the form. If there is none, add the error to the form."""
+    if form.is_payment_id:
+        form.add_error("q", "No payment has this ID.")
+        return EMPTY_PAGE, HTTPStatus.OK
     try:
-        return fetch_page(listing(form, start), start=start, limit=PAGE_ROWS), HTTPStatus.OK
+        return fetch_page(build_listing(form, start), start=start, limit=PAGE_ROWS), HTTPStatus.OK
     except UnknownStart:
-        form.add_error(None, "The payment with which this page begins is not one of these.")
-        return EMPTY, HTTPStatus.NOT_FOUND
+        form.add_error(None, "This page starts at a payment outside the list. View the newest payments instead.")
+        return EMPTY_PAGE, HTTPStatus.NOT_FOUND
     except OperationalError as error:
         if not is_timeout(error):
             raise
-        form.add_error(None, TOO_WIDE)
-        return EMPTY, HTTPStatus.SERVICE_UNAVAILABLE
+        form.add_error(None, TIMED_OUT)
+        return EMPTY_PAGE, HTTPStatus.SERVICE_UNAVAILABLE
 
 
-def listing(form: SearchForm, start: str | None) -> Listing:
-    """Return what is searched for.
+def build_listing(form: SearchForm, start: str | None) -> Listing:
+    """Return the payments that match the form.
 
-    :raises UnknownStart: where `start` is no payment's id at all
+    :raises UnknownStart: if `start` does not have the form of a payment ID
     """
     if start is not None and not re.fullmatch(PAYMENT_ID, start):
         raise UnknownStart(start)
     return Listing(form.access, form.selection)
 
 
-def payment_of_id(payment_id: str) -> ShownPayment | None:
-    found = of_id(payment_id).as_rows() if re.fullmatch(PAYMENT_ID, payment_id) else ()
-    return next(map(ShownPayment, found), None)
+def get_payment(payment_id: str) -> PaymentDisplay | None:
+    if not re.fullmatch(PAYMENT_ID, payment_id):
+        return None
+    return next(map(PaymentDisplay, payments_with_id(payment_id).as_rows()), None)
 
 
-def of_id(payment_id: str) -> PaymentQuerySet:
-    """Return the payments of an id, whosever they are: of each organization where they are distributed by it, one."""
-    # Each is named, for there is no index then that begins with the id.
+def payments_with_id(payment_id: str) -> PaymentQuerySet:
+    """Return the payments with this ID. If payments are distributed by organization, several can have it."""
+    # Name all organizations: a distributed table has no index that starts with the ID.
     return Payment.objects.filter(id=payment_id, organization__in=Organization.objects.all())
 
 
-def told(payment: ShownPayment, addresses: Addresses) -> dict[str, Any]:
-    """Return what a payment's page tells."""
+def payment_context(payment: PaymentDisplay, *, addresses: Addresses) -> dict[str, Any]:
+    """Return the template context of a payment's page."""
     organization = Organization.objects.get(id=payment.record.organization_id)
     access = Access(organization.id, payment.record.mode)
-    given = encode(record(payment.row, links=writer(addresses).links(payment.record.id)))
+    api_response = encode(record(payment.row, links=writer(addresses).links(payment.record.id)))
     return {
         "payment": payment,
         "organization": organization,
-        "record_text": formatted(given, indent=2).decode(),
-        "href": addresses.payment(payment.record.id),
-        "others": others(payment, access),
-        "scope": urlencode({"organization": access.organization_id, "mode": access.mode}),
+        "api_response": format_json(api_response, indent=2).decode(),
+        "api_href": addresses.payment(payment.record.id),
+        "customer_payments": other_customer_payments(payment, access),
+        "access_query": urlencode({"organization": access.organization_id, "mode": access.mode}),
     }
 
 
-def others(payment: ShownPayment, access: Access) -> list[ShownPayment]:
-    """Return the latest payments of the same customer, but for this one; none where the customer is not known."""
+def other_customer_payments(payment: PaymentDisplay, access: Access) -> list[PaymentDisplay]:
+    """Return the customer's latest payments without this one; an empty list if the customer is unknown."""
     customer_id = payment.record.customer_id
     if not customer_id:
         return []
-    of_customer = Selection((GivenFilter("customerId", FILTERS["customerId"], (customer_id,)),))
-    page = fetch_page(Listing(access, of_customer), start=None, limit=OTHERS_MAX + 1)
-    return [ShownPayment(row) for row in page.rows if row[0] != payment.record.id][:OTHERS_MAX]
+    selection = Selection((GivenFilter("customerId", FILTERS["customerId"], (customer_id,)),))
+    page = fetch_page(Listing(access, selection), start=None, limit=CUSTOMER_PAYMENTS_MAX + 1)
+    payments = map(PaymentDisplay, page.rows)
+    return [other for other in payments if other.record.id != payment.record.id][:CUSTOMER_PAYMENTS_MAX]
 
 
-def exported(request: HttpRequest, form: SearchForm, file_format: Format) -> HttpResponse:
+def export_response(request: HttpRequest, form: SearchForm, file_format: Format) -> HttpResponse:
     start = request.GET.get("from")
-    part = export_part(listing(form, start), start=start, form=file_format)
+    part = export_part(build_listing(form, start), start=start, file_format=file_format)
     response = HttpResponse(part.content, content_type=file_format.content_type)
     if part.next_from:
-        response.headers["Link"] = f'<?{asked(request)}&from={part.next_from}>; rel="next"'
+        response.headers["Link"] = f'<?{query_without_from(request)}&from={part.next_from}>; rel="next"'
     return response
 
 
-def refusal(reason: str, status: HTTPStatus) -> HttpResponse:
-    response = HttpResponse(reason, status=status, content_type="text/plain; charset=utf-8")
+def export_error(text: str, status: HTTPStatus) -> HttpResponse:
+    """Return an error as plain text, which the export script shows."""
+    response = HttpResponse(text, status=status, content_type="text/plain; charset=utf-8")
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response.headers["Retry-After"] = str(RETRY_SECONDS)
     return response
 
 
-def asked(request: HttpRequest) -> str:
-    """Return the query string that asks for the same, wherever it begins."""
+def query_without_from(request: HttpRequest) -> str:
+    """Return the query string without `from`, so that links can set their own."""
     query = request.GET.copy()
     query.pop("from", None)
     return query.urlencode()

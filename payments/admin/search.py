@@ -1,4 +1,4 @@
-"""What staff ask of the list of payments: the API's own filters, and what one box searches for."""
+"""The search form of the payment list: the API's filters, and a search box for an ID or the start of a description."""
 
 import re
 from typing import Any
@@ -7,7 +7,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
-from payments.admin.scope import ScopeForm
+from payments.admin.access_form import AccessForm
 from payments.api import parameters
 from payments.api.errors import InvalidParameter
 from payments.expressions import Beginning
@@ -17,23 +17,23 @@ from payments.models import CUSTOMER_ID, PAYMENT_ID, PaymentQuerySet, Status
 DESCRIPTION_START = Filter(
     PaymentQuerySet.with_description_start,
     read=lambda text: (text,) if len(text) <= Beginning.LENGTH else None,
-    must_be=f"how a description begins, in up to {Beginning.LENGTH} characters",
+    must_be=f"the start of a description, up to {Beginning.LENGTH} characters",
     schema={"type": "string", "maxLength": Beginning.LENGTH},
     example="Order 84820",
 )
 
-TOO_WIDE = "What matches could not be found in time. Choose From and To closer to each other."
+TIMED_OUT = "The search timed out. Choose a shorter period with From and To."
 
 
-class SearchForm(ScopeForm):
-    """Which payments are to be shown. What is left open is not asked."""
+class SearchForm(AccessForm):
+    """Selects the payments of a list. Empty fields do not restrict it."""
 
     q = forms.CharField(
         label="Search",
         required=False,
         max_length=Beginning.LENGTH,
         widget=forms.TextInput(
-            attrs={"type": "search", "placeholder": "Payment, customer, or how a description begins"}
+            attrs={"type": "search", "placeholder": "Payment ID, customer ID or start of the description"}
         ),
     )
     status = forms.MultipleChoiceField(choices=Status.choices, required=False, widget=forms.CheckboxSelectMultiple)
@@ -46,60 +46,66 @@ class SearchForm(ScopeForm):
     since = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
     until = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
 
-    selection = EVERYTHING
+    selection = EVERYTHING  # the validated filters; `clean` sets them
 
     def clean(self) -> dict[str, Any]:
-        """Read what was given as the API would: what is wrong there is wrong here, in the same words."""
+        """Validate the filters as the API does, with its error texts."""
         since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
         if since and until and until < since:
-            raise ValidationError({"until": "This is before From."})
+            raise ValidationError({"until": "Enter a date on or after From."})
         try:
-            asked = parameters.selection(self.given())
+            selection = parameters.selection(self.api_parameters())
         except InvalidParameter as error:
-            raise ValidationError({str(error.field): str(error.detail)}) from None
-        begun = [GivenFilter("descriptionStart", DESCRIPTION_START, (self.text,))] if self.is_description else []
-        self.selection = asked._replace(filters=(*asked.filters, *begun))
+            # The page puts the field's label before the text.
+            text = str(error.detail).removeprefix(f"{error.field} ")
+            raise ValidationError({str(error.field): text}) from None
+        if self.is_description_start:
+            description_filter = GivenFilter("descriptionStart", DESCRIPTION_START, (self.search_text,))
+            selection = selection._replace(filters=(*selection.filters, description_filter))
+        self.selection = selection
         return self.cleaned_data
 
-    def given(self) -> dict[str, str]:
-        """Return the list's parameters that stand for what was filled in."""
-        filled = self.cleaned_data
-        words = {name: re.sub(r"\s*,\s*", ",", filled.get(name, "")) for name in ("method", "currency")}
-        found = {
-            "status": ",".join(filled.get("status", ())),
-            "method": words["method"],
-            "customerId": self.text if re.fullmatch(CUSTOMER_ID, self.text) else "",
-            "currency": words["currency"].upper(),
-            "createdAt[gte]": f"{since}" if (since := filled.get("since")) else "",
-            "createdAt[lte]": f"{until}T23:59:59.999" if (until := filled.get("until")) else "",
+    def api_parameters(self) -> dict[str, str]:
+        """Return the filled-in fields as parameters of the API's list."""
+        values = self.cleaned_data
+        since, until = values.get("since"), values.get("until")
+        parameters = {
+            "status": ",".join(values.get("status", ())),
+            "method": without_spaces_at_commas(values.get("method", "")),
+            "customerId": self.search_text if re.fullmatch(CUSTOMER_ID, self.search_text) else "",
+            "currency": without_spaces_at_commas(values.get("currency", "")).upper(),
+            "createdAt[gte]": f"{since}" if since else "",
+            "createdAt[lte]": f"{until}T23:59:59.999" if until else "",
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in parameters.items() if value}
 
     @property
-    def text(self) -> str:
-        """Return what is searched for."""
+    def search_text(self) -> str:
         return str(self.cleaned_data.get("q", ""))
 
     @property
-    def is_payment(self) -> bool:
-        """Tell whether it is a payment's id that is searched for."""
-        return bool(re.fullmatch(PAYMENT_ID, self.text))
+    def is_payment_id(self) -> bool:
+        return bool(re.fullmatch(PAYMENT_ID, self.search_text))
 
     @property
-    def is_description(self) -> bool:
-        return bool(self.text) and not self.is_payment and not re.fullmatch(CUSTOMER_ID, self.text)
+    def is_description_start(self) -> bool:
+        return bool(self.search_text) and not re.fullmatch(f"{PAYMENT_ID}|{CUSTOMER_ID}", self.search_text)
 
     @property
-    def searched(self) -> list[BoundField]:
-        """Return the fields that are always seen."""
+    def search_fields(self) -> list[BoundField]:
+        """Return the fields that the page always shows."""
         return [self[name] for name in ("organization", "mode", "q")]
 
     @property
-    def filtered(self) -> list[BoundField]:
-        """Return the others, but for the status."""
+    def filter_fields(self) -> list[BoundField]:
+        """Return the fields of the filter section except the status, whose checkboxes need their own markup."""
         return [self[name] for name in ("method", "currency", "since", "until")]
 
     @property
-    def narrows(self) -> bool:
-        """Tell whether these others are asked for, or cannot be."""
-        return bool(self.errors or self.given().keys() - {"customerId"})
+    def opens_filters(self) -> bool:
+        """Return whether the page opens the filter section: a filter is set, or the form has an error."""
+        return bool(self.errors or self.api_parameters().keys() - {"customerId"})
+
+
+def without_spaces_at_commas(text: str) -> str:
+    return re.sub(r"\s*,\s*", ",", text)

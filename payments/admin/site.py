@@ -1,4 +1,4 @@
-"""The admin's own site: a form to log in that is limited, and a start page with the last thirty days."""
+"""The admin site: the start page shows the last 30 days, and the login limits attempts."""
 
 from http import HTTPStatus
 from math import ceil
@@ -13,13 +13,13 @@ from payments.admin.overview import overview_context
 
 
 class Site(AdminSite):
-    """Where staff look into payments."""
+    """Django's admin site with our start page, login form and navigation."""
 
     site_header = site_title = "Payments"
-    index_title = "The last 30 days"
+    index_title = "Last 30 days"
     index_template = "admin/overview.html"
     site_url = None
-    enable_nav_sidebar = False  # its place is the list's; what it leads to stands at the head of each page
+    enable_nav_sidebar = False  # the page header has the navigation, so that the list gets the whole width
     login_form = LoginForm
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
@@ -31,5 +31,5 @@ class Site(AdminSite):
         return response
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        shown = overview_context(request) if request.user.has_perm("payments.view_payment") else {}
-        return super().index(request, {**(extra_context or {}), **shown})
+        context = overview_context(request) if request.user.has_perm("payments.view_payment") else {}
+        return super().index(request, {**(extra_context or {}), **context})

@@ -1,4 +1,4 @@
-"""Logging in to the admin cannot be tried again and again."""
+"""Logging in to the admin: attempts are limited, and sessions survive a new secret key."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from payments.admin.login import ACCOUNT_TRIES, ADDRESS_TRIES
+from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS
 
 pytestmark = pytest.mark.django_db
 
@@ -15,8 +15,8 @@ OLD, NEW = "the-old-key", "the-new-key"
 
 
 @pytest.fixture(autouse=True)
-def quick_passwords(settings: Settings) -> None:
-    """What makes guessing slow makes tests slow."""
+def fast_password_hash(settings: Settings) -> None:
+    """Use a fast hash: a secure one is slow on purpose, which would slow down the tests."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
@@ -29,12 +29,12 @@ def log_in(*, password: str, username: str = "baker", address: str = "192.0.2.1"
     return Client().post("/admin/login/", {"username": username, "password": password}, REMOTE_ADDR=address)
 
 
-def test_whoever_knows_the_password_gets_in(admin: User) -> None:
+def test_right_password_logs_in(admin: User) -> None:
     assert log_in(password="right-password").status_code == 302
 
 
 @pytest.mark.parametrize(("fallbacks", "status"), [([OLD], 200), ([], 302)])
-def test_who_is_logged_in_stays_so_under_a_new_secret_key_with_the_old_one_to_fall_back_to(
+def test_session_survives_a_new_secret_key_if_the_old_one_is_a_fallback(
     admin: User, settings: Settings, fallbacks: list[str], status: int
 ) -> None:
     settings.SECRET_KEY = OLD
@@ -47,7 +47,7 @@ def test_who_is_logged_in_stays_so_under_a_new_secret_key_with_the_old_one_to_fa
     assert client.get("/admin/").status_code == status
 
 
-def test_who_has_come_by_meanwhile_needs_the_old_secret_key_no_more(admin: User, settings: Settings) -> None:
+def test_one_request_moves_a_session_to_the_new_secret_key(admin: User, settings: Settings) -> None:
     settings.SECRET_KEY = OLD
     client = Client()
     client.post("/admin/login/", {"username": "baker", "password": "right-password"})
@@ -59,40 +59,40 @@ def test_who_has_come_by_meanwhile_needs_the_old_secret_key_no_more(admin: User,
     assert client.get("/admin/").status_code == 200
 
 
-def test_after_too_many_tries_the_right_password_helps_no_more(admin: User) -> None:
-    tries = [log_in(password="wrong").status_code for _ in range(ACCOUNT_TRIES.events_max)]
+def test_right_password_is_refused_after_too_many_attempts(admin: User) -> None:
+    attempts = [log_in(password="wrong").status_code for _ in range(ACCOUNT_ATTEMPTS.events_max)]
 
     refused = log_in(password="right-password")
 
-    assert set(tries) == {200}
+    assert set(attempts) == {200}
     assert refused.status_code == 429
     assert 590 < int(refused["Retry-After"]) <= 600
-    assert "Too many tries to log in. Try again in 10 min." in refused.content.decode()
+    assert "Too many login attempts. Try again in 10 min." in refused.content.decode()
 
 
-def test_its_owner_is_not_kept_out_by_somebody_elses_tries(admin: User) -> None:
-    for _ in range(ACCOUNT_TRIES.events_max + 1):
+def test_attempts_from_another_address_do_not_lock_out_the_owner(admin: User) -> None:
+    for _ in range(ACCOUNT_ATTEMPTS.events_max + 1):
         log_in(password="wrong")
 
     assert log_in(password="right-password", address="192.0.2.2").status_code == 302
 
 
-def test_whoever_guesses_accounts_is_refused_too(admin: User) -> None:
-    for number in range(ADDRESS_TRIES.events_max):
+def test_attempts_at_many_accounts_from_one_address_are_limited(admin: User) -> None:
+    for number in range(ADDRESS_ATTEMPTS.events_max):
         log_in(password="wrong", username=f"user{number}")
 
     assert log_in(password="right-password").status_code == 429
 
 
-def test_an_account_is_the_same_in_capitals(admin: User) -> None:
-    for _ in range(ACCOUNT_TRIES.events_max):
+def test_capital_letters_in_a_username_count_for_the_same_account(admin: User) -> None:
+    for _ in range(ACCOUNT_ATTEMPTS.events_max):
         log_in(password="wrong", username="BAKER")
 
     assert log_in(password="right-password").status_code == 429
 
 
-@pytest.mark.parametrize("content", [{}, {"username": "x\0"}, {"username": "x" * 10_000, "password": "x" * 10_000}])
-def test_nonsense_is_counted_and_answered(db: None, content: dict[str, str]) -> None:
-    answers = {Client().post("/admin/login/", content).status_code for _ in range(ACCOUNT_TRIES.events_max + 1)}
+@pytest.mark.parametrize("form", [{}, {"username": "x\0"}, {"username": "x" * 10_000, "password": "x" * 10_000}])
+def test_invalid_attempts_count_too(db: None, form: dict[str, str]) -> None:
+    responses = [Client().post("/admin/login/", form) for _ in range(ACCOUNT_ATTEMPTS.events_max + 1)]
 
-    assert answers == {200, 429}
+    assert {response.status_code for response in responses} == {200, 429}

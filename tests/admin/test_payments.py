@@ -1,4 +1,4 @@
-"""The admin: payments to look into, nothing to lose."""
+"""Payments in the admin: the list, a payment's page, permissions."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
-from payments.admin.scope import MENU_MAX
+from payments.admin.access_form import MENU_CHOICES_MAX
 from payments.models import Access, Payment
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.filters import failing_to_list, timeout_error
@@ -32,31 +32,23 @@ def payment(db: None) -> Payment:
 
 
 def listed(page: Any) -> list[str]:
-    """Return the ids of the payments that a page lists, in its order."""
+    """Return the IDs of the payments on a page, in its order."""
     return re.findall(r'<th scope="row" class="id"><a href="[^"]+">(pt_\w+)</a>', page.content.decode())
 
 
-def linked(page: Any, relation: str) -> str | None:
-    found = re.search(rf'<a href="([^"]+)" rel="{relation}">', page.content.decode())
-    return found[1].replace("&amp;", "&") if found else None
+def link_href(page: Any, relation: str) -> str | None:
+    """Return the target of a page's link to the next or previous page."""
+    match = re.search(rf'<a href="([^"]+)" rel="{relation}">', page.content.decode())
+    return match[1].replace("&amp;", "&") if match else None
 
 
-@pytest.mark.parametrize("model", ["organization", "apikey"])
-def test_the_other_lists_show_what_there_is(admin_client: Client, payment: Payment, model: str) -> None:
-    ApiKeyFactory.create(organization=payment.organization)
-
-    rows = admin_client.get(f"/admin/payments/{model}/").content.decode().partition("<tbody>")[2]
-
-    assert payment.organization.name in rows
-
-
-def test_the_list_shows_what_staff_look_for(admin_client: Client, payment: Payment) -> None:
+def test_list_shows_the_main_fields_of_a_payment(admin_client: Client, payment: Payment) -> None:
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", admin_client.get(LIST).content.decode()))
 
     assert "2026-01-01 12:00:00 pt_1 Organization 1 live succeeded creditcard 10.00 EUR ct_7 Order 7" in text
 
 
-def test_older_leads_through_all_payments_once_and_newer_back_again(admin_client: Client, payment: Payment) -> None:
+def test_links_lead_through_all_payments_once_and_back(admin_client: Client, payment: Payment) -> None:
     for number in range(2, 122):
         PaymentFactory.create(
             id=f"pt_{number}", organization=payment.organization, created_at=NOON + timedelta(minutes=number // 2)
@@ -68,16 +60,16 @@ def test_older_leads_through_all_payments_once_and_newer_back_again(admin_client
     )
 
     pages = [admin_client.get(LIST)]
-    while href := linked(pages[-1], "next"):
+    while href := link_href(pages[-1], "next"):
         pages.append(admin_client.get(LIST + href))
-    back = admin_client.get(LIST + str(linked(pages[-1], "prev")))
+    back = admin_client.get(LIST + str(link_href(pages[-1], "prev")))
 
-    assert [each for page in pages for each in listed(page)] == expected
+    assert [payment_id for page in pages for payment_id in listed(page)] == expected
     assert list(map(len, map(listed, pages))) == [50, 50, 21]
     assert listed(back) == listed(pages[1])
 
 
-def test_a_list_is_one_organizations_and_one_modes(admin_client: Client, payment: Payment) -> None:
+def test_list_has_one_organization_and_one_mode(admin_client: Client, payment: Payment) -> None:
     PaymentFactory.create(id="pt_2", organization=payment.organization, test=True)
     PaymentFactory.create(id="pt_3", organization=OrganizationFactory.create(id=2))
 
@@ -87,7 +79,7 @@ def test_a_list_is_one_organizations_and_one_modes(admin_client: Client, payment
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("parameters", "expected"),
     [
         ({}, ["pt_3", "pt_2", "pt_1"]),
         ({"status": ["failed"]}, ["pt_2"]),
@@ -109,111 +101,114 @@ def test_a_list_is_one_organizations_and_one_modes(admin_client: Client, payment
         ({"q": "x" * 64}, []),
     ],
 )
-def test_the_list_is_searched_and_filtered(
-    admin_client: Client, payment: Payment, asked: dict[str, Any], found: list[str]
+def test_list_can_be_searched_and_filtered(
+    admin_client: Client, payment: Payment, parameters: dict[str, Any], expected: list[str]
 ) -> None:
-    of = {"organization": payment.organization}
+    owner = {"organization": payment.organization}
     day = timedelta(days=1)
-    PaymentFactory.create(id="pt_2", **of, failed=True, ideal=True, description="Order 71", created_at=NOON + day)
+    PaymentFactory.create(id="pt_2", **owner, failed=True, ideal=True, description="Order 71", created_at=NOON + day)
     PaymentFactory.create(
-        id="pt_3", **of, description="Café", created_at=NOON + 2 * day, amount=Money("1.00", "USD"), customer_id="ct_8"
+        id="pt_3",
+        **owner,
+        description="Café",
+        created_at=NOON + 2 * day,
+        amount=Money("1.00", "USD"),
+        customer_id="ct_8",
     )
 
-    page = admin_client.get(LIST, asked)
+    page = admin_client.get(LIST, parameters)
 
     assert page.status_code == 200
-    assert listed(page) == found
-    assert ("No payment is like that" in page.content.decode()) is (not found)
+    assert listed(page) == expected
+    assert ("No payments match." in page.content.decode()) is (not expected)
 
 
-def test_a_payments_id_leads_to_its_page_whosever_it_is(admin_client: Client, payment: Payment) -> None:
+def test_search_for_a_payment_id_opens_the_payment_of_any_organization(admin_client: Client, payment: Payment) -> None:
     PaymentFactory.create(id="pt_2", organization=OrganizationFactory.create(id=2), test=True)
 
-    found = admin_client.get(LIST, {"q": "pt_2"})
-    missing = admin_client.get(LIST, {"q": "pt_3"})
+    known = admin_client.get(LIST, {"q": "pt_2"})
+    unknown = admin_client.get(LIST, {"q": "pt_3"})
 
-    assert (found.status_code, found["Location"]) == (302, "/admin/payments/payment/pt_5F2/change/")
-    assert "There is no payment of this id." in missing.content.decode()
+    assert (known.status_code, known["Location"]) == (302, "/admin/payments/payment/pt_5F2/change/")
+    assert "No payment has this ID." in unknown.content.decode()
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("parameters", "error"),
     [
         ({"status": "lost"}, "Status: Select a valid choice"),
         ({"organization": "3"}, "Organization: Select a valid choice"),
         ({"mode": "both"}, "Mode: Select a valid choice"),
-        ({"method": "Ideal!"}, "Method: method must be a word of 1 to 32 lower-case letters"),
-        ({"currency": "Euro"}, "Currency: currency must be an ISO 4217 currency code"),
+        ({"method": "Ideal!"}, "Method: must be a word of 1 to 32 lower-case letters"),
+        ({"currency": "Euro"}, "Currency: must be an ISO 4217 currency code"),
         ({"since": "soon"}, "From: Enter a valid date"),
-        ({"since": "2026-02-01", "until": "2026-01-01"}, "To: This is before From."),
+        ({"since": "2026-02-01", "until": "2026-01-01"}, "To: Enter a date on or after From."),
         ({"q": "x" * 65}, "Search: Ensure this value has at most 64 characters"),
         ({"q": "\0"}, "Search: Null characters are not allowed"),
     ],
 )
-def test_what_cannot_be_asked_is_said_and_nothing_is_listed(
-    admin_client: Client, payment: Payment, asked: dict[str, str], told: str
+def test_invalid_search_shows_the_error_and_no_payments(
+    admin_client: Client, payment: Payment, parameters: dict[str, str], error: str
 ) -> None:
-    page = admin_client.get(LIST, asked)
+    page = admin_client.get(LIST, parameters)
 
     assert page.status_code == 200
-    assert told in page.content.decode()
+    assert error in page.content.decode()
     assert listed(page) == []
 
 
 @pytest.mark.parametrize("start", ["pt_404", "x", "pt_2", "", "pt_1\0", "pt_1\n"])
-def test_a_page_that_begins_with_no_payment_of_the_list_is_none(
-    admin_client: Client, payment: Payment, start: str
-) -> None:
+def test_page_that_starts_outside_the_list_is_not_found(admin_client: Client, payment: Payment, start: str) -> None:
     PaymentFactory.create(id="pt_2", organization=OrganizationFactory.create(id=2))
 
     page = admin_client.get(LIST, {"from": start, "status": "succeeded"})
 
     assert page.status_code == 404
-    assert "The payment with which this page begins is not one of these." in page.content.decode()
+    assert "This page starts at a payment outside the list. View the newest payments instead." in page.content.decode()
 
 
-def test_search_that_times_out_says_what_to_narrow(admin_client: Client, payment: Payment) -> None:
+def test_search_that_times_out_asks_for_a_shorter_period(admin_client: Client, payment: Payment) -> None:
     with failing_to_list(timeout_error()):
         page = admin_client.get(LIST, {"status": "open"})
 
     assert page.status_code == 503
-    assert "could not be found in time. Choose From and To closer to each other." in page.content.decode()
+    assert "The search timed out. Choose a shorter period with From and To." in page.content.decode()
     assert listed(page) == []
 
 
 def test_other_database_errors_are_reported_as_unavailable(admin_client: Client, payment: Payment) -> None:
     admin_client.raise_request_exception = False
     with failing_to_list(OperationalError("the connection is closed")):
-        answers = [admin_client.get(LIST, {"status": "open"}), admin_client.get(f"{LIST}export.csv")]
+        responses = [admin_client.get(LIST, {"status": "open"}), admin_client.get(f"{LIST}export.csv")]
 
-    assert [answer.status_code for answer in answers] == [503, 503]
-    assert {answer.headers["Retry-After"] for answer in answers} == {"1"}
-    assert {answer.content for answer in answers} == {b"The service is not available just now. Try again."}
+    assert [response.status_code for response in responses] == [503, 503]
+    assert {response.headers["Retry-After"] for response in responses} == {"1"}
+    assert {response.content for response in responses} == {b"The service is not available just now. Try again."}
 
 
-def test_without_an_organization_there_is_a_way_to_make_one(admin_client: Client, db: None) -> None:
+def test_pages_without_organizations_link_to_adding_one(admin_client: Client, db: None) -> None:
     for path in (LIST, "/admin/"):
         assert (
-            'There is no organization yet. <a href="/admin/payments/organization/add/">'
+            'There are no organizations yet. <a href="/admin/payments/organization/add/">'
             in admin_client.get(path).content.decode()
         )
 
 
-def test_the_list_reads_a_page_by_its_place_and_counts_nothing(admin_client: Client, payment: Payment) -> None:
+def test_list_reads_one_page_by_keyset_without_counting(admin_client: Client, payment: Payment) -> None:
     for number in range(2, 60):
         PaymentFactory.create(id=f"pt_{number}", organization=payment.organization)
 
     with CaptureQueriesContext(connection) as queries:
         admin_client.get(LIST, {"status": "succeeded", "from": "pt_1"})
 
-    on_payments = [query["sql"] for query in queries if "payments_payment" in query["sql"]]
-    assert len(on_payments) == 1
-    assert not re.search(r"COUNT\(|DISTINCT", on_payments[0])
-    # Who asks; of the organizations the first, the one chosen, whether there are too many, and all; the page.
+    payment_queries = [query["sql"] for query in queries if "payments_payment" in query["sql"]]
+    assert len(payment_queries) == 1
+    assert not re.search(r"COUNT\(|DISTINCT", payment_queries[0])
+    # Session and user; the first organization, the selected one, whether a menu fits, all for the menu; the page.
     assert len(queries) == 2 + 4 + 1
 
 
-def test_a_payments_page_shows_it_and_changes_nothing(admin_client: Client, payment: Payment) -> None:
+def test_payment_page_is_read_only(admin_client: Client, payment: Payment) -> None:
     path = "/admin/payments/payment/pt_5F1/change/"
 
     page = admin_client.get(path)
@@ -226,32 +221,30 @@ def test_a_payments_page_shows_it_and_changes_nothing(admin_client: Client, paym
     assert payment.description == "Order 7"
 
 
-def test_a_payments_page_shows_its_record_as_the_api_gives_it(
-    admin_client: Client, client: Client, payment: Payment
-) -> None:
+def test_payment_page_shows_the_response_of_the_api(admin_client: Client, client: Client, payment: Payment) -> None:
     key = ApiKeyFactory.create(organization=payment.organization)
-    given = client.get("/v2/payments/pt_1", headers={"Authorization": f"Bearer {vars(key)['text']}"}).json()
+    response = client.get("/v2/payments/pt_1", headers={"Authorization": f"Bearer {vars(key)['text']}"})
 
     page = admin_client.get("/admin/payments/payment/pt_5F1/change/")
 
-    shown = page.context["record_text"]
-    assert shown.startswith('{\n  "id": "pt_1",')
-    assert json.loads(shown) == given
+    api_response = page.context["api_response"]
+    assert api_response.startswith('{\n  "id": "pt_1",')
+    assert json.loads(api_response) == response.json()
 
 
-def test_a_payments_page_tells_what_happened_when(admin_client: Client, payment: Payment) -> None:
+def test_payment_page_has_a_timeline(admin_client: Client, payment: Payment) -> None:
     Payment.objects.filter(id="pt_1").update(paid_at=NOON + timedelta(seconds=72), expires_at=NOON + timedelta(days=1))
 
     events = admin_client.get("/admin/payments/payment/pt_5F1/change/").context["payment"].events()
 
-    assert [(event.name, f"{event.at:%d %H:%M:%S}", event.after) for event in events] == [
+    assert [(event.name, f"{event.time:%d %H:%M:%S}", event.since_creation) for event in events] == [
         ("Created", "01 12:00:00", ""),
         ("Paid", "01 12:01:12", "1 min 12 s"),
         ("Expires", "02 12:00:00", "1 d"),
     ]
 
 
-def test_a_payments_page_names_the_customers_other_payments(admin_client: Client, payment: Payment) -> None:
+def test_payment_page_lists_other_payments_of_the_customer(admin_client: Client, payment: Payment) -> None:
     for number in range(2, 10):
         PaymentFactory.create(
             id=f"pt_{number}",
@@ -262,22 +255,22 @@ def test_a_payments_page_names_the_customers_other_payments(admin_client: Client
     PaymentFactory.create(id="pt_10", organization=payment.organization, customer_id="ct_8")
     PaymentFactory.create(id="pt_11", organization=payment.organization, test=True, customer_id="ct_7")
 
-    others = admin_client.get("/admin/payments/payment/pt_5F9/change/").context["others"]
+    page = admin_client.get("/admin/payments/payment/pt_5F9/change/")
 
-    assert [other.record.id for other in others] == ["pt_8", "pt_7", "pt_6", "pt_5", "pt_4"]
+    assert [other.record.id for other in page.context["customer_payments"]] == ["pt_8", "pt_7", "pt_6", "pt_5", "pt_4"]
 
 
-def test_details_that_are_no_texts_are_shown_as_they_stand(admin_client: Client, payment: Payment) -> None:
+def test_details_that_are_not_texts_are_shown_as_json(admin_client: Client, payment: Payment) -> None:
     Payment.objects.filter(id="pt_1").update(details='{"bankName":"A","tries":2,"parts":["é"]}', metadata="{}")
 
-    payment_shown = admin_client.get("/admin/payments/payment/pt_5F1/change/").context["payment"]
+    display = admin_client.get("/admin/payments/payment/pt_5F1/change/").context["payment"]
 
-    assert payment_shown.details == [("Bank name", "A"), ("Tries", "2"), ("Parts", '["é"]')]
-    assert payment_shown.metadata == []
+    assert display.details == [("Bank name", "A"), ("Tries", "2"), ("Parts", '["é"]')]
+    assert display.metadata == []
 
 
 @pytest.mark.parametrize("name", ["items", "keys", "0", "", "record", "__class__"])
-def test_a_key_of_metadata_may_have_any_name(admin_client: Client, payment: Payment, name: str) -> None:
+def test_metadata_key_can_have_any_name(admin_client: Client, payment: Payment, name: str) -> None:
     Payment.objects.filter(id="pt_1").update(
         metadata=json.dumps({name: "any value"}), details='{"items":"3","Items":"4"}'
     )
@@ -288,7 +281,7 @@ def test_a_key_of_metadata_may_have_any_name(admin_client: Client, payment: Paym
     assert "<dt>Items</dt><dd>3</dd><dt>Items</dt><dd>4</dd>" in page
 
 
-def test_texts_are_no_markup(admin_client: Client, payment: Payment) -> None:
+def test_texts_are_escaped(admin_client: Client, payment: Payment) -> None:
     hostile = "<script>alert(1)</script>"
     Payment.objects.filter(id="pt_1").update(description=hostile, metadata=f'{{"{hostile}":"{hostile}"}}')
 
@@ -297,18 +290,18 @@ def test_texts_are_no_markup(admin_client: Client, payment: Payment) -> None:
 
 
 @pytest.mark.parametrize("payment_id", ["pt_5F404", "pt_5F1%00", "x", "%FF"])
-def test_a_payment_that_is_none_leads_back_to_the_list(admin_client: Client, payment: Payment, payment_id: str) -> None:
+def test_unknown_payment_redirects_to_the_list(admin_client: Client, payment: Payment, payment_id: str) -> None:
     response = admin_client.get(f"/admin/payments/payment/{payment_id}/change/")
 
     assert (response.status_code, response["Location"]) == (302, LIST)
 
 
 @pytest.mark.parametrize("path", ["payment/pt_5F1/delete/", "payment/add/"])
-def test_payments_are_neither_made_nor_deleted_there(admin_client: Client, payment: Payment, path: str) -> None:
+def test_payments_cannot_be_added_or_deleted(admin_client: Client, payment: Payment, path: str) -> None:
     assert admin_client.post(f"/admin/payments/{path}", {"post": "yes"}).status_code == 403
 
 
-def test_payments_are_not_deleted_by_an_action_either(admin_client: Client, payment: Payment) -> None:
+def test_payments_cannot_be_deleted_by_an_action(admin_client: Client, payment: Payment) -> None:
     admin_client.post(LIST, {"action": "delete_selected", "_selected_action": "pt_1", "post": "yes"})
 
     assert Payment.objects.exists()
@@ -323,7 +316,7 @@ PATHS = (
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_stranger_is_led_to_the_login(client: Client, payment: Payment, path: str) -> None:
+def test_anonymous_user_is_redirected_to_the_login(client: Client, payment: Payment, path: str) -> None:
     response = client.get(path)
 
     assert response.status_code == 302
@@ -331,7 +324,7 @@ def test_a_stranger_is_led_to_the_login(client: Client, payment: Payment, path: 
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_staff_see_payments_only_where_they_may(client: Client, payment: Payment, path: str) -> None:
+def test_staff_need_the_permission_to_view_payments(client: Client, payment: Payment, path: str) -> None:
     user = User.objects.create_user("clerk", is_staff=True)
     client.force_login(user)
     refused = client.get(path)
@@ -345,12 +338,12 @@ def test_staff_see_payments_only_where_they_may(client: Client, payment: Payment
     assert allowed.status_code == 200
 
 
-def test_too_many_organizations_for_a_menu_are_named_by_their_ids(admin_client: Client, payment: Payment) -> None:
-    for number in range(2, MENU_MAX + 1):
+def test_organization_is_entered_by_id_if_a_menu_would_be_too_long(admin_client: Client, payment: Payment) -> None:
+    for number in range(2, MENU_CHOICES_MAX + 1):
         OrganizationFactory.create(id=number)
     menu = admin_client.get(LIST).content.decode()
 
-    OrganizationFactory.create(id=MENU_MAX + 1)
+    OrganizationFactory.create(id=MENU_CHOICES_MAX + 1)
     page = admin_client.get(LIST, {"organization": "1"})
 
     assert '<select name="organization"' in menu

@@ -17,7 +17,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from sqlglot.errors import ParseError
 
-from payments.admin.payments import of_id
+from payments.admin.payments import payments_with_id
 from payments.anonymization import anonymize_payments
 from payments.api.parameters import FILTERS
 from payments.export import export_payments
@@ -334,7 +334,7 @@ def test_an_id_alone_is_found_by_an_index(bikes: Organization) -> None:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE payments_payment")
 
-    plan = of_id("pt_1").explain()
+    plan = payments_with_id("pt_1").explain()
 
     assert "Index Scan using payments_payment_pkey" in plan
     assert "Seq Scan on payments_payment" not in plan

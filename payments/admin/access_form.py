@@ -1,0 +1,60 @@
+"""The form that selects an organization and a mode. A list always shows one organization's payments in one mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from django import forms
+from django.http import QueryDict
+
+from payments.models import Access, Mode, Organization
+
+if TYPE_CHECKING:
+    ModelChoiceField = forms.ModelChoiceField[Organization]
+else:
+    ModelChoiceField = forms.ModelChoiceField
+
+MENU_CHOICES_MAX = 200
+
+
+class RequiredSelect(forms.Select):
+    """A menu without a blank choice.
+
+    Django reads all choices once more to find out whether the first one is blank. This class saves that query.
+    """
+
+    def use_required_attribute(self, initial: Any) -> bool:
+        return False
+
+
+class OrganizationField(ModelChoiceField):
+    """An organization, chosen from a menu. If there are too many for a menu, the user enters the ID."""
+
+    def __init__(self) -> None:
+        super().__init__(Organization.objects.order_by("name", "id"), empty_label=None, widget=RequiredSelect)
+
+    def get_bound_field(self, form: forms.BaseForm, field_name: str) -> forms.BoundField:
+        if Organization.objects.order_by("id")[MENU_CHOICES_MAX : MENU_CHOICES_MAX + 1].exists():
+            self.widget = forms.NumberInput()
+        return super().get_bound_field(form, field_name)
+
+
+class AccessForm(forms.Form):
+    """Selects an organization and a mode. The default is live payments of the organization with the smallest ID."""
+
+    organization = OrganizationField()
+    mode = forms.ChoiceField(choices=Mode.choices)
+
+    @classmethod
+    def from_query(cls, query: QueryDict) -> Self:
+        """Return the form with the values of a query string, and defaults for the missing ones."""
+        values = query.copy()
+        values.setdefault("mode", Mode.LIVE)
+        if "organization" not in values and (first := Organization.objects.order_by("id").first()):
+            values["organization"] = str(first.id)
+        return cls(values, label_suffix="")
+
+    @property
+    def access(self) -> Access:
+        """Return the selected organization and mode. The form must be valid."""
+        return Access(self.cleaned_data["organization"].id, self.cleaned_data["mode"])
