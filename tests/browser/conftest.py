@@ -1,4 +1,4 @@
-"""The browser, and the service with somebody who may see all of it."""
+"""Fixtures: a browser, and the service with demo payments and an admin user."""
 
 import secrets
 from collections.abc import Iterator
@@ -11,24 +11,24 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from payments.demo import SHOPS
-from tests.browser.pages import CHROMIUM, launched, log_in, opened
+from tests.browser.pages import CHROMIUM, launch_browser, log_in, open_page
 from tests.support.migrated import fresh_database
 from tests.support.service import Service
 from tests.support.tools import require
 
-PAYMENTS = 12_000  # more than an export takes in one part
+PAYMENTS = 12_000  # so that an export has several parts
 
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     require(*CHROMIUM)
-    with launched() as browser:
+    with launch_browser() as browser:
         yield browser
 
 
 @dataclass
 class Staffed:
-    """The service as it is deployed, with demo payments and a user of the admin."""
+    """The deployed service with demo payments and an admin user."""
 
     service: Service
     browser: Browser
@@ -40,19 +40,20 @@ class Staffed:
 
     @contextmanager
     def page(self, **options: Any) -> Iterator[Page]:
-        """Give a page of somebody who has logged in."""
-        with self.stranger(storage_state=self.logged_in, **options) as page:
+        """Open a page as the logged-in user."""
+        with self.anonymous_page(storage_state=self.session, **options) as page:
             yield page
 
     @contextmanager
-    def stranger(self, **options: Any) -> Iterator[Page]:
-        with opened(self.browser, self.service.base_url, **options) as page:
+    def anonymous_page(self, **options: Any) -> Iterator[Page]:
+        """Open a page without a session."""
+        with open_page(self.browser, self.service.base_url, **options) as page:
             yield page
 
     @cached_property
-    def logged_in(self) -> Any:
-        """Return what a browser keeps that has logged in."""
-        with self.stranger() as page:
+    def session(self) -> Any:
+        """Return the browser's storage after the login."""
+        with self.anonymous_page() as page:
             self.log_in(page)
             return page.context.storage_state()
 

@@ -1,4 +1,4 @@
-"""Pages that are watched while they are used."""
+"""Browser pages that report errors, and checks of accessibility and width."""
 
 import itertools
 import os
@@ -13,10 +13,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.support.scale import IS_LONG
 from tests.support.tools import first_installed
 
-# chromium-headless-shell is Chromium without a window. It needs half the processor time.
+# chromium-headless-shell is Chromium without a window, which needs half the processor time.
 CHROMIUM: Final = ("chromium-headless-shell", "chromium")
 WIDTHS = (1440, 390)
-Look = tuple[int, bool]  # width, and whether it is dark
+Look = tuple[int, bool]  # width, and whether the colour scheme is dark
 LOOKS: Final[tuple[Look, ...]] = (
     (1440, False),
     (390, True),
@@ -24,12 +24,12 @@ LOOKS: Final[tuple[Look, ...]] = (
 )
 HEIGHT = 900
 TIMEOUT_MILLISECONDS = 10_000
-BAD = {"serious", "critical"}
+SERIOUS_IMPACTS = {"serious", "critical"}
 
 
 @contextmanager
-def launched() -> Iterator[Browser]:
-    """Give a browser. Playwright runs an event loop in this thread, where Django would otherwise refuse the ORM."""
+def launch_browser() -> Iterator[Browser]:
+    """Start a browser. Playwright runs an event loop in this thread, in which Django otherwise refuses the ORM."""
     with sync_playwright() as playwright, patch.dict(os.environ, DJANGO_ALLOW_ASYNC_UNSAFE="true"):
         browser = playwright.chromium.launch(executable_path=first_installed(*CHROMIUM), args=["--no-sandbox"])
         yield browser
@@ -37,20 +37,20 @@ def launched() -> Iterator[Browser]:
 
 
 @contextmanager
-def opened(browser: Browser, base_url: str, *, width: int = WIDTHS[0], **options: Any) -> Iterator[Page]:
-    """Give a page, which is to have no error but of status, break no policy, and ask no other host for anything."""
+def open_page(browser: Browser, base_url: str, *, width: int = WIDTHS[0], **options: Any) -> Iterator[Page]:
+    """Open a page. Fail on script errors, policy violations and requests to other hosts; error statuses are allowed."""
     context = browser.new_context(base_url=base_url, viewport={"width": width, "height": HEIGHT}, **options)
     context.set_default_timeout(TIMEOUT_MILLISECONDS)
     page = context.new_page()
     errors: list[str] = []
 
-    def watch_request(address: str) -> None:
+    def check_request(address: str) -> None:
         if not address.startswith((f"{base_url}/", "data:", f"blob:{base_url}/")):
             errors.append(address)
 
     page.on("console", lambda message: None if "status of 40" in message.text else errors.append(message.text))
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("request", lambda request: watch_request(request.url))
+    page.on("request", lambda request: check_request(request.url))
     yield page
     context.close()
     assert not errors, errors
@@ -64,26 +64,26 @@ def log_in(page: Page, *, user_name: str, password: str) -> None:
         page.get_by_role("button", name="Log in").click()
 
 
-Fault = tuple[str, str, str]  # address, kind of fault, element or size
+Problem = tuple[str, str, str]  # address, kind of problem, element or size
 
 
-def faults(page: Page, paths: Iterable[str]) -> list[Fault]:
-    """Open pages and return their faults: serious accessibility problems, and content wider than the page.
+def page_problems(page: Page, paths: Iterable[str]) -> list[Problem]:
+    """Open pages and return their problems: serious accessibility problems, and content wider than the page.
 
     Each page is loaded once and shown in all looks. Axe checks it in one of them; in a long run, in all.
     """
-    found: list[Fault] = []
-    for path, checked in zip(paths, itertools.cycle(LOOKS), strict=False):
+    problems: list[Problem] = []
+    for path, look_for_axe in zip(paths, itertools.cycle(LOOKS), strict=False):
         page.goto(path)
         for look in LOOKS:
-            show(page, look)
-            found += too_wide(page)
-            if look == checked or IS_LONG:
-                found += violations(page)
-    return found
+            set_look(page, look)
+            problems += overflow(page)
+            if look == look_for_axe or IS_LONG:
+                problems += violations(page)
+    return problems
 
 
-def show(page: Page, look: Look) -> None:
+def set_look(page: Page, look: Look) -> None:
     """Show a page in another width and colour scheme, and skip colour transitions."""
     width, dark = look
     page.set_viewport_size({"width": width, "height": HEIGHT})
@@ -91,21 +91,21 @@ def show(page: Page, look: Look) -> None:
     page.evaluate("document.getAnimations().forEach((animation) => animation.finish())")
 
 
-def too_wide(page: Page) -> list[Fault]:
-    """Return a fault if the content is wider than the page."""
+def overflow(page: Page) -> list[Problem]:
+    """Return a problem if the content is wider than the page."""
     width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     return [(page.url, "too wide", f"{width} px")] if width > 0 else []
 
 
-def violations(page: Page) -> list[Fault]:
+def violations(page: Page) -> list[Problem]:
     """Return the serious problems that axe finds.
 
-    Axe puts styles into the page, which a policy forbids: the page is to be one that was opened with `bypass_csp`.
+    Axe adds styles, which the content security policy forbids, so the page must be opened with `bypass_csp`.
     """
     results = Axe().run(page, options={"preload": False, "resultTypes": ["violations"]}).response
     return [
         (page.url, violation["id"], node["html"])
         for violation in results["violations"]
-        if violation["impact"] in BAD
+        if violation["impact"] in SERIOUS_IMPACTS
         for node in violation["nodes"]
     ]

@@ -1,4 +1,4 @@
-"""The pictures of docs/images, taken of demo payments: `scripts/pictures`."""
+"""Takes the pictures in docs/images, with demo payments. `scripts/pictures` runs it."""
 
 import secrets
 import sys
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from tests.browser.pages import launched, log_in, opened
+from tests.browser.pages import launch_browser, log_in, open_page
 from tests.support.processes import ROOT
 from tests.support.service import Service
 
 PAYMENTS = 40_000
-ORGANIZATION = 1001  # the first of the demo's
+ORGANIZATION = 1001  # the first demo organization
 IMAGES = ROOT / "docs/images"
 USER = "demo"
 
@@ -22,10 +22,10 @@ USER = "demo"
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     password = secrets.token_urlsafe()
-    with developed(password) as service:
+    with development_server(password) as service:
         key = service.create_api_key(organization=ORGANIZATION, mode="live")
         credentials = {"username": key, "password": ""}
-        with launched() as browser, opened(browser, service.base_url, http_credentials=credentials) as page:
+        with launch_browser() as browser, open_page(browser, service.base_url, http_credentials=credentials) as page:
             take(page, "reference", "/docs/reference/#list-payments")
             take(page, "browsable-api", "/v2/payments?limit=2")
             log_in(page, user_name=USER, password=password)
@@ -38,8 +38,8 @@ def main() -> None:
 
 
 @contextmanager
-def developed(password: str) -> Iterator[Service]:
-    """Serve demo payments as a developer does."""
+def development_server(password: str) -> Iterator[Service]:
+    """Serve demo payments with the development server."""
     with tempfile.TemporaryDirectory(prefix="payments-pictures-") as directory:
         url = f"sqlite:///{directory}/payments.sqlite3"
         service = Service(url, settings={"DEBUG": "true"}, log=Path(directory) / "log")
@@ -51,7 +51,7 @@ def developed(password: str) -> Iterator[Service]:
 
 
 def take(page: Page, name: str, path: str | None = None) -> None:
-    """Save what a page shows, without scrolling."""
+    """Save a picture of the visible part of a page."""
     if path:
         page.goto(path)
     page.screenshot(path=IMAGES / f"{name}.png")

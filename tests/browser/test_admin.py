@@ -1,4 +1,4 @@
-"""What staff do all day, as they do it."""
+"""Tasks of staff in the admin, done in a browser."""
 
 import json
 import re
@@ -16,18 +16,18 @@ from playwright.sync_api import Page, expect
 
 from payments.demo import SHOPS
 from tests.browser.conftest import Staffed
-from tests.browser.pages import faults
+from tests.browser.pages import page_problems
 
 LIST = "/admin/payments/payment/"
 
 
 def ids(page: Page) -> list[str]:
-    """Return the payments that a page lists."""
+    """Return the IDs of the payments on a page."""
     return page.locator("th.id a").all_inner_texts()
 
 
 def exported(staffed: Staffed, **selection: str) -> str:
-    """Return what the command writes of the same payments."""
+    """Return the same payments as `manage.py export_payments` writes them."""
     return staffed.service.exported(organization=staffed.organization, mode="live", **selection)
 
 
@@ -40,8 +40,8 @@ def click(page: Page, link: str) -> None:
         page.get_by_role("link", name=link, exact=True).first.click()
 
 
-def turn(page: Page, relation: str) -> bool:
-    """Go to the next or the previous page, if there is one."""
+def turn_page(page: Page, relation: str) -> bool:
+    """Go to the next or the previous page. Return whether there is one."""
     link = page.locator(f'a[rel="{relation}"]').first
     if not link.count():
         return False
@@ -55,40 +55,41 @@ def press(page: Page, button: str) -> None:
         page.get_by_role("button", name=button, exact=True).click()
 
 
-def test_a_wrong_password_is_told_and_the_right_one_leads_to_the_last_thirty_days(staffed: Staffed) -> None:
-    with staffed.stranger() as page:
+def test_login_refuses_a_wrong_password_and_opens_the_overview(staffed: Staffed) -> None:
+    with staffed.anonymous_page() as page:
         staffed.log_in(page, password="wrong")
         expect(page.get_by_text("Please enter the correct username and password")).to_be_visible()
 
         staffed.log_in(page)
-        expect(page.get_by_role("heading", name="The last 30 days")).to_be_visible()
+        expect(page.get_by_role("heading", name="Last 30 days")).to_be_visible()
 
 
-def test_the_start_page_draws_what_its_table_says(staffed: Staffed) -> None:
+def test_chart_has_the_figures_of_the_table(staffed: Staffed) -> None:
     with staffed.page() as page:
         page.goto("/admin/")
-        bars = page.locator("figure", has_text="Payments a day").locator("svg g > title").all_text_contents()
-        page.get_by_text("The same as a table").click()
-        rows = page.get_by_role("region", name="Days").get_by_role("row").all_inner_texts()
+        bars = page.locator("figure", has_text="Payments per day").locator("svg g > title").all_text_contents()
+        page.get_by_text("Daily figures").click()
+        rows = page.get_by_role("region", name="Daily figures").get_by_role("row").all_inner_texts()
 
         days = [row.split("\t") for row in rows[1:]]
-        assert bars == [f"{day}: {number} payments, {succeeded} succeeded" for day, number, succeeded, *_ in days[::-1]]
+        assert bars == [f"{day}: {count} payments, {succeeded} succeeded" for day, count, succeeded, *_ in days[::-1]]
         assert len(days) == 30
 
-        total = page.locator(".tiles li", has_text="Payments").locator("strong").inner_text()
+        count = page.locator(".tiles strong").first
+        live_count = count.inner_text()
         page.get_by_label("Mode").select_option("test")
         press(page, "Show")
-        assert page.locator(".tiles li", has_text="Payments").locator("strong").inner_text() != total
+        assert count.inner_text() != live_count
 
 
-def test_while_somebody_writes_the_start_page_says_what_it_does_not_know(staffed: Staffed) -> None:
+def test_overview_names_the_missing_days_while_an_import_holds_a_lock(staffed: Staffed) -> None:
     path = f"/admin/?organization={SHOPS[2].id}&mode=test"
 
     with staffed.page() as page:
-        with writing(staffed.service.database_url, organization=SHOPS[2].id):
+        with organization_locked(staffed.service.database_url, organization=SHOPS[2].id):
             page.goto(path)
-            expect(page.get_by_role("status")).to_contain_text("30 of 30 days are not summed yet")
-        for _ in range(30):  # on a busy machine, the time for a page is enough for some of the days only
+            expect(page.get_by_role("status")).to_contain_text("The figures of 30 of 30 days are not ready yet")
+        for _ in range(30):  # on a busy machine, one request has time for only some of the days
             page.goto(path)
             if page.get_by_role("status").count() == 0:
                 break
@@ -97,8 +98,8 @@ def test_while_somebody_writes_the_start_page_says_what_it_does_not_know(staffed
 
 
 @contextmanager
-def writing(database_url: str, *, organization: int) -> Iterator[None]:
-    """Hold what an import that is just ending holds."""
+def organization_locked(database_url: str, *, organization: int) -> Iterator[None]:
+    """Hold the lock that an import holds when it ends."""
     if database_url.startswith("sqlite"):
         with closing(sqlite3.connect(urlsplit(database_url).path, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -109,41 +110,43 @@ def writing(database_url: str, *, organization: int) -> Iterator[None]:
             yield
 
 
-def test_payments_are_filtered_and_paged_to_the_end_and_back(staffed: Staffed) -> None:
+def test_filtered_list_can_be_paged_to_its_end_and_back(staffed: Staffed) -> None:
     expected = exported_ids(staffed, status="expired")
 
     with staffed.page() as page:
         page.goto(LIST)
-        page.get_by_text("Filters").click()
+        page.get_by_text("Filters", exact=True).click()
         page.get_by_label("Expired").check()
-        press(page, "Apply")
-        there = [ids(page)]
-        while turn(page, "next"):
-            there.append(ids(page))
+        press(page, "Apply filters")
+        forward = [ids(page)]
+        while turn_page(page, "next"):
+            forward.append(ids(page))
         back = [ids(page)]
-        while turn(page, "prev"):
+        while turn_page(page, "prev"):
             back.append(ids(page))
 
-        assert [each for listed in there for each in listed] == expected
-        assert back == there[::-1]
+        assert [payment_id for page_ids in forward for payment_id in page_ids] == expected
+        assert back == forward[::-1]
         expect(page.get_by_label("Expired")).to_be_checked()
-        assert len(there) > 3
+        assert len(forward) > 3
 
-        click(page, "Clear")
+        click(page, "Clear all")
         expect(page.get_by_label("Expired")).not_to_be_checked()
 
 
-def test_payments_are_found_by_description_customer_and_id(staffed: Staffed) -> None:
+def test_search_finds_payments_by_description_customer_and_id(staffed: Staffed) -> None:
     payments = [json.loads(line) for line in exported(staffed).splitlines()]
-    payment = next(each for each in payments if "customerId" in each and each["description"].startswith("Order"))
+    payment = next(
+        payment for payment in payments if "customerId" in payment and payment["description"].startswith("Order")
+    )
 
     with staffed.page() as page:
         page.goto(LIST)
         page.get_by_label("Search").fill(payment["description"])
         press(page, "Search")
         assert payment["id"] in ids(page)
-        found = page.locator("td.description").all_inner_texts()
-        assert all(each.startswith(payment["description"]) for each in found)
+        descriptions = page.locator("td.description").all_inner_texts()
+        assert all(description.startswith(payment["description"]) for description in descriptions)
 
         click(page, payment["customerId"])
         assert payment["id"] in ids(page)
@@ -154,18 +157,18 @@ def test_payments_are_found_by_description_customer_and_id(staffed: Staffed) -> 
         expect(page.get_by_role("heading", level=1)).to_contain_text(payment["amount"]["value"])
 
 
-def test_a_payment_is_opened_and_its_record_copied(staffed: Staffed) -> None:
+def test_payment_page_copies_the_api_response(staffed: Staffed) -> None:
     with staffed.page(permissions=["clipboard-read", "clipboard-write"]) as page:
         page.goto(LIST)
         [payment_id, *_] = ids(page)
         click(page, payment_id)
-        page.get_by_role("region", name="As the API gives it").get_by_role("button", name="Copy").click()
+        page.get_by_role("region", name="API response").get_by_role("button", name="Copy JSON").click()
         expect(page.get_by_role("button", name="Copied")).to_be_visible()
         copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
         key = staffed.service.create_api_key(organization=staffed.organization, mode="live")
-        answer = page.request.get(copied["_links"]["self"]["href"], headers={"Authorization": f"Bearer {key}"})
+        response = page.request.get(copied["_links"]["self"]["href"], headers={"Authorization": f"Bearer {key}"})
 
-        assert answer.json() == copied
+        assert response.json() == copied
         assert copied["id"] == payment_id
         expect(page.get_by_role("region", name="Timeline")).to_contain_text("Created")
         with page.expect_navigation():
@@ -174,7 +177,7 @@ def test_a_payment_is_opened_and_its_record_copied(staffed: Staffed) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_what_was_found_is_saved_as_one_file(staffed: Staffed, tmp_path: Path, suffix: str) -> None:
+def test_export_is_saved_as_one_file(staffed: Staffed, tmp_path: Path, suffix: str) -> None:
     expected = exported(staffed)
 
     with staffed.page() as page:
@@ -193,37 +196,37 @@ def test_what_was_found_is_saved_as_one_file(staffed: Staffed, tmp_path: Path, s
         assert [line.partition(",")[0] for line in lines[1:]] == exported_ids(staffed)
 
 
-def test_an_export_that_cannot_go_on_saves_nothing_and_says_why(staffed: Staffed) -> None:
+def test_failed_export_saves_no_file_and_shows_the_reason(staffed: Staffed) -> None:
     with staffed.page() as page:
         page.goto(LIST)
         page.context.clear_cookies()
         page.get_by_role("button", name="CSV").click()
 
-        expect(page.get_by_role("status")).to_have_text("Nothing was saved. Log in again.")
+        expect(page.get_by_role("status")).to_have_text("Export failed; no file was saved. Log in again.")
 
 
-def test_a_key_is_made_used_and_revoked(staffed: Staffed) -> None:
+def test_key_is_added_used_and_revoked(staffed: Staffed) -> None:
     with staffed.page(permissions=["clipboard-read", "clipboard-write"]) as page:
         page.goto("/admin/")
         click(page, "Organizations")
         click(page, str(staffed.organization))
-        click(page, "Create a key")
+        click(page, "Add API key")
         page.get_by_label("Mode").select_option("live")
         page.get_by_label("Name").fill("Till")
-        press(page, "Create the key")
+        press(page, "Add API key")
 
-        page.get_by_role("region", name="Try it").get_by_role("button", name="Copy").click()
+        page.get_by_role("region", name="Example request").get_by_role("button", name="Copy").click()
         expect(page.get_by_role("button", name="Copied")).to_be_visible()
         command = page.evaluate("navigator.clipboard.readText()")
         assert run(command)["count"] == 2
 
-        click(page, "I have kept it")
+        click(page, "Done")
         expect(page.locator(".field-state")).to_contain_text("Usable")
-        click(page, "Revoke this key")
-        click(page, "Keep it")
+        click(page, "Revoke key")
+        click(page, "Cancel")
         assert run(command)["count"] == 2
-        click(page, "Revoke this key")
-        press(page, "Revoke it")
+        click(page, "Revoke key")
+        press(page, "Revoke key")
         expect(page.locator(".field-state")).to_contain_text("Revoked")
         assert run(command)["status"] == 401
 
@@ -233,14 +236,14 @@ def test_a_key_is_made_used_and_revoked(staffed: Staffed) -> None:
 
 
 def run(command: str) -> Any:
-    """Run a command as somebody who pastes it."""
-    done = subprocess.run(["sh", "-c", f"{command} --silent"], capture_output=True, check=True)
-    return json.loads(done.stdout)
+    """Run a command in a shell, and return the JSON that it prints."""
+    completed = subprocess.run(["sh", "-c", f"{command} --silent"], capture_output=True, check=True)
+    return json.loads(completed.stdout)
 
 
-def test_all_of_it_works_without_a_mouse(staffed: Staffed) -> None:
+def test_admin_can_be_used_with_the_keyboard_alone(staffed: Staffed) -> None:
     def tab_to(page: Page, words: str) -> None:
-        """Press Tab until what has that name has the focus, which can be seen."""
+        """Press Tab until the element with this text has a visible focus."""
         for _ in range(120):
             page.keyboard.press("Tab")
             focused = page.evaluate(
@@ -254,7 +257,7 @@ def test_all_of_it_works_without_a_mouse(staffed: Staffed) -> None:
 
     with staffed.page() as page:
         page.goto("/admin/")
-        tab_to(page, "Its payments")
+        tab_to(page, "View payments")
         with page.expect_navigation():
             page.keyboard.press("Enter")
         tab_to(page, "Filters")
@@ -270,11 +273,11 @@ def test_all_of_it_works_without_a_mouse(staffed: Staffed) -> None:
         expect(page.get_by_role("heading", level=1)).to_contain_text("failed")
 
 
-def test_every_page_can_be_used_by_everybody(staffed: Staffed) -> None:
+def test_admin_pages_are_accessible_and_fit_the_screen(staffed: Staffed) -> None:
     [payment_id, *_] = exported_ids(staffed)
 
-    with staffed.stranger(bypass_csp=True) as page:
-        found = faults(page, ["/admin/"])
+    with staffed.anonymous_page(bypass_csp=True) as page:
+        problems = page_problems(page, ["/admin/"])
     with staffed.page(bypass_csp=True) as page:
         paths = (
             "/admin/",
@@ -287,6 +290,6 @@ def test_every_page_can_be_used_by_everybody(staffed: Staffed) -> None:
             "/admin/payments/apikey/",
             "/admin/payments/apikey/add/",
         )
-        found += faults(page, paths)
+        problems += page_problems(page, paths)
 
-    assert found == []
+    assert problems == []

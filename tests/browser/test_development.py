@@ -1,4 +1,4 @@
-"""The API in a browser, from the development server: what somebody who has just begun clicks through."""
+"""The browsable API of the development server, used in a browser."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from payments.demo import SHOPS
-from tests.browser.pages import faults, opened
+from tests.browser.pages import open_page, page_problems
 from tests.support.api import ids
 from tests.support.migrated import fresh_database
 from tests.support.service import Service, Walker
@@ -30,9 +30,9 @@ class Development(NamedTuple):
 
     @contextmanager
     def page(self, **options: Any) -> Iterator[Page]:
-        """Give a page whose user types in a key."""
+        """Open a page whose user logs in with a key."""
         credentials = {"username": self.key, "password": ""}
-        with opened(self.browser, self.service.base_url, http_credentials=credentials, **options) as page:
+        with open_page(self.browser, self.service.base_url, http_credentials=credentials, **options) as page:
             yield page
 
 
@@ -48,18 +48,18 @@ def development(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> I
 
 
 def document(page: Page) -> Any:
-    """Return the document that a page shows."""
+    """Return the JSON document on a page."""
     return json.loads(page.locator(".response-info").inner_text().partition("\n\n")[2])
 
 
 def follow(page: Page, href: str) -> None:
-    """Click an address of the document."""
+    """Click a link of the document."""
     with page.expect_navigation(url=href):
         page.locator(f'.response-info a[href="{href}"]').first.click()
 
 
 def walk(page: Page, relation: str) -> list[Any]:
-    """Return the document and all that follow it by links of that name, each of which is clicked."""
+    """Click the links with this name to the last page; return the documents of all pages."""
     documents = [document(page)]
     while link := documents[-1]["_links"].get(relation):
         follow(page, link["href"])
@@ -67,30 +67,30 @@ def walk(page: Page, relation: str) -> list[Any]:
     return documents
 
 
-def show(page: Page, **typed: str) -> None:
-    """Type into fields of the form, and send it."""
+def apply_filters(page: Page, **fields: str) -> None:
+    """Fill in fields of the form and submit it."""
     page.locator("details").evaluate("details => { details.open = true }")
-    for name, value in typed.items():
+    for name, value in fields.items():
         page.get_by_label(name, exact=True).fill(value)
     with page.expect_navigation():
-        page.get_by_role("button", name="Show").click()
+        page.get_by_role("button", name="Apply").click()
 
 
-def test_the_list_can_be_clicked_through_to_its_end_and_back(development: Development) -> None:
+def test_links_of_the_document_lead_through_the_list_and_back(development: Development) -> None:
     with Walker(development.service.base_url, development.key) as walker:
         expected = ids(*walker.walk("next", f"{development.list}?limit=30"))
 
     with development.page() as page:
         page.goto(f"{development.list}?limit=30")
-        there = walk(page, "next")
+        forward = walk(page, "next")
         back = walk(page, "previous")
 
-    assert ids(*there) == expected
+    assert ids(*forward) == expected
     assert ids(*reversed(back)) == expected
-    assert len(there) > 3
+    assert len(forward) > 3
 
 
-def test_the_pager_does_the_same(development: Development) -> None:
+def test_pager_leads_to_the_next_and_the_previous_page(development: Development) -> None:
     with development.page() as page:
         page.goto(f"{development.list}?limit=50")
         first = document(page)
@@ -102,11 +102,13 @@ def test_the_pager_does_the_same(development: Development) -> None:
         assert document(page) == first
 
 
-def test_the_form_asks_for_what_was_typed_in_and_for_nothing_else(development: Development) -> None:
+def test_form_sends_only_the_filled_in_fields(development: Development) -> None:
     with development.page() as page:
         page.goto(development.list)
         order = next(payment["metadata"]["order"] for payment in embedded(page) if payment["metadata"])
-        show(page, **{"status": "open,succeeded", "createdAt[gte]": "2020-01-01", "KEY=VALUE": f"order={order}"})
+        apply_filters(
+            page, **{"status": "open,succeeded", "createdAt[gte]": "2020-01-01", "KEY=VALUE": f"order={order}"}
+        )
 
         assert parse_qsl(urlsplit(page.url).query) == [
             ("status", "open,succeeded"),
@@ -122,29 +124,29 @@ def test_the_form_asks_for_what_was_typed_in_and_for_nothing_else(development: D
         page.wait_for_url(development.list)
 
 
-def test_a_mistake_is_shown_where_it_was_made_and_can_be_mended(development: Development) -> None:
+def test_form_shows_an_error_at_its_field(development: Development) -> None:
     with development.page() as page:
         page.goto(development.list)
-        show(page, status="succeeded", limit="0")
+        apply_filters(page, status="succeeded", limit="0")
         limit = page.get_by_label("limit", exact=True)
         expect(page.get_by_role("alert")).to_contain_text("limit must be a whole number from 1 to 250.")
         expect(limit).to_have_accessible_description("limit must be a whole number from 1 to 250.")
         expect(limit).to_be_focused()
 
-        show(page, limit="5")
+        apply_filters(page, limit="5")
         assert parse_qsl(urlsplit(page.url).query) == [("limit", "5"), ("status", "succeeded")]
         assert document(page)["count"] == 5
 
 
-def test_a_pair_without_a_value_is_refused_rather_than_overlooked(development: Development) -> None:
+def test_metadata_pair_without_a_value_is_refused(development: Development) -> None:
     with development.page() as page:
         page.goto(development.list)
-        show(page, **{"KEY=VALUE": "order"})
+        apply_filters(page, **{"KEY=VALUE": "order"})
 
         expect(page.get_by_role("alert")).to_contain_text("metadata[order] must be")
 
 
-def test_a_record_leads_to_its_place_in_the_admin_and_back_to_the_list(development: Development) -> None:
+def test_record_links_to_the_admin_and_the_header_to_the_list(development: Development) -> None:
     with development.page() as page:
         page.goto(f"{development.list}?limit=1")
         [payment] = embedded(page)
@@ -158,14 +160,14 @@ def test_a_record_leads_to_its_place_in_the_admin_and_back_to_the_list(developme
         page.wait_for_url(development.list)
 
 
-def test_pages_can_be_read_by_everybody(development: Development) -> None:
+def test_browsable_pages_are_accessible_and_fit_the_screen(development: Development) -> None:
     with development.page() as page:
         page.goto(f"{development.list}?limit=1")
         [payment] = embedded(page)
         queries = ("?limit=2", "?limit=2&sort=asc&status=succeeded&metadata[a]=b", "?limit=0&status=x")
         addresses = [*(development.list + query for query in queries), payment["_links"]["self"]["href"]]
 
-        assert faults(page, addresses) == []
+        assert page_problems(page, addresses) == []
 
 
 def embedded(page: Page) -> list[Any]:

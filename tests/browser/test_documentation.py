@@ -1,16 +1,16 @@
-"""The documentation as its readers have it: on a phone, at night, without JavaScript; and the API to try."""
+"""The documentation in a browser: any screen, any colour scheme, without JavaScript; and the interactive page."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Staffed
-from tests.browser.pages import WIDTHS, faults
+from tests.browser.pages import WIDTHS, page_problems
 
 PATHS = ("/docs/", "/docs/reference/", "/docs/synchronising/")
 
 
-def test_a_browser_is_led_to_the_quick_start_and_from_there_to_an_answer(staffed: Staffed) -> None:
-    with staffed.stranger() as page:
+def test_root_redirects_to_the_quick_start_which_links_to_the_reference(staffed: Staffed) -> None:
+    with staffed.anonymous_page() as page:
         page.goto("/")
         expect(page).to_have_url(f"{staffed.service.base_url}/docs/")
         expect(page.get_by_text(f"{staffed.service.base_url}/v2/payments").first).to_be_visible()
@@ -24,29 +24,29 @@ def test_a_browser_is_led_to_the_quick_start_and_from_there_to_an_answer(staffed
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_all_is_there_without_javascript(staffed: Staffed, path: str) -> None:
+def test_documentation_is_complete_without_javascript(staffed: Staffed, path: str) -> None:
     def read(page: Page) -> str:
         page.goto(path)
         return page.locator("body").inner_text()
 
-    with staffed.stranger() as with_javascript, staffed.stranger(java_script_enabled=False) as without:
+    with staffed.anonymous_page() as with_javascript, staffed.anonymous_page(java_script_enabled=False) as without:
         assert read(with_javascript) == read(without)
 
 
-def test_without_javascript_the_page_to_try_says_what_it_needs(staffed: Staffed) -> None:
-    with staffed.stranger(java_script_enabled=False) as page:
+def test_interactive_page_says_that_it_needs_javascript(staffed: Staffed) -> None:
+    with staffed.anonymous_page(java_script_enabled=False) as page:
         page.goto("/docs/interactive/")
 
-        # Where scripts are only kept from running, a browser does not show what is for those that know none.
+        # Playwright only stops scripts from running, and then Chromium does not display `noscript`.
         assert "This page needs JavaScript." in str(page.locator("noscript").text_content())
         page.get_by_role("link", name="reference").first.click()
         expect(page).to_have_url(f"{staffed.service.base_url}/docs/reference/")
 
 
-def test_the_api_can_be_tried_with_a_key_and_without(staffed: Staffed) -> None:
+def test_interactive_page_sends_requests_with_and_without_a_key(staffed: Staffed) -> None:
     key = staffed.service.create_api_key(organization=staffed.organization, mode="live")
 
-    with staffed.stranger() as page:
+    with staffed.anonymous_page() as page:
         page.goto("/docs/interactive/")
         page.get_by_text("List payments").click()
         page.get_by_role("button", name="Try it out").click()
@@ -62,14 +62,14 @@ def test_the_api_can_be_tried_with_a_key_and_without(staffed: Staffed) -> None:
         expect(page.locator(".live-responses-table")).to_contain_text('"count": 20')
 
 
-def test_every_page_can_be_read_by_everybody(staffed: Staffed) -> None:
-    with staffed.stranger(bypass_csp=True) as page:
-        assert faults(page, PATHS) == []
+def test_documentation_pages_are_accessible_and_fit_the_screen(staffed: Staffed) -> None:
+    with staffed.anonymous_page(bypass_csp=True) as page:
+        assert page_problems(page, PATHS) == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_page_to_try_loads_nothing_it_may_not(staffed: Staffed, width: int) -> None:
-    with staffed.stranger(width=width) as page:
+def test_interactive_page_follows_the_content_security_policy(staffed: Staffed, width: int) -> None:
+    with staffed.anonymous_page(width=width) as page:
         page.goto("/docs/interactive/")
 
         expect(page.get_by_text("List payments")).to_be_visible()

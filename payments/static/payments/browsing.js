@@ -1,9 +1,9 @@
-// DRF's page does not say in which language it is.
+// DRF's page does not declare its language.
 document.documentElement.lang = "en";
 
 prettyPrint();
 
-// A field that was left empty is no parameter, and a pair of metadata is one of its own.
+// Leave out empty fields, which the API rejects, and send a metadata pair as the parameter `metadata[KEY]`.
 document.getElementById("filters")?.addEventListener("formdata", ({ formData }) => {
   for (const [name, value] of [...formData]) {
     if (!value) formData.delete(name);

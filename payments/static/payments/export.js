@@ -1,25 +1,27 @@
-// Fetches what was found part by part, each where the one before says that the next is, and saves it as one file.
-const exports = document.querySelector(".export");
+// Export buttons. A response holds a part of the file; its Link header leads to the next part. The browser joins the
+// parts and saves them as one file.
+const exportBar = document.querySelector(".export");
 
-async function fetchPart(href) {
-    const answer = await fetch(href);
-    const seconds = answer.headers.get("Retry-After");
-    if (!seconds) return answer;
+async function fetchPart(url) {
+    const response = await fetch(url);
+    const seconds = response.headers.get("Retry-After");
+    if (!seconds) return response;
     await new Promise((resolve) => { setTimeout(resolve, seconds * 1000); });
-    return fetch(href);
+    return fetch(url);
 }
 
-async function fetchParts(href, told) {
+async function fetchParts(url, showProgress) {
     const parts = [];
     let size = 0;
-    for (let next = new URL(href, location.href); next; ) {
-        const answer = await fetchPart(next);
-        if (!answer.ok || answer.redirected) throw new Error(answer.redirected ? "Log in again." : await answer.text());
-        const part = await answer.blob();
+    for (let next = new URL(url, location.href); next; ) {
+        const response = await fetchPart(next);
+        if (response.redirected) throw new Error("Log in again.");
+        if (!response.ok) throw new Error(await response.text());
+        const part = await response.blob();
         parts.push(part);
         size += part.size;
-        told(`${(size / 1e6).toFixed(1)} MB`);
-        const link = /^<([^>]+)>; rel="next"$/.exec(answer.headers.get("Link") ?? "");
+        showProgress(`${(size / 1e6).toFixed(1)} MB`);
+        const link = /^<([^>]+)>; rel="next"$/.exec(response.headers.get("Link") ?? "");
         next = link && new URL(link[1], next);
     }
     return parts;
@@ -32,17 +34,17 @@ function save(parts, name) {
     setTimeout(() => URL.revokeObjectURL(href), 60000);
 }
 
-for (const button of exports?.querySelectorAll("button") ?? []) {
-    const output = exports.querySelector("output");
+for (const button of exportBar?.querySelectorAll("button") ?? []) {
+    const output = exportBar.querySelector("output");
     button.hidden = false;
     button.addEventListener("click", async () => {
         button.disabled = true;
         try {
-            const href = `${button.dataset.href}?${exports.dataset.query}`;
-            save(await fetchParts(href, (size) => { output.textContent = size; }), button.dataset.name);
+            const url = `${button.dataset.href}?${exportBar.dataset.query}`;
+            save(await fetchParts(url, (progress) => { output.textContent = progress; }), button.dataset.name);
             output.textContent += ", complete";
         } catch (error) {
-            output.textContent = `Nothing was saved. ${error.message}`;
+            output.textContent = `Export failed; no file was saved. ${error.message}`;
         }
         button.disabled = false;
     });
