@@ -63,8 +63,8 @@ def measure_observing(key: str, *, rounds: int) -> Iterator[str]:
 
 
 def count() -> None:
-    metrics.begin()
     process.hooks.register(metrics.MetricsHook())
+    process.hooks.worker_started()
 
 
 def switched_on(begin: Callable[[], None]) -> list[Hook]:

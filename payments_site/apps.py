@@ -1,20 +1,15 @@
-"""The Django project as an application: it brings system checks."""
+"""The Django project as an application: it registers system checks and metrics."""
 
 from django.apps import AppConfig
-from django.conf import settings
-
-from payments.runtime.process import process
 
 
 class PaymentsSiteConfig(AppConfig):
-    """Registers the site's system checks."""
+    """Registers the project's system checks, and metrics of all its processes."""
 
     name = "payments_site"
 
     def ready(self) -> None:
-        from payments_site import checks  # noqa: F401, PLC0415  registered by being imported
+        from payments.service import telemetry  # noqa: PLC0415  needs the settings
+        from payments_site import checks  # noqa: F401, PLC0415  registers the checks
 
-        if settings.METRICS:
-            from payments.service.telemetry.metrics import MetricsHook  # noqa: PLC0415
-
-            process.hooks.register(MetricsHook())
+        telemetry.register_metrics()

@@ -15,7 +15,8 @@ from payments.service import telemetry  # noqa: E402
 from payments.service.handler import Handler  # noqa: E402
 
 process.rate_limits.open()  # without the rate limit file, the service does not start
-telemetry.begin()
+telemetry.register_tracing()
+process.hooks.worker_started()
 application = Handler()
 
 # All objects so far live as long as the process, so the garbage collector need not check them.

@@ -23,6 +23,9 @@ class Progress(Protocol):
 class Hook:
     """Base class of instrumentation hooks. A subclass overrides the methods that it needs."""
 
+    def worker_started(self) -> None:
+        """Called when this process starts to serve requests."""
+
     def request(self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
         """Call `respond` with the request and return its response."""
         return respond(request)
@@ -65,6 +68,10 @@ class Hooks:
 
     def register(self, hook: Hook) -> None:
         self.registered.append(hook)
+
+    def worker_started(self) -> None:
+        for hook in self.registered:
+            hook.worker_started()
 
     def respond(self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
         """Respond to a request inside all hooks."""

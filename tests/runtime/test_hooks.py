@@ -94,6 +94,7 @@ def test_hook_without_overrides_changes_nothing() -> None:
     hooks = Hooks()
     hooks.register(Hook())
 
+    hooks.worker_started()
     assert hooks.respond(HttpRequest(), lambda request: HttpResponse(status=204)).status_code == 204
     assert hooks.run_statement("SELECT 7", lambda: 7) == 7
     with hooks.importing(Imported()):

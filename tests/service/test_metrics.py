@@ -1,4 +1,4 @@
-"""What the service tells Prometheus is right, however many workers there are and whatever becomes of them."""
+"""Metrics are the sums of all processes, also after workers have been killed or replaced."""
 
 import json
 import re
@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,13 @@ from tests.support.scrape import LIST, READ, ask, families, requests, samples, t
 from tests.support.service import Service, begun, workers
 
 WORKERS = 2
-ASKED = 40
+REQUESTS = 40
 SECONDS_MAX = 30
 RECORDS = 6_000  # more than an import writes at once
 
 
-def measured(directory: Path, url: str, *, workers: int = 1) -> Service:
-    """Return a service that counts in a directory of its own."""
+def service_with_metrics(directory: Path, url: str, *, workers: int = 1) -> Service:
+    """Return a service with metrics, and with a runtime directory of its own."""
     settings = {"METRICS": "true", "RUNTIME_DIRECTORY": str(directory)}
     return Service(url, settings=settings, workers=workers, log=directory / "log")
 
@@ -38,7 +39,7 @@ def measured(directory: Path, url: str, *, workers: int = 1) -> Service:
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("observed")
-    with fresh_database(directory) as url, measured(directory, url, workers=WORKERS).serving() as service:
+    with fresh_database(directory) as url, service_with_metrics(directory, url, workers=WORKERS).serving() as service:
         service.create_demo_payments(100)
         wait_until(lambda: begun(service) == WORKERS)
         yield service
@@ -54,29 +55,29 @@ def lines() -> list[bytes]:
     return [encode(record) + b"\n" for record in demo_records(RECORDS, seed=3, until=NOON)]
 
 
-def wait_until(is_so: Callable[[], object]) -> None:
-    end = time.monotonic() + SECONDS_MAX
-    while not is_so():
-        assert time.monotonic() < end
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < deadline
         time.sleep(0.1)
 
 
-def ask_often(service: Service, key: str, *, times: int = ASKED) -> None:
-    for _ in range(times):
+def send_requests(service: Service, key: str, *, count: int = REQUESTS) -> None:
+    for _ in range(count):
         assert ask(service, f"{LIST}?limit=1", key=key)[0] == 200
 
 
-def test_every_worker_tells_what_all_of_them_have_answered(observed: Service, key: str) -> None:
+def test_every_worker_returns_the_sum_of_all_workers(observed: Service, key: str) -> None:
     before = requests(observed, route=LIST, method="GET", status="200")
 
-    ask_often(observed, key)
+    send_requests(observed, key)
 
-    told = {requests(observed, route=LIST, method="GET", status="200") for _ in range(10)}
-    assert told == {before + ASKED}
+    sums = {requests(observed, route=LIST, method="GET", status="200") for _ in range(10)}
+    assert sums == {before + REQUESTS}
 
 
-def test_counts_outlive_a_worker_that_was_killed_and_it_is_no_worker_any_more(observed: Service, key: str) -> None:
-    ask_often(observed, key)
+def test_killed_worker_keeps_its_counts_but_is_no_worker(observed: Service, key: str) -> None:
+    send_requests(observed, key)
     before, started = requests(observed, route=LIST), begun(observed) + 1
 
     killed = workers(observed)[0]
@@ -84,41 +85,45 @@ def test_counts_outlive_a_worker_that_was_killed_and_it_is_no_worker_any_more(ob
     killed.wait(timeout=SECONDS_MAX)
     alive = total(observed, "payments_workers")
     wait_until(lambda: begun(observed) >= started)
-    ask_often(observed, key)
+    send_requests(observed, key)
 
     assert alive == WORKERS - 1
     assert total(observed, "payments_workers") == WORKERS
-    assert requests(observed, route=LIST) == before + ASKED
+    assert requests(observed, route=LIST) == before + REQUESTS
 
 
-def test_counts_outlive_workers_that_are_replaced_and_files_do_not_grow_in_number(observed: Service, key: str) -> None:
+def test_replaced_workers_keep_their_counts_but_not_their_gauges(observed: Service, key: str) -> None:
     before = requests(observed, route=LIST)
     for _ in range(2):
         replaced, started = set(workers(observed)), begun(observed) + WORKERS
         observed.server.send_signal(signal.SIGHUP)
         wait_until(lambda: not replaced & set(workers(observed)) and begun(observed) >= started)  # noqa: B023
-        ask_often(observed, key)
+        send_requests(observed, key)
 
-    assert requests(observed, route=LIST) == before + 2 * ASKED
+    assert requests(observed, route=LIST) == before + 2 * REQUESTS
     assert total(observed, "payments_workers") == WORKERS
-    assert len(list(Path(observed.settings["RUNTIME_DIRECTORY"]).glob("metrics/counter_*.db"))) <= 2 * WORKERS
+    assert len(files(observed, "gauge_livesum_*.db")) == WORKERS
 
 
-def test_a_request_is_timed_and_so_is_its_wait_for_the_database(observed: Service, key: str) -> None:
-    ask_often(observed, key, times=5)
-    ask(observed, "/readyz")  # which the ORM asks itself
+def files(service: Service, pattern: str) -> list[Path]:
+    return list(Path(service.settings["RUNTIME_DIRECTORY"], "metrics").glob(pattern))
+
+
+def test_duration_and_database_time_of_requests_are_measured(observed: Service, key: str) -> None:
+    send_requests(observed, key, count=5)
+    ask(observed, "/readyz")  # its statements are run by the ORM
     ask(observed, "/healthz")
 
     for name in (LIST, "/readyz", "/healthz"):
         assert total(observed, "payments_request_seconds_count", route=name) == requests(observed, route=name)
-    waited = total(observed, "payments_database_seconds_sum", route=LIST)
-    assert 0 < waited < total(observed, "payments_request_seconds_sum", route=LIST)
+    database_seconds = total(observed, "payments_database_seconds_sum", route=LIST)
+    assert 0 < database_seconds < total(observed, "payments_request_seconds_sum", route=LIST)
     assert total(observed, "payments_database_seconds_count", route=LIST) >= 5
     assert total(observed, "payments_database_seconds_count", route="/readyz") > 0
     assert not list(samples(observed, "payments_database_seconds_count", route="/healthz"))
 
 
-def test_what_was_refused_is_counted_by_its_status(observed: Service, key: str) -> None:
+def test_refused_requests_are_counted_by_status(observed: Service, key: str) -> None:
     before = {status: requests(observed, status=status) for status in ("400", "401", "404", "405")}
 
     ask(observed, f"{LIST}?limit=0", key=key)
@@ -150,53 +155,51 @@ def test_what_was_refused_is_counted_by_its_status(observed: Service, key: str) 
         ("/é\n", "other"),
     ],
 )
-def test_routes_are_few(path: str, name: str) -> None:
+def test_path_has_one_of_few_routes(path: str, name: str) -> None:
     assert route(path) == name
 
 
 @pytest.mark.parametrize(("name", "known"), [("GET", "GET"), ("get", "other"), ("BREW", "other"), (None, "other")])
-def test_methods_are_few(name: str | None, known: str) -> None:
+def test_unknown_method_is_other(name: str | None, known: str) -> None:
     assert method(name) == known
 
 
-def test_whatever_clients_ask_for_adds_no_names(observed: Service) -> None:
-    asked = requests(observed, route="other", method="other")
+def test_unknown_paths_and_methods_add_no_label_values(observed: Service) -> None:
+    before = requests(observed, route="other", method="other")
 
     for number in range(20):
         ask(observed, f"/nothing/{number}", method=f"BREW{number}")
 
-    assert requests(observed, route="other", method="other") == asked + 20
+    assert requests(observed, route="other", method="other") == before + 20
     assert len(list(samples(observed, "payments_requests_total", method="other"))) == 1
 
 
-def test_an_import_under_way_is_seen_and_what_it_wrote_once_it_is_committed(
-    observed: Service, lines: list[bytes]
-) -> None:
+def test_running_import_is_counted_and_its_payments_after_the_commit(observed: Service, lines: list[bytes]) -> None:
     read, written = total(observed, READ), total(observed, "payments_import_payments_written_total")
     succeeded = total(observed, "payments_imports_total", outcome="succeeded")
-    begun_at = time.time()
+    started_at = time.time()
 
-    importing = begin_import(observed, lines[:-1], "--create-organizations", read=read)
+    importing = start_import(observed, lines[:-1], "--create-organizations", read=read)
 
     assert total(observed, "payments_imports_running") == 1
-    assert begun_at < total(observed, "payments_import_running_since_timestamp_seconds") < time.time()
+    assert started_at < total(observed, "payments_import_running_since_timestamp_seconds") < time.time()
     assert total(observed, "payments_import_payments_written_total") == written
 
     assert importing.stdin is not None
     importing.stdin.write(lines[-1])
-    _, words = importing.communicate()
+    _, messages = importing.communicate()
 
-    assert words.startswith(f"{RECORDS} records read: {RECORDS} payments written, 0 refused.".encode())
+    assert messages.startswith(f"{RECORDS} records read: {RECORDS} payments written, 0 refused.".encode())
     assert total(observed, READ) == read + RECORDS
     assert total(observed, "payments_import_payments_written_total") == written + RECORDS
     assert total(observed, "payments_imports_running") == 0
     assert total(observed, "payments_imports_total", outcome="succeeded") == succeeded + 1
     assert not list(samples(observed, "payments_import_running_since_timestamp_seconds"))
-    assert total(observed, "payments_import_last_success_timestamp_seconds") > begun_at
+    assert total(observed, "payments_import_last_success_timestamp_seconds") > started_at
 
 
-def begin_import(service: Service, lines: list[bytes], *options: str, read: float) -> subprocess.Popen[bytes]:
-    """Begin an import that waits for more records, and wait until some were read."""
+def start_import(service: Service, lines: list[bytes], *options: str, read: float) -> subprocess.Popen[bytes]:
+    """Start an import that waits for more records. Wait until it has read the first ones."""
     importing = service.popen("import_payments", "--verbosity", "1", *options, "-", stdin=subprocess.PIPE)
     assert importing.stdin is not None
     importing.stdin.writelines(lines)
@@ -205,7 +208,7 @@ def begin_import(service: Service, lines: list[bytes], *options: str, read: floa
     return importing
 
 
-def test_an_import_that_was_refused_has_written_nothing(observed: Service, lines: list[bytes]) -> None:
+def test_refused_import_has_written_no_payments(observed: Service, lines: list[bytes]) -> None:
     written = total(observed, "payments_import_payments_written_total")
     succeeded_at = total(observed, "payments_import_last_success_timestamp_seconds")
 
@@ -217,8 +220,8 @@ def test_an_import_that_was_refused_has_written_nothing(observed: Service, lines
     assert total(observed, "payments_import_last_success_timestamp_seconds") == succeeded_at
 
 
-def test_an_import_that_was_killed_is_not_under_way(observed: Service, lines: list[bytes]) -> None:
-    importing = begin_import(observed, lines[:-1], "--create-organizations", read=total(observed, READ))
+def test_killed_import_is_not_running(observed: Service, lines: list[bytes]) -> None:
+    importing = start_import(observed, lines[:-1], "--create-organizations", read=total(observed, READ))
     assert total(observed, "payments_imports_running") == 1
 
     importing.kill()
@@ -227,8 +230,8 @@ def test_an_import_that_was_killed_is_not_under_way(observed: Service, lines: li
     assert total(observed, "payments_imports_running") == 0
 
 
-def test_an_import_that_was_interrupted_has_failed(observed: Service, lines: list[bytes]) -> None:
-    importing = begin_import(observed, lines[:-1], "--create-organizations", read=total(observed, READ))
+def test_interrupted_import_has_failed(observed: Service, lines: list[bytes]) -> None:
+    importing = start_import(observed, lines[:-1], "--create-organizations", read=total(observed, READ))
 
     importing.send_signal(signal.SIGINT)
     importing.communicate()
@@ -237,8 +240,8 @@ def test_an_import_that_was_interrupted_has_failed(observed: Service, lines: lis
     assert total(observed, "payments_imports_total", outcome="failed") == 1
 
 
-def test_the_lag_of_a_replica_is_told_as_long_as_somebody_knows_it(observed: Service) -> None:
-    with a_replica_being_read(observed):
+def test_replication_lag_ends_with_the_process_that_measured_it(observed: Service) -> None:
+    with process_with_replication_lag(observed):
         assert list(samples(observed, "payments_replica_lag_seconds")) == [1.5]
 
     assert list(samples(observed, "payments_replica_lag_seconds")) == []
@@ -246,78 +249,105 @@ def test_the_lag_of_a_replica_is_told_as_long_as_somebody_knows_it(observed: Ser
 
 
 @contextmanager
-def a_replica_being_read(service: Service) -> Iterator[None]:
-    tell = (
+def process_with_replication_lag(service: Service) -> Iterator[None]:
+    program = (
         "from payments.runtime.process import process; process.hooks.replica_lag_measured(1.5);"
         " process.hooks.replica_skipped('lag'); print(); input()"
     )
-    telling = service.popen("shell", "--no-imports", "-c", tell, stdin=subprocess.PIPE)
-    assert telling.stdout is not None
-    telling.stdout.readline()
+    reader = service.popen("shell", "--no-imports", "-c", program, stdin=subprocess.PIPE)
+    assert reader.stdout is not None
+    assert reader.stdout.readline() == b"\n"
     yield
-    telling.communicate(b"\n")
+    reader.communicate(b"\n")
 
 
-def test_it_says_what_it_is(observed: Service) -> None:
+def test_build_info_has_the_versions(observed: Service) -> None:
     (build,) = [family for family in families(observed) if family.name == "payments_build_info"]
 
-    (told,) = build.samples
-    assert told.value == 1
-    assert f'version = "{told.labels["version"]}"' in (ROOT / "pyproject.toml").read_text()
+    (sample,) = build.samples
+    assert sample.value == 1
+    assert f'version = "{sample.labels["version"]}"' in (ROOT / "pyproject.toml").read_text()
 
 
-def test_it_is_only_read(observed: Service) -> None:
+def test_page_allows_get_and_head_only(observed: Service) -> None:
     assert ask(observed, "/metrics", method="HEAD") == (200, "")
     assert ask(observed, "/metrics", method="POST")[0] == 405
 
 
-def test_a_service_begins_anew_but_knows_when_an_import_last_succeeded(tmp_path: Path, lines: list[bytes]) -> None:
+def test_restart_resets_all_but_the_last_successful_import(tmp_path: Path, lines: list[bytes]) -> None:
     with fresh_database(tmp_path) as url:
-        service = measured(tmp_path, url)
+        service = service_with_metrics(tmp_path, url)
         with service.serving():
-            service.manage("import_payments", "--create-organizations", "-", input=lines[0].decode())
+            for _ in range(2):
+                service.manage("import_payments", "--create-organizations", "-", input=lines[0].decode())
             assert ask(service, "/healthz")[0] == 200
-            assert (total(service, READ), requests(service, route="/healthz")) == (1, 1)
+            assert (total(service, READ), requests(service, route="/healthz")) == (2, 1)
             succeeded_at = total(service, "payments_import_last_success_timestamp_seconds")
 
         with service.serving():
             assert (total(service, READ), requests(service, route="/healthz")) == (0, 0)
             assert total(service, "payments_import_last_success_timestamp_seconds") == succeeded_at > 0
+            assert len(files(service, "gauge_max_*.db")) == 1
 
 
-def test_another_service_that_starts_takes_nothing_from_one_that_runs(observed: Service, key: str) -> None:
-    ask_often(observed, key)
+def test_preparing_a_start_keeps_the_counts_of_running_processes(observed: Service, key: str) -> None:
+    send_requests(observed, key)
     before = requests(observed, route=LIST)
 
-    observed.manage("forget_metrics")
+    observed.manage("prepare_service")
 
     assert 0 < requests(observed, route=LIST) <= before
-    ask_often(observed, key)
-    assert requests(observed, route=LIST) >= ASKED
+    send_requests(observed, key)
+    assert requests(observed, route=LIST) >= REQUESTS
 
 
-def test_requests_are_answered_where_nothing_can_be_counted(tmp_path: Path) -> None:
+def test_requests_are_served_without_a_metrics_directory(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url:
-        service = measured(tmp_path, url)
-        service.manage("forget_metrics")
-        (directory,) = tmp_path.glob("metrics")
-        directory.rmdir()
-        directory.touch()
+        service = service_with_metrics(tmp_path, url)
+        (tmp_path / "metrics").touch()
         with service.serving():
             assert ask(service, "/healthz")[0] == 200
-            assert ask(service, "/metrics")[0] == 500
+            assert ask(service, "/metrics") == (503, "Metrics are disabled. The log says why.\n")
         assert service.log is not None
-        assert "Metrics are not kept" in service.log.read_text()
+        assert service.log.read_text().count("Metrics are disabled") == 1
 
 
-def test_where_it_is_off_there_is_no_such_page(client: Client) -> None:
+def test_import_of_another_user_succeeds_with_one_warning(
+    observed: Service, lines: list[bytes], tmp_path: Path
+) -> None:
+    """The directory is accessible to others here, which is refused in the same way as the directory of another user."""
+    tmp_path.chmod(0o755)
+    service = replace(observed, settings=observed.settings | {"RUNTIME_DIRECTORY": str(tmp_path)})
+
+    done = service.run("import_payments", "--create-organizations", "-", input=lines[0].decode())
+
+    assert done.returncode == 0
+    assert done.stderr.count("Metrics are disabled: RUNTIME_DIRECTORY") == 1
+
+
+def test_full_disk_disables_metrics_without_killing_the_process(observed: Service, tmp_path: Path) -> None:
+    """Instead of the disk, the size of the files is limited."""
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024));"
+        "from payments.runtime.process import process; process.hooks.worker_started();"
+        "process.hooks.replica_lag_measured(1.5)"
+    )
+    service = replace(observed, settings=observed.settings | {"RUNTIME_DIRECTORY": str(tmp_path)})
+
+    done = service.run("shell", "--no-imports", "-c", program)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Metrics are disabled: [Errno 27] File too large") == 1
+
+
+def test_page_does_not_exist_if_metrics_are_off(client: Client) -> None:
     response = client.get("/metrics")
 
     assert (response.status_code, response.content) == (404, client.get("/nothing").content)
 
 
 @pytest.mark.parametrize(("setting", "is_loaded"), [("false", False), ("true", True)])
-def test_what_is_off_is_not_even_loaded(tmp_path: Path, setting: str, is_loaded: bool) -> None:
+def test_prometheus_client_is_imported_only_if_metrics_are_on(tmp_path: Path, setting: str, is_loaded: bool) -> None:
     environment = {
         **Service(f"sqlite:///{tmp_path}/x").environment,
         "METRICS": setting,
@@ -336,24 +366,24 @@ def test_what_is_off_is_not_even_loaded(tmp_path: Path, setting: str, is_loaded:
     assert done.stdout == f"{is_loaded}\n"
 
 
-def test_what_the_dashboard_and_the_alerts_ask_for_is_what_the_service_tells(
+def test_dashboard_and_alerts_use_exactly_the_metrics_of_the_service(
     observed: Service, key: str, lines: list[bytes]
 ) -> None:
-    ask_often(observed, key, times=1)
-    with a_replica_being_read(observed):
-        importing = begin_import(observed, lines[:-1], "--create-organizations", read=total(observed, READ))
-        told = {sample.name for family in families(observed) for sample in family.samples}
+    send_requests(observed, key, count=1)
+    with process_with_replication_lag(observed):
+        importing = start_import(observed, lines[:-1], "--create-organizations", read=total(observed, READ))
+        names = {sample.name for family in families(observed) for sample in family.samples}
         importing.communicate()
-    told |= {sample.name for family in families(observed) for sample in family.samples}
+    names |= {sample.name for family in families(observed) for sample in family.samples}
 
-    asked_for = {name for expression in expressions() for name in re.findall(r"\bpayments_\w+", expression)}
-    assert asked_for <= told
-    assert asked_for >= {name for name in told if name.endswith(("_total", "_sum"))}
+    used = {name for expression in expressions() for name in re.findall(r"\bpayments_\w+", expression)}
+    assert used <= names
+    assert used >= {name for name in names if name.endswith(("_total", "_sum"))}
     assert len(expressions()) > 30
 
 
 def expressions() -> list[str]:
-    """Return all that the dashboard and the alerts ask Prometheus for."""
+    """Return the Prometheus expressions of the dashboard and the alerts."""
     dashboard = json.loads((ROOT / "deploy/grafana/payments.json").read_text())
     rules = yaml.safe_load((ROOT / "deploy/prometheus-rules.yml").read_text())
     return [
@@ -363,7 +393,7 @@ def expressions() -> list[str]:
     ]
 
 
-def test_prometheus_asks_where_the_service_listens() -> None:
+def test_prometheus_scrapes_the_address_of_the_service() -> None:
     configuration = yaml.safe_load((ROOT / "deploy/prometheus.yml").read_text())
 
     (job,) = configuration["scrape_configs"]
@@ -374,8 +404,8 @@ def test_prometheus_asks_where_the_service_listens() -> None:
 
 
 @pytest.mark.needs("promtool")
-def test_prometheus_takes_configuration_rules_and_the_dashboards_expressions(tmp_path: Path) -> None:
-    rules = [{"record": f"panel_{number}", "expr": asked} for number, asked in enumerate(panel_expressions())]
+def test_promtool_accepts_configuration_rules_and_expressions(tmp_path: Path) -> None:
+    rules = [{"record": f"panel_{number}", "expr": expression} for number, expression in enumerate(panel_expressions())]
     (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
 
     for kind, file in (("config", ROOT / "deploy/prometheus.yml"), ("rules", tmp_path / "rules.yml")):
@@ -384,5 +414,6 @@ def test_prometheus_takes_configuration_rules_and_the_dashboards_expressions(tmp
 
 
 def panel_expressions() -> list[str]:
-    """Return the dashboard's, with what Grafana puts in for its own names."""
-    return [asked.replace("$__rate_interval", "1m") for asked in expressions() if not asked.startswith("label_values")]
+    """Return the expressions for Prometheus, with values for Grafana's variables."""
+    expressions_of_prometheus = (text for text in expressions() if not text.startswith("label_values"))
+    return [text.replace("$__rate_interval", "1m") for text in expressions_of_prometheus]

@@ -1,25 +1,37 @@
-"""What the service tells of itself to those who run it, where settings say so.
+"""Metrics and traces of the service.
 
-routes    the few names that requests are counted under
-slots     a machine's processes, and the files in which each of them counts
-metrics   what is counted, and `/metrics`
-tracing   requests and their statements as spans
+routes    the label values for paths and methods
+files     the files of prometheus_client
+metrics   the metrics, and the page `/metrics`
+tracing   spans of requests and statements
 
-What it is told, and by whom, is `payments.runtime.hooks`. What these need is loaded only where it is asked for.
+The hooks of `payments.runtime.hooks` call them. Their packages are imported only if METRICS or TRACING is on.
 """
 
+import os
 import tomllib
 from functools import cache
 
 from django.conf import settings
 
+from payments.runtime.process import process
 
-def begin() -> None:
-    """Have the requests of this process counted and traced, as the settings say."""
+METRICS_DIRECTORY = settings.RUNTIME_DIRECTORY / "metrics"
+
+# prometheus_client reads the variable when it is imported for the first time, which the modules of this package do.
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIRECTORY)
+
+
+def register_metrics() -> None:
+    """Register the metrics of this process, if METRICS is on."""
     if settings.METRICS:
-        from payments.service.telemetry import metrics  # noqa: PLC0415
+        from payments.service.telemetry.metrics import MetricsHook  # noqa: PLC0415
 
-        metrics.begin()
+        process.hooks.register(MetricsHook())
+
+
+def register_tracing() -> None:
+    """Register the traces of this process, if TRACING is on."""
     if settings.TRACING:
         from payments.service.telemetry import tracing  # noqa: PLC0415
 
@@ -28,6 +40,6 @@ def begin() -> None:
 
 @cache
 def version() -> str:
-    """Return that of this service."""
+    """Return the version of the service."""
     project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
     return str(project["version"])

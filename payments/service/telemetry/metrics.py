@@ -1,190 +1,192 @@
-"""What is counted for Prometheus, and the page that gives it out: the sums of all of this machine's processes."""
+"""The metrics for Prometheus, and the page `/metrics`, which adds up the metrics of all processes of the machine."""
 
 import logging
-import os
 import platform
 import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import cache, cached_property
+from http.client import SERVICE_UNAVAILABLE
 
 import django
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest, values
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from payments.runtime.hooks import Hook, Progress, Result
-from payments.runtime.process import process
-from payments.service.telemetry import slots, version
+from payments.service.telemetry import METRICS_DIRECTORY, version
+from payments.service.telemetry.files import create_files, remove_dead_gauges, remove_files
 from payments.service.telemetry.routes import method, route
 
-# From a page that its client has already to what the watchdog ends.
-SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 3.0)
+# From a 304 response to a request that exceeds its deadline.
+BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 3.0)
 
 OUTCOMES = ("succeeded", "refused", "failed")
+
+# The kinds of files of a process, and their sizes in bytes. A worker has a counter for each combination of labels.
+SMALL, LARGE = 2**12, 2**17
+COMMAND_FILES = dict.fromkeys(("counter", "gauge_livemin", "gauge_livemostrecent", "gauge_livesum", "gauge_max"), SMALL)
+WORKER_FILES = {"counter": LARGE, "histogram": LARGE, "gauge_livemostrecent": SMALL, "gauge_livesum": SMALL}
+
+NO_METRICS = "Metrics are disabled. The log says why.\n"
 
 logger = logging.getLogger(__name__)
 
 
-class Waited(threading.local):
-    """For how long the thread's request has waited for the database so far."""
+class Metrics:
+    """The metrics of one process."""
+
+    def __init__(self) -> None:
+        # To find the metric of some label values takes longer than to count, so these are cached.
+        self.requests = cache(counter("requests", "Requests with a response.", "route", "method", "status").labels)
+        self.request_seconds = cache(histogram("request_seconds", "Duration of requests.").labels)
+        self.database_seconds = cache(
+            histogram("database_seconds", "Time that requests waited for the database.").labels
+        )
+        self.workers = gauge("workers", "Processes that serve requests.", mode="livesum")
+        self.imports = counter("imports", "Ended imports.", "outcome")
+        for outcome in OUTCOMES:
+            self.imports.labels(outcome)  # starts at 0, so that Prometheus sees the first increase
+        self.imports_running = gauge("imports_running", "Running imports.", mode="livesum")
+        self.batches = counter("import_batches", "Batches of records that imports have processed.")
+        self.read = counter("import_records_read", "Records that imports have read.")
+        self.refused = counter("import_records_refused", "Records that imports have refused.")
+        self.written = counter("import_payments_written", "Payments that committed imports have added or changed.")
+        self.lag_seconds = gauge("replica_lag_seconds", "Replication lag, as last measured.", mode="livemostrecent")
+        self.replica_skipped = counter(
+            "replica_passed_over", "Reads on the primary although a replica is configured.", "reason"
+        )
+
+    # Without an import these have no value.
+
+    @cached_property
+    def running_since(self) -> Gauge:
+        return gauge("import_running_since_timestamp_seconds", "Start of the oldest running import.", mode="livemin")
+
+    @cached_property
+    def last_success(self) -> Gauge:
+        return gauge("import_last_success_timestamp_seconds", "End of the last successful import.", mode="max")
+
+
+def counter(name: str, description: str, *labels: str) -> Counter:
+    return Counter(f"payments_{name}", description, labels, registry=None)
+
+
+def gauge(name: str, description: str, *, mode: str) -> Gauge:
+    return Gauge(f"payments_{name}", description, multiprocess_mode=mode, registry=None)  # type: ignore[arg-type]  # a Literal
+
+
+def histogram(name: str, description: str) -> Histogram:
+    return Histogram(f"payments_{name}", description, ["route"], buckets=BUCKETS, registry=None)
+
+
+class DatabaseTime(threading.local):
+    """How long the current request of a thread has waited for the database."""
 
     seconds = 0.0
 
 
-waited = Waited()
+class MetricsHook(Hook):
+    """Counts requests, imports and the use of replicas.
 
-
-class Instruments:
-    """What a process counts with."""
+    A process creates its metrics when it starts as a worker, or at the first event that they count.
+    """
 
     def __init__(self) -> None:
-        self.requests = counter("requests", "Requests that were answered.", "route", "method", "status")
-        self.request_seconds = histogram("request_seconds", "How long requests took.")
-        self.database_seconds = histogram("database_seconds", "How long those waited for the database that asked it.")
-        self.workers = gauge("workers", "Processes that answer requests.", mode="livesum")
-        self.imports = counter("imports", "Imports that have ended.", "outcome")
-        for outcome in OUTCOMES:
-            self.imports.labels(outcome)  # 0, so that the first is seen to be one more
-        self.imports_running = gauge("imports_running", "Imports under way.", mode="livesum")
-        self.batches = counter("import_batches", "Batches of records that imports went through.")
-        self.read = counter("import_records_read", "Records that imports read.")
-        self.refused = counter("import_records_refused", "Records that imports refused.")
-        self.written = counter("import_payments_written", "Payments that imports added or changed, once committed.")
-        self.lag_seconds = gauge(
-            "replica_lag_seconds", "How far the replica that is read from is behind.", mode="livemostrecent"
-        )
-        self.passed_over = counter(
-            "replica_passed_over", "Reads of the primary where a replica might have been read.", "reason"
-        )
-
-    # Of a process that has not imported there is nothing to tell.
+        self.file_sizes = COMMAND_FILES
+        self.database_time = DatabaseTime()
+        self.read = self.refused = 0
 
     @cached_property
-    def running_since(self) -> Gauge:
-        return gauge("import_running_since_timestamp_seconds", "When the import under way began.", mode="livemin")
+    def metrics(self) -> Metrics | None:
+        """The metrics of this process; None if their files cannot be created."""
+        try:
+            create_files(self.file_sizes)
+        except OSError as error:
+            logger.warning("Metrics are disabled: %s", error)
+            return None
+        return Metrics()
 
-    @cached_property
-    def last_success(self) -> Gauge:
-        return gauge("import_last_success_timestamp_seconds", "When an import last wrote all it read.", mode="max")
-
-
-def counter(name: str, words: str, *labels: str) -> Counter:
-    return Counter(f"payments_{name}", words, labels, registry=None)
-
-
-def gauge(name: str, words: str, *, mode: str) -> Gauge:
-    return Gauge(f"payments_{name}", words, multiprocess_mode=mode, registry=None)  # type: ignore[arg-type]  # words
-
-
-def histogram(name: str, words: str) -> Histogram:
-    return Histogram(f"payments_{name}", words, ["route"], buckets=SECONDS, registry=None)
-
-
-@cache
-def instruments() -> Instruments | None:
-    """Return what this process counts with, in files of its own; None where it has none, as the log says then."""
-    try:
-        directory = slots.directory()
-        number = slots.take(directory)
-    except OSError as error:
-        logger.warning("Metrics are not kept: %s", error)
-        return None
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)
-    values.ValueClass = values.MultiProcessValue(lambda: number)
-    return Instruments()
-
-
-def begin() -> None:
-    """Count this process as one that answers requests, and each of them."""
-    if found := instruments():
-        found.workers.set(1)
-        process.hooks.register(RequestHook(found))
-
-
-class RequestHook(Hook):
-    """Counts requests by the few names that they have."""
-
-    def __init__(self, found: Instruments) -> None:
-        self.requests = cache(found.requests.labels)
-        self.request_seconds = cache(found.request_seconds.labels)
-        self.database_seconds = cache(found.database_seconds.labels)
+    def worker_started(self) -> None:
+        self.file_sizes = WORKER_FILES
+        if self.metrics:
+            self.metrics.workers.set(1)
 
     def request(self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
-        """Return the answer, which is counted."""
-        waited.seconds = 0.0
-        begun_at = time.perf_counter()
+        self.database_time.seconds = 0.0
+        started_at = time.perf_counter()
         response = respond(request)
-        seconds = time.perf_counter() - begun_at
-        name = route(request.path_info)
-        self.requests(name, method(request.method), response.status_code).inc()
-        self.request_seconds(name).observe(seconds)
-        if waited.seconds:
-            self.database_seconds(name).observe(waited.seconds)
+        seconds = time.perf_counter() - started_at
+        if self.metrics:
+            name = route(request.path_info)
+            self.metrics.requests(name, method(request.method), response.status_code).inc()
+            self.metrics.request_seconds(name).observe(seconds)
+            if self.database_time.seconds:
+                self.metrics.database_seconds(name).observe(self.database_time.seconds)
         return response
 
-
-class MetricsHook(Hook):
-    """Counts what commands and requests tell of."""
-
     def statement(self, sql: str, run: Callable[[], Result]) -> Result:
-        begun_at = time.perf_counter()
+        started_at = time.perf_counter()
         try:
             return run()
         finally:
-            waited.seconds += time.perf_counter() - begun_at
+            self.database_time.seconds += time.perf_counter() - started_at
 
     def import_started(self) -> None:
         self.read = self.refused = 0
-        if found := instruments():
-            found.running_since.set_to_current_time()
-            found.imports_running.set(1)
+        if self.metrics:
+            self.metrics.running_since.set_to_current_time()
+            self.metrics.imports_running.set(1)
 
     def import_progressed(self, progress: Progress) -> None:
-        if found := instruments():
-            found.batches.inc()
-            found.read.inc(progress.read - self.read)
-            found.refused.inc(progress.refused - self.refused)
+        if self.metrics:
+            self.metrics.batches.inc()
+            self.metrics.read.inc(progress.read - self.read)
+            self.metrics.refused.inc(progress.refused - self.refused)
             self.read, self.refused = progress.read, progress.refused
 
     def import_finished(self, progress: Progress, *, outcome: str) -> None:
-        if found := instruments():
-            found.imports_running.set(0)
-            found.imports.labels(outcome).inc()
+        if self.metrics:
+            self.metrics.imports_running.set(0)
+            self.metrics.imports.labels(outcome).inc()
             if outcome != "failed":
-                found.written.inc(progress.changed)
+                self.metrics.written.inc(progress.changed)
             if outcome == "succeeded":
-                found.last_success.set_to_current_time()
+                self.metrics.last_success.set_to_current_time()
+                remove_files("gauge_max")
 
     def replica_lag_measured(self, seconds: float) -> None:
-        if found := instruments():
-            found.lag_seconds.set(seconds)
+        if self.metrics:
+            self.metrics.lag_seconds.set(seconds)
 
     def replica_skipped(self, reason: str) -> None:
-        if found := instruments():
-            found.passed_over.labels(reason).inc()
+        if self.metrics:
+            self.metrics.replica_skipped.labels(reason).inc()
 
 
-class Machine(Collector):
-    """All that this machine's processes have counted, and what they run."""
+class BuildInfo(Collector):
+    """The versions of the service and of what it runs on."""
 
     def collect(self) -> Iterable[Metric]:
-        yield from MultiProcessCollector.merge(slots.readable(slots.directory()))
-        runs = {"version": version(), "django": django.__version__, "python": platform.python_version()}
-        build = GaugeMetricFamily("payments_build_info", "What the service is, and runs on.", labels=list(runs))
-        build.add_metric(list(runs.values()), 1)
-        yield build
+        versions = {"version": version(), "django": django.__version__, "python": platform.python_version()}
+        info = GaugeMetricFamily("payments_build_info", "Versions of the service.", labels=list(versions))
+        info.add_metric(list(versions.values()), 1)
+        yield info
 
 
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus."""
-    registry = CollectorRegistry()
-    registry.register(Machine())
+    """Return the metrics of all processes of this machine in Prometheus' text format."""
     headers = {"Cache-Control": "no-store"}
+    if not METRICS_DIRECTORY.is_dir():
+        return HttpResponse(NO_METRICS, status=SERVICE_UNAVAILABLE, content_type="text/plain", headers=headers)
+    remove_dead_gauges()
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)
+    registry.register(BuildInfo())
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4, headers=headers)

@@ -1,0 +1,69 @@
+"""The metrics files: every process counts in files of its own, and a scrape adds up the files of all processes.
+
+This module relies on prometheus_client's names for these files, which it does not document: `counter_PID.db`,
+`histogram_PID.db` and `gauge_MODE_PID.db`.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from prometheus_client.multiprocess import mark_process_dead
+
+from payments.runtime.directory import prepare_runtime_directory
+from payments.service.telemetry import METRICS_DIRECTORY
+
+
+def create_files(sizes: Mapping[str, int]) -> None:
+    """Create this process's files of these kinds, and allocate their disk space.
+
+    prometheus_client maps its files into memory. If a full disk cannot store a mapped page, writing to the page kills
+    the process.
+
+    :raises OSError: if the directory cannot be used, or if the disk is full
+    """
+    prepare_runtime_directory()
+    METRICS_DIRECTORY.mkdir(mode=0o700, exist_ok=True)
+    remove_dead_gauges()
+    mark_process_dead(os.getpid(), METRICS_DIRECTORY)  # an earlier process may have had the same ID
+    for kind, size in sizes.items():
+        with (METRICS_DIRECTORY / f"{kind}_{os.getpid()}.db").open("ab") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+
+
+def remove_old_files() -> None:
+    """Remove the files of processes that have ended, except gauges of mode `max`: the last successful import."""
+    remove_dead_gauges()
+    for kind in ("counter", "histogram"):
+        remove_files(kind)
+
+
+def remove_dead_gauges() -> None:
+    """Remove the live gauges of processes that have ended."""
+    for path in files_of_ended_processes("gauge_live"):
+        with suppress(FileNotFoundError):  # another process has removed it meanwhile
+            mark_process_dead(process_id(path), METRICS_DIRECTORY)
+
+
+def remove_files(kind: str) -> None:
+    """Remove the files of a kind whose process has ended."""
+    for path in files_of_ended_processes(kind):
+        path.unlink(missing_ok=True)
+
+
+def files_of_ended_processes(kind: str) -> list[Path]:
+    return [path for path in METRICS_DIRECTORY.glob(f"{kind}*.db") if not is_running(process_id(path))]
+
+
+def process_id(path: Path) -> int:
+    return int(path.stem.rpartition("_")[2])
+
+
+def is_running(pid: int) -> bool:
+    """Return whether this user has a process with this ID."""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
