@@ -269,9 +269,10 @@ def test_a_refusal_is_a_page_whose_form_names_the_field_and_keeps_what_was_given
     response = api.send("GET", f"/v2/payments?{query}", Accept=BROWSER)
 
     page = shown(response)
-    [(field, fault)] = re.findall(r'name="([^"]*)"[^>]* aria-invalid="true".*?id="fault">([^<]*)<', page, re.DOTALL)
+    pattern = r'name="([^"]*)"[^>]* aria-invalid="true".*?id="field-error">([^<]*)<'
+    [(field, error)] = re.findall(pattern, page, re.DOTALL)
     assert response.status_code == 400
-    assert (field, fault[: len(detail)]) == (name, detail)
+    assert (field, error[: len(detail)]) == (name, detail)
     assert page.count(detail) >= 3, "above, at the field, and in the document"
     assert "application/problem+json" in page
     assert fields(page).items() >= dict(parse_qsl(query, keep_blank_values=True)).items()

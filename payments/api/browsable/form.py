@@ -21,17 +21,17 @@ class Field(NamedTuple):
 
     name: str
     value: str
-    fault: str
+    error: str
     example: str = ""
     must_be: str = ""
 
 
 def form(given: Mapping[str, str], problem: Problem | None) -> dict[str, Any]:
     """Return what the form's template shows, of the parameters that were given and of the refusal they met."""
-    faults = {problem.field: problem.detail} if problem and problem.field is not UNSET else {}
+    errors = {problem.field: problem.detail} if problem and problem.field is not UNSET else {}
 
     def field(name: str, **shown: str) -> Field:
-        return Field(name, given.get(name, ""), faults.get(name, ""), **shown)
+        return Field(name, given.get(name, ""), errors.get(name, ""), **shown)
 
     return {
         "fields": [
@@ -45,7 +45,7 @@ def form(given: Mapping[str, str], problem: Problem | None) -> dict[str, Any]:
             for name in RANGES
         ],
         "pairs": [field(name) for name in given if name.startswith("metadata[")],
-        "is_open": bool(faults) or not given.keys() <= {"limit", "from"},
+        "is_open": bool(errors) or not given.keys() <= {"limit", "from"},
     }
 
 
