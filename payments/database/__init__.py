@@ -1,1 +1,1 @@
-"""How statements reach the database: the Django backends, and statements that are compiled and prepared once."""
+"""Database access: the Django backends, and statements that are compiled and prepared once."""

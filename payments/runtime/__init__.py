@@ -1,1 +1,1 @@
-"""What one process shares between its requests: database servers, deadlines, rate limits, instrumentation hooks."""
+"""The state of one process: hooks, deadlines, circuit breakers and rate limits. Only `process.py` creates it."""

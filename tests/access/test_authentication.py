@@ -18,7 +18,7 @@ from payments.models import ApiKey, Organization
 from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
 from tests.support.api import Api, key_text
-from tests.support.connecting import permitted
+from tests.support.connecting import unblocked
 from tests.support.factories import ApiKeyFactory
 
 NO_CREDENTIALS = 'Bearer realm="payments"'
@@ -106,7 +106,7 @@ def primary_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]
     """A function from whose call on the primary is passed over; the replica is the same database."""
     settings = connections.settings[DEFAULT_DB_ALIAS]
     monkeypatch.setitem(connections.settings, REPLICA, settings)
-    connections[REPLICA] = permitted(settings["ENGINE"])(settings, REPLICA)
+    connections[REPLICA] = unblocked(settings["ENGINE"])(settings, REPLICA)
     yield lambda: monkeypatch.setattr(process.primary.breaker, "retry_at", math.inf)
     connections[REPLICA].close()
     del connections[REPLICA]

@@ -1,4 +1,4 @@
-"""A copy of SQLite's file: whole, of one moment, and nobody else's."""
+"""Backups of SQLite are complete, consistent and private."""
 
 import sqlite3
 import stat
@@ -22,13 +22,13 @@ WRITTEN_FIRST = BATCH_RECORDS + 500  # more than an import's first batch
 PAGE_BYTES = 4096
 
 
-def unheard(copied: int, of: int) -> None:
-    """Nobody looks how far it is."""
+def ignore_progress(copied: int, pages: int) -> None:
+    """Ignore the progress."""
 
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small database, copied page by page."""
+    """A small database that is copied page by page."""
     monkeypatch.setattr(backup, "STEP_PAGES", 1)
     file = tmp_path / "numbers.sqlite3"
     with closing(sqlite3.connect(file)) as connection:
@@ -44,13 +44,13 @@ def texts(file: Path) -> set[str]:
         return {text for (text,) in connection.execute("SELECT text FROM numbers")}
 
 
-def test_what_is_committed_meanwhile_is_not_in_the_copy_and_does_not_have_it_begin_anew(
+def test_commit_during_the_copy_neither_changes_nor_restarts_it(
     database: Path, tmp_path: Path
 ) -> None:
-    pages: list[int] = []
+    steps: list[int] = []
 
-    def change(copied: int, of: int) -> None:
-        pages.append(copied)
+    def change(copied: int, pages: int) -> None:
+        steps.append(copied)
         with closing(sqlite3.connect(database)) as other:
             other.execute("UPDATE numbers SET text = 'after'")
             other.commit()
@@ -59,31 +59,31 @@ def test_what_is_committed_meanwhile_is_not_in_the_copy_and_does_not_have_it_beg
 
     assert texts(tmp_path / "copy") == {"before"}
     assert texts(database) == {"after"}
-    assert pages == list(range(1, len(pages) + 1))
-    assert len(pages) > 10
+    assert steps == list(range(1, len(steps) + 1))
+    assert len(steps) > 10
 
 
-def test_a_copy_is_its_owners_alone(database: Path, tmp_path: Path) -> None:
-    back_up(database, to=tmp_path / "copy", on_progress=unheard)
+def test_only_the_owner_can_read_a_copy(database: Path, tmp_path: Path) -> None:
+    back_up(database, to=tmp_path / "copy", on_progress=ignore_progress)
 
     assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
 
 
-def test_a_file_that_exists_is_not_overwritten(database: Path, tmp_path: Path) -> None:
+def test_existing_file_is_not_overwritten(database: Path, tmp_path: Path) -> None:
     file = tmp_path / "copy"
     file.write_text("precious")
 
     with pytest.raises(FileExistsError):
-        back_up(database, to=file, on_progress=unheard)
+        back_up(database, to=file, on_progress=ignore_progress)
 
     assert file.read_text() == "precious"
 
 
-def interrupt(copied: int, of: int) -> None:
+def interrupt(copied: int, pages: int) -> None:
     raise KeyboardInterrupt
 
 
-def test_of_a_copy_that_is_interrupted_nothing_is_left(database: Path, tmp_path: Path) -> None:
+def test_interrupted_copy_leaves_no_file(database: Path, tmp_path: Path) -> None:
     (tmp_path / "copies").mkdir()
 
     with pytest.raises(KeyboardInterrupt):
@@ -92,13 +92,13 @@ def test_of_a_copy_that_is_interrupted_nothing_is_left(database: Path, tmp_path:
     assert list((tmp_path / "copies").iterdir()) == []
 
 
-def test_a_damaged_database_is_told_rather_than_copied(database: Path, tmp_path: Path) -> None:
+def test_damaged_database_is_reported_and_not_copied(database: Path, tmp_path: Path) -> None:
     content = database.read_bytes()
     database.write_bytes(content[: PAGE_BYTES * 5] + bytes(PAGE_BYTES) + content[PAGE_BYTES * 6 :])
     (tmp_path / "copies").mkdir()
 
     with pytest.raises(Damaged):
-        back_up(database, to=tmp_path / "copies" / "copy", on_progress=unheard)
+        back_up(database, to=tmp_path / "copies" / "copy", on_progress=ignore_progress)
     with connected_to(f"sqlite:///{database}"), pytest.raises(CommandError, match=f"{database} is damaged: "):
         call_command("back_up_database", str(tmp_path / "copies" / "copy"), verbosity=0)
 
@@ -113,7 +113,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Service:
     return service
 
 
-def test_a_copy_taken_during_an_import_has_nothing_of_it_and_one_taken_afterwards_all(
+def test_copy_contains_all_or_nothing_of_an_import(
     filled: Service, tmp_path: Path
 ) -> None:
     before = filled.exported()
@@ -132,40 +132,41 @@ def test_a_copy_taken_during_an_import_has_nothing_of_it_and_one_taken_afterward
     assert Service(f"sqlite:///{tmp_path}/afterwards").exported() == after
 
 
-def test_a_copy_that_is_put_in_a_databases_place_is_served(filled: Service, tmp_path: Path) -> None:
+def test_restored_copy_is_served(filled: Service, tmp_path: Path) -> None:
     key = filled.create_api_key(organization=1001, mode="live")
 
-    done = filled.run("back_up_database", str(tmp_path / "copy"))
+    completed = filled.run("back_up_database", str(tmp_path / "copy"))
 
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"{tmp_path}/copy is made, {(tmp_path / 'copy').stat().st_size} bytes.\n"
+    assert (completed.returncode, completed.stdout) == (0, "")
+    assert completed.stderr == f"{tmp_path}/copy is made, {(tmp_path / 'copy').stat().st_size} bytes.\n"
     restored = Service(f"sqlite:///{tmp_path}/copy", log=tmp_path / "log")
     with restored.serving():
         assert Load(restored.port, key).ask_once().status == 200
 
 
-def into_nowhere(directory: Path) -> Path:
+def in_missing_directory(directory: Path) -> Path:
     return directory / "missing" / "copy"
 
 
-def onto_another(directory: Path) -> Path:
+def over_existing_file(directory: Path) -> Path:
     (directory / "copy").touch()
     return directory / "copy"
 
 
 @pytest.mark.parametrize(
-    ("place", "words"), [(into_nowhere, "No such file or directory"), (onto_another, "exists already")]
+    ("target", "message"),
+    [(in_missing_directory, "No such file or directory"), (over_existing_file, "exists already")],
 )
-def test_where_a_copy_cannot_be_is_named(
-    database: Path, tmp_path: Path, place: Callable[[Path], Path], words: str
+def test_error_names_the_file_that_cannot_be_written(
+    database: Path, tmp_path: Path, target: Callable[[Path], Path], message: str
 ) -> None:
-    file = place(tmp_path)
+    file = target(tmp_path)
 
-    with connected_to(f"sqlite:///{database}"), pytest.raises(CommandError, match=f"{file}.*: {words}"):
+    with connected_to(f"sqlite:///{database}"), pytest.raises(CommandError, match=f"{file}.*: {message}"):
         call_command("back_up_database", str(file))
 
 
-def test_a_database_that_is_missing_is_not_made(tmp_path: Path) -> None:
+def test_missing_database_is_not_created(tmp_path: Path) -> None:
     with (
         connected_to(f"sqlite:///{tmp_path}/missing"),
         pytest.raises(CommandError, match=f"{tmp_path}/missing could not be copied: unable to open database file"),
@@ -175,7 +176,7 @@ def test_a_database_that_is_missing_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_on_postgresql_its_own_means_are_named(tmp_path: Path) -> None:
+def test_command_on_postgresql_names_its_tools(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="pg_dump") as error:
         call_command("back_up_database", str(tmp_path / "copy"))
 

@@ -1,4 +1,4 @@
-"""The short way to the API gives what Django's own way gives."""
+"""API requests without middleware get the same response as with all of Django's middleware."""
 
 import gc
 import json
@@ -16,14 +16,14 @@ from payments.service.handler import Handler
 from tests.support.api import REQUEST_ID, Api
 from tests.support.factories import PaymentFactory
 
-# What a page's middleware adds to every answer, and an answer of the API has no use for.
-FOR_PAGES = {"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Referrer-Policy", "X-Frame-Options"}
+# Headers that middleware adds to every page, and that API clients do not need.
+PAGE_HEADERS = {"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Referrer-Policy", "X-Frame-Options"}
 
 
-def answer(response: Any) -> tuple[int, bytes, dict[str, str]]:
-    added = FOR_PAGES | {"X-Request-ID"}
+def comparable(response: Any) -> tuple[int, bytes, dict[str, str]]:
+    added = PAGE_HEADERS | {"X-Request-ID"}
     if response.status_code == HTTPStatus.NOT_MODIFIED:
-        added.add("Content-Length")  # by Django, though it is that of another answer (RFC 9110, 8.6)
+        added.add("Content-Length")  # Django adds the length of the body it left out (RFC 9110, 8.6)
     headers = {name: value for name, value in response.items() if name not in added}
     return response.status_code, response.content, headers
 
@@ -48,24 +48,26 @@ def answer(response: Any) -> tuple[int, bytes, dict[str, str]]:
         ("DELETE", "/v2/refunds", {}),
     ],
 )
-def test_the_api_answers_as_it_does_with_all_of_djangos_middleware(
+def test_api_response_is_the_same_as_with_djangos_middleware(
     api: Api, organization: Organization, method: str, path: str, headers: dict[str, str]
 ) -> None:
     PaymentFactory.create(id="pt_1", organization=organization)
-    whole = Api(Client(headers={"X-Request-ID": REQUEST_ID}), api.key)
+    with_middleware = Api(Client(headers={"X-Request-ID": REQUEST_ID}), api.key)
 
-    assert answer(api.send(method, path, **headers)) == answer(whole.send(method, path, **headers))
+    response, expected = (each.send(method, path, **headers) for each in (api, with_middleware))
+
+    assert comparable(response) == comparable(expected)
 
 
-def test_pages_have_djangos_middleware(client: Client, db: None) -> None:
+def test_page_passes_through_djangos_middleware(client: Client, db: None) -> None:
     response = client.get("/admin/login/")
 
-    assert response.headers.keys() >= FOR_PAGES
+    assert response.headers.keys() >= PAGE_HEADERS
     assert "csrftoken" in response.cookies
 
 
 @pytest.mark.parametrize("path", ["/admin/login/", "/docs/", "/docs/interactive/", "/nothing", "/admin/"])
-def test_a_page_loads_nothing_from_elsewhere_and_is_framed_by_nobody(client: Client, db: None, path: str) -> None:
+def test_page_loads_only_its_own_files_and_cannot_be_framed(client: Client, db: None, path: str) -> None:
     response = client.get(path)
 
     policy = dict(rule.split(" ", 1) for rule in response["Content-Security-Policy"].split("; "))
@@ -86,33 +88,33 @@ def test_a_page_loads_nothing_from_elsewhere_and_is_framed_by_nobody(client: Cli
     assert response["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
-@pytest.mark.parametrize(("secure", "told"), [(True, "max-age=60"), (False, None)])
-def test_programs_too_are_told_to_insist_on_tls(
-    client: Client, db: None, settings: Settings, secure: bool, told: str | None
+@pytest.mark.parametrize(("secure", "policy"), [(True, "max-age=60"), (False, None)])
+def test_api_response_over_tls_has_the_hsts_header(
+    client: Client, db: None, settings: Settings, secure: bool, policy: str | None
 ) -> None:
     settings.SECURE_HSTS_SECONDS = 60
 
     response = client.get("/v2/payments", secure=secure)
 
-    assert response.headers.get("Strict-Transport-Security") == told
+    assert response.headers.get("Strict-Transport-Security") == policy
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_answer_leaves_nothing_for_the_garbage_collector(api: Api, organization: Organization) -> None:
+def test_response_leaves_nothing_to_the_garbage_collector(api: Api, organization: Organization) -> None:
     PaymentFactory.create_batch(3, organization=organization)
-    answer_requests = Handler()
+    handler = Handler()
 
-    def ask(query: str) -> list[bytes]:
+    def get(query: str) -> list[bytes]:
         request = RequestFactory().get(f"/v2/payments?{query}", headers=api.authorization)
-        body: list[bytes] = answer_requests(request.environ, lambda *_status_and_headers: None)
+        body: list[bytes] = handler(request.environ, lambda *_status_and_headers: None)
         return body
 
     for query, status in (("limit=2", None), ("limit=0", HTTPStatus.BAD_REQUEST)):
-        ask(query)
+        get(query)
         gc.collect()
         gc.disable()
         try:
-            (body,) = ask(query)
+            (body,) = get(query)
             unreachable = gc.collect()
         finally:
             gc.enable()
@@ -122,18 +124,18 @@ def test_an_answer_leaves_nothing_for_the_garbage_collector(api: Api, organizati
 
 
 @pytest.mark.django_db(transaction=True)
-@override_script_prefix("/")  # afterwards, the prefix of the last request is forgotten
-@pytest.mark.parametrize("mounted", [("/shop", ""), ("", "/shop"), ("/café", "")])
-def test_links_begin_where_the_site_is_mounted_for_this_request(
-    api: Api, organization: Organization, mounted: tuple[str, str]
+@override_script_prefix("/")  # restores the prefix after the test
+@pytest.mark.parametrize("script_names", [("/shop", ""), ("", "/shop"), ("/café", "")])
+def test_links_begin_with_the_script_name_of_the_request(
+    api: Api, organization: Organization, script_names: tuple[str, str]
 ) -> None:
     PaymentFactory.create(organization=organization)
-    answer_requests = Handler()
+    handler = Handler()
 
-    for script_name in mounted:
+    for script_name in script_names:
         request = RequestFactory().get("/v2/payments", headers=api.authorization)
-        environ = request.environ | {"SCRIPT_NAME": script_name.encode().decode("latin-1")}  # as WSGI has it
-        (body,) = answer_requests(environ, lambda *_status_and_headers: None)
+        environ = request.environ | {"SCRIPT_NAME": script_name.encode().decode("latin-1")}  # the encoding of WSGI
+        (body,) = handler(environ, lambda *_status_and_headers: None)
 
         links = json.loads(body)["_links"]
         assert links["documentation"]["href"] == f"http://testserver{quote(script_name)}/docs/"

@@ -1,4 +1,4 @@
-"""Probes: whether the process lives, and whether it can serve."""
+"""Health checks: whether the process runs, and whether it can serve requests."""
 
 from typing import Any
 
@@ -9,38 +9,38 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 
-def told(response: Any) -> tuple[int, Any]:
+def status_and_body(response: Any) -> tuple[int, Any]:
     return response.status_code, response.json()
 
 
-def test_a_process_that_answers_lives_and_asks_no_database(client: Client) -> None:
-    """No database is allowed in this test."""
-    assert told(client.get("/healthz")) == (200, {"status": "ok"})
+def test_liveness_check_needs_no_database(client: Client) -> None:
+    """This test may not use the database."""
+    assert status_and_body(client.get("/healthz")) == (200, {"status": "ok"})
 
 
 @pytest.mark.django_db
-def test_it_is_ready_where_the_database_has_all_migrations(client: Client) -> None:
+def test_service_is_ready_if_the_database_has_all_migrations(client: Client) -> None:
     with CaptureQueriesContext(connection) as queries:
         response = client.get("/readyz")
 
-    assert told(response) == (200, {"status": "ok"})
+    assert status_and_body(response) == (200, {"status": "ok"})
     assert response["Cache-Control"] == "no-store"
     assert len(queries) <= 2
 
 
 @pytest.mark.django_db
-def test_it_is_not_before_a_migration(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_service_is_not_ready_without_a_migration(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     MigrationRecorder(connection).record_unapplied("payments", "0006_largest_organization")
 
     response = client.get("/readyz")
 
-    assert told(response) == (503, {"status": "Not migrated: payments.0006_largest_organization."})
+    assert status_and_body(response) == (503, {"status": "Not migrated: payments.0006_largest_organization."})
     assert "is not ready: Not migrated: payments.0006" in caplog.text
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_probes_come_to_any_host_and_only_read(client: Client, path: str) -> None:
+def test_probe_accepts_any_host_and_only_reads(client: Client, path: str) -> None:
     assert client.get(path, headers={"Host": "10.0.0.7"}).status_code == 200
     assert client.head(path).status_code == 200
     assert client.post(path).status_code == 405

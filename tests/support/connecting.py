@@ -1,4 +1,4 @@
-"""The ORM over a database other than the test database."""
+"""Connect the ORM to another database than the test database."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,29 +14,29 @@ from payments_site.environment import database
 
 @contextmanager
 def connected_to(url: str) -> Iterator[None]:
-    """Let this thread's ORM use the database at `url` for the duration of the block.
+    """Make this thread's ORM use the database at `url` within the block.
 
-    pytest-django forbids the test database to tests that do not ask for it; it does not forbid this one.
+    pytest-django blocks the test database for tests that do not request it. It does not block this connection.
     """
-    usual = connections[DEFAULT_DB_ALIAS]
-    settings: dict[str, Any] = {**usual.settings_dict, **database(url)}
-    connections[DEFAULT_DB_ALIAS] = other = permitted(settings["ENGINE"])(settings, DEFAULT_DB_ALIAS)
+    test_connection = connections[DEFAULT_DB_ALIAS]
+    settings: dict[str, Any] = {**test_connection.settings_dict, **database(url)}
+    connections[DEFAULT_DB_ALIAS] = connection = unblocked(settings["ENGINE"])(settings, DEFAULT_DB_ALIAS)
     try:
         yield
     finally:
-        other.close()
-        connections[DEFAULT_DB_ALIAS] = usual
+        connection.close()
+        connections[DEFAULT_DB_ALIAS] = test_connection
 
 
 @cache
-def permitted(engine: str) -> type[BaseDatabaseWrapper]:
-    """Return a backend without pytest-django's block, which replaces `BaseDatabaseWrapper.ensure_connection`."""
+def unblocked(engine: str) -> type[BaseDatabaseWrapper]:
+    """Return a backend that pytest-django does not block: it replaces `BaseDatabaseWrapper.ensure_connection`."""
     backend: Any = load_backend(engine).DatabaseWrapper
 
-    class Permitted(backend):  # type: ignore[misc]  # a base that is known only at run time
+    class Unblocked(backend):  # type: ignore[misc]  # the base is known only at run time
         def ensure_connection(self) -> None:
             if self.connection is None:
                 with self.wrap_database_errors:
                     self.connect()
 
-    return Permitted
+    return Unblocked

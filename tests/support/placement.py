@@ -33,7 +33,7 @@ ONLY_POSTGRESQL: Final = (
     "access/test_authentication.py::test_a_key_that_a_replica_does_not_know_is_looked_for_on_the_primary",
     "access/test_authentication.py::test_a_replica_knows_keys_but_not_revisions_while_the_primary_is_away",
     "access/test_authentication.py::test_writing_a_use_leaves_the_settings_of_an_outer_transaction",
-    "database/test_backup.py::test_on_postgresql_its_own_means_are_named",
+    "database/test_backup.py::test_command_on_postgresql_names_its_tools",
     "deploy/test_replica.py",
     "management/test_distribute_payments.py",
     "database/test_distribution.py",

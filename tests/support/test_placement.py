@@ -14,7 +14,7 @@ def test_every_entry_names_a_module_or_a_test() -> None:
     [
         ("test_list.py::test_x", {"sqlite", "postgresql"}),
         ("database/test_backup.py::test_x", {"sqlite"}),
-        ("database/test_backup.py::test_on_postgresql_its_own_means_are_named", {"postgresql"}),
+        ("database/test_backup.py::test_command_on_postgresql_names_its_tools", {"postgresql"}),
         ("database/test_replicas.py::test_x", {"postgresql"}),
         ("browser/test_admin.py::test_x", {"sqlite"}),
     ],

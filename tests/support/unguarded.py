@@ -1,4 +1,4 @@
-"""Settings of a service that has Django's own database backends, which wait as long as a database has them wait."""
+"""Settings of a service with Django's own database backends, which have no time limits for requests."""
 
 from payments_site.settings import *  # noqa: F403
 from payments_site.settings import DATABASES as GUARDED

@@ -1,1 +1,1 @@
-"""Django's backend for PostgreSQL, for a service that runs for long."""
+"""A Django backend for PostgreSQL with time limits for requests."""

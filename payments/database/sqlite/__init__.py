@@ -1,1 +1,1 @@
-"""Django's backend for SQLite, for a service that runs for long."""
+"""A Django backend for SQLite with time limits for requests, and the backup of its file."""

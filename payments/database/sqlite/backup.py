@@ -1,4 +1,4 @@
-"""A copy of a SQLite database, as it was at one moment, while others read and write."""
+"""Back up a SQLite database while it is in use."""
 
 import errno
 import os
@@ -7,66 +7,72 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-# So many at a time, that somebody hears how far it is and Ctrl-C is heeded.
+# The progress is reported, and Ctrl-C is handled, after so many pages.
 STEP_PAGES = 1000
 
 
 class Damaged(Exception):
-    """The copy is not whole, and then the database is hardly either; the message says where."""
+    """The copy has failed its integrity check, so the database is damaged as well. The message locates the damage."""
 
 
 def back_up(database: Path, *, to: Path, on_progress: Callable[[int, int], None]) -> None:
-    """Copy `database` to a new file, its owner's alone, which has its name once all of it is written and verified.
+    """Copy the committed state of `database` to the new file `to`, which only its owner can read.
 
-    `on_progress` is told how many pages are copied, and of how many.
+    The file gets its name after all of it is written and verified. `on_progress` is called with the number of copied
+    pages and the number of all pages.
 
-    :raises FileExistsError: nothing is ever overwritten
-    :raises sqlite3.Error: the database cannot be read, or the copy not written
-    :raises Damaged: the copy has been verified in vain
+    :raises FileExistsError: if `to` exists
+    :raises OSError: if the file cannot be created
+    :raises sqlite3.Error: if the database cannot be read or the copy cannot be written
+    :raises Damaged: if the copy fails its integrity check
     """
     if to.exists():
         raise FileExistsError(errno.EEXIST, "exists already", str(to))
-    with draft(to) as path:
-        with opened(database) as source, opened(path) as copy:
-            # While this transaction lasts, every step sees the same state; without it an import's commit would have
-            # the copying begin anew.
+    with temporary_file(to) as path:
+        with connect(database) as source, connect(path) as copy:
+            # All steps read the same state within this transaction. Without it, a commit of an import would restart
+            # the copying.
             source.execute("BEGIN")
             source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            source.backup(copy, pages=STEP_PAGES, progress=lambda _, left, of: on_progress(of - left, of))
+            source.backup(copy, pages=STEP_PAGES, progress=lambda _, left, pages: on_progress(pages - left, pages))
             verify(copy)
-        written_out(path)
+        sync(path)
         path.rename(to)
-        written_out(to.parent)
+        sync(to.parent)
 
 
 @contextmanager
-def draft(path: Path) -> Iterator[Path]:
-    """Make a file beside `path`; unless it has been renamed by then, nothing is left of it."""
+def temporary_file(path: Path) -> Iterator[Path]:
+    """Create a file next to `path`. Unless the block renames it, it is removed with all files that SQLite adds."""
     file = path.with_name(f"{path.name}.{os.getpid()}.draft")
     file.touch(mode=0o600, exist_ok=False)
     try:
         yield file
     finally:
-        for each in (file, *(file.with_name(f"{file.name}{suffix}") for suffix in ("-journal", "-wal", "-shm"))):
-            each.unlink(missing_ok=True)
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            file.with_name(f"{file.name}{suffix}").unlink(missing_ok=True)
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[sqlite3.Connection]:
-    """Open a file that exists."""
+def connect(file: Path) -> Iterator[sqlite3.Connection]:
+    """Open an existing file."""
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as connection:
         yield connection
 
 
 def verify(copy: sqlite3.Connection) -> None:
-    copy.execute("PRAGMA ignore_check_constraints = ON")  # rows' forms would take as long again
-    found = [words for (words,) in copy.execute("PRAGMA integrity_check(1)")]
-    if found != ["ok"]:
-        raise Damaged(found[0])
+    """Run SQLite's integrity check, without the CHECK constraints, which would double its duration.
+
+    :raises Damaged: if the copy is damaged
+    """
+    copy.execute("PRAGMA ignore_check_constraints = ON")
+    errors = [error for (error,) in copy.execute("PRAGMA integrity_check(1)")]
+    if errors != ["ok"]:
+        raise Damaged(errors[0])
 
 
-def written_out(path: Path) -> None:
-    """Have what is at `path` outlive a power cut."""
+def sync(path: Path) -> None:
+    """Write a file or a directory to the disk, so that it survives a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
