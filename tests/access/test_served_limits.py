@@ -44,7 +44,7 @@ def test_a_keys_limit_is_exact_for_all_workers_together(limited: Service) -> Non
     loads = [Load(limited.port, limited.create_api_key(organization=1, mode="live")) for _ in range(2)]
 
     with ThreadPoolExecutor(CLIENTS) as clients:
-        asked = [clients.submit(load.ask_once) for _ in range(ASKED) for load in loads]
+        asked = [clients.submit(load.get) for _ in range(ASKED) for load in loads]
         statuses = Counter(answer.result().status for answer in asked)
 
     assert statuses == {200: 2 * ALLOWED, 429: 2 * (ASKED - ALLOWED)}
@@ -57,13 +57,13 @@ def never_made(number: int) -> str:
 
 def test_many_bad_keys_are_refused_and_good_ones_never_wait(limited: Service) -> None:
     good = Load(limited.port, limited.create_api_key(organization=1, mode="live"), path="/v2/payments?limit=1")
-    assert {good.ask_once().status for _ in range(ALLOWED // 4)} == {200}
+    assert {good.get().status for _ in range(ALLOWED // 4)} == {200}
     held = memory(limited)
     begun_at = time.monotonic()
 
     with ThreadPoolExecutor(CLIENTS) as clients:
-        asked = [clients.submit(Load(limited.port, never_made(n)).ask_once) for n in range(BAD_KEYS)]
-        answers = [good.ask_once() for _ in range(ALLOWED // 2)]
+        asked = [clients.submit(Load(limited.port, never_made(n)).get) for n in range(BAD_KEYS)]
+        answers = [good.get() for _ in range(ALLOWED // 2)]
         statuses = Counter(answer.result().status for answer in asked)
 
     assert {answer.status for answer in answers} == {200}

@@ -44,9 +44,7 @@ def texts(file: Path) -> set[str]:
         return {text for (text,) in connection.execute("SELECT text FROM numbers")}
 
 
-def test_commit_during_the_copy_neither_changes_nor_restarts_it(
-    database: Path, tmp_path: Path
-) -> None:
+def test_commit_during_the_copy_neither_changes_nor_restarts_it(database: Path, tmp_path: Path) -> None:
     steps: list[int] = []
 
     def change(copied: int, pages: int) -> None:
@@ -113,9 +111,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Service:
     return service
 
 
-def test_copy_contains_all_or_nothing_of_an_import(
-    filled: Service, tmp_path: Path
-) -> None:
+def test_copy_contains_all_or_nothing_of_an_import(filled: Service, tmp_path: Path) -> None:
     before = filled.exported()
     after = before.replace('"description":"', '"description":"again ')
     lines = after.splitlines(keepends=True)
@@ -141,7 +137,7 @@ def test_restored_copy_is_served(filled: Service, tmp_path: Path) -> None:
     assert completed.stderr == f"{tmp_path}/copy is made, {(tmp_path / 'copy').stat().st_size} bytes.\n"
     restored = Service(f"sqlite:///{tmp_path}/copy", log=tmp_path / "log")
     with restored.serving():
-        assert Load(restored.port, key).ask_once().status == 200
+        assert Load(restored.port, key).get().status == 200
 
 
 def in_missing_directory(directory: Path) -> Path:

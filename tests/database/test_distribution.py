@@ -1,7 +1,6 @@
-"""Payments that are distributed by organization: every statement says whose it is about, and nothing else is otherwise.
+"""Payments that Citus distributes by organization: every statement names the organization of its payments.
 
-There is no Citus here. What it needs of statements is read from those that are run; what it needs of the table, a key
-that has the organization, PostgreSQL has too.
+The tests run without Citus. They check the statements, and that everything works with the primary key that Citus needs.
 """
 
 from collections.abc import Callable
@@ -31,9 +30,9 @@ from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.lines import line, source
 from tests.support.migrated import fresh_database
-from tests.support.shards import TABLE, unplaced
+from tests.support.shards import TABLE, parts_without_organization
 
-UNTOUCHED = State(
+NOT_DISTRIBUTED = State(
     key_has_organization=False,
     has_foreign_key=True,
     has_reference=False,
@@ -44,9 +43,9 @@ UNTOUCHED = State(
 
 @pytest.fixture
 def distributed(db: None) -> None:
-    """Give the table the keys that `distribute_payments` gives it."""
+    """Change the keys of the table as `distribute_payments` does."""
     with connection.cursor() as cursor:
-        for statement in statements(UNTOUCHED):
+        for statement in statements(NOT_DISTRIBUTED):
             if statement.startswith("ALTER TABLE"):
                 cursor.execute(statement)
 
@@ -77,49 +76,50 @@ def exported(payments: QuerySet[Payment] | None = None) -> bytes:
     return b"".join(export_payments(payments or Payment.objects.all()))  # type: ignore[arg-type]
 
 
-def statements_of(work: Callable[[], object]) -> list[str]:
-    """Do some work; return the statements on payments that were run for it."""
+def statements_of(function: Callable[[], object]) -> list[str]:
+    """Call a function, and return its statements on payments."""
     with CaptureQueriesContext(connection) as queries:
-        work()
-    found = [query["sql"] for query in queries if TABLE in query["sql"]]
-    assert found
-    return found
+        function()
+    captured = [query["sql"] for query in queries if TABLE in query["sql"]]
+    assert captured
+    return captured
 
 
-def unplaced_of(work: Callable[[], object]) -> list[str]:
-    return [part for sql in statements_of(work) for part in unplaced(sql)]
+def violations(function: Callable[[], object]) -> list[str]:
+    """Call a function, and return the parts of its statements that name no organization."""
+    return [part for sql in statements_of(function) for part in parts_without_organization(sql)]
 
 
-# Statements.
+# Statements
 
 
-def asked_by(name: str) -> dict[str, str]:
-    """Return a filter's example as parameters."""
+def example_parameters(name: str) -> dict[str, str]:
+    """Return a filter's example as query parameters."""
     example = FILTERS[name].example
     if isinstance(example, dict):
         return {f"{name}[{key}]": value for key, value in example.items()}
-    given = {name: ",".join(example) if isinstance(example, list) else str(example)}
-    return given | ({"currency": "EUR"} if name.startswith("amount") else {})
+    parameters = {name: ",".join(example) if isinstance(example, list) else str(example)}
+    return parameters | ({"currency": "EUR"} if name.startswith("amount") else {})
 
 
 @pytest.mark.parametrize("start", [{}, {"from": "pt_2"}], ids=["first page", "from"])
 @pytest.mark.parametrize("order", [{}, {"sort": "asc"}], ids=["newest first", "oldest first"])
-@pytest.mark.parametrize("asked", [{}, *map(asked_by, FILTERS)], ids=str)
-def test_every_statement_of_a_page_says_whose_payments_it_is_about(
-    api: Api, organization: Organization, start: dict[str, str], order: dict[str, str], asked: dict[str, str]
+@pytest.mark.parametrize("parameters", [{}, *map(example_parameters, FILTERS)], ids=str)
+def test_statements_of_a_page_name_the_organization(
+    api: Api, organization: Organization, start: dict[str, str], order: dict[str, str], parameters: dict[str, str]
 ) -> None:
     for number in range(4):
         PaymentFactory.create(id=f"pt_{number}", organization=organization)
 
     def page() -> None:
-        assert api.get(limit=1, **asked, **order, **start).status_code == 200
+        assert api.get(limit=1, **parameters, **order, **start).status_code == 200
 
-    assert unplaced_of(page) == []
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize("path", ["/v2/payments/pt_1", "/v2/payments?from=pt_2&limit=1&sort=up"])
-def test_every_statement_of_a_record_and_of_a_refusal_says_so(api: Api, payment: Payment, path: str) -> None:
-    assert unplaced_of(lambda: api.send("GET", path)) == []
+def test_statements_of_a_record_and_of_an_error_name_the_organization(api: Api, payment: Payment, path: str) -> None:
+    assert violations(lambda: api.send("GET", path)) == []
 
 
 @pytest.fixture
@@ -131,29 +131,29 @@ IMPORTS: dict[str, list[bytes]] = {
     "new": [line(id="pt_2"), line(id="pt_3", organizationId="2")],
     "unchanged": [line()],
     "changed": [line(description="changed"), line(id="pt_2")],
-    "misplaced": [line(mode="test"), line(id="pt_2")],
-    "misplaced, behind a bad one": [b"nonsense", line(mode="test")],
+    "other mode": [line(mode="test"), line(id="pt_2")],
+    "other mode, after an invalid record": [b"nonsense", line(mode="test")],
 }
 
 
 @pytest.mark.parametrize("keep_going", [False, True])
 @pytest.mark.parametrize("kind", IMPORTS)
-def test_every_statement_of_an_import_says_so(bikes: Organization, kind: str, keep_going: bool) -> None:
+def test_statements_of_an_import_name_the_organization(bikes: Organization, kind: str, keep_going: bool) -> None:
     load(line())
 
-    assert unplaced_of(lambda: load(*IMPORTS[kind], keep_going=keep_going)) == []
+    assert violations(lambda: load(*IMPORTS[kind], keep_going=keep_going)) == []
 
 
-def test_where_payments_are_not_distributed_an_import_looks_for_their_ids_alone(organization: Organization) -> None:
-    """It has to: there an id belongs to one organization, and a record of another is told so."""
+def test_import_into_an_undistributed_table_looks_up_ids_of_any_organization(organization: Organization) -> None:
+    """There an ID belongs to one organization, and the import refuses the record of another one."""
     load(line())
 
-    assert unplaced_of(lambda: load(line(description="changed")))
+    assert violations(lambda: load(line(description="changed")))
 
 
 @pytest.mark.parametrize("customer_id", [None, "ct_7"])
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_every_statement_that_blanks_payments_says_so(
+def test_statements_of_anonymization_name_the_organization(
     organization: Organization, customer_id: str | None, dry_run: bool
 ) -> None:
     PaymentFactory.create(organization=organization, customer_id="ct_7")
@@ -165,17 +165,17 @@ def test_every_statement_that_blanks_payments_says_so(
             part, before=before, customer_id=customer_id, dry_run=dry_run, on_progress=lambda _: None
         )
 
-    assert unplaced_of(anonymize) == []
+    assert violations(anonymize) == []
 
 
-def test_every_statement_that_sums_a_day_says_so(key: ApiKey, payment: Payment) -> None:
-    assert unplaced_of(lambda: sum_day(key.access, payment.created_at.date())) == []
+def test_statements_of_daily_totals_name_the_organization(key: ApiKey, payment: Payment) -> None:
+    assert violations(lambda: sum_day(key.access, payment.created_at.date())) == []
     assert SummedDay.objects.get().totals
 
 
 @pytest.mark.parametrize("path", ["", "?status=failed&q=Order", "?from=pt_1", "export.jsonl"])
-def test_every_statement_of_a_list_in_the_admin_says_so(admin_client: Client, payment: Payment, path: str) -> None:
-    assert unplaced_of(lambda: admin_client.get(f"/admin/payments/payment/{path}")) == []
+def test_statements_of_the_admin_list_name_the_organization(admin_client: Client, payment: Payment, path: str) -> None:
+    assert violations(lambda: admin_client.get(f"/admin/payments/payment/{path}")) == []
 
 
 WRONG = [
@@ -202,45 +202,45 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-def test_a_statement_that_does_not_is_found_out(wrong: str) -> None:
-    assert unplaced(wrong)
+@pytest.mark.parametrize("sql", WRONG)
+def test_statement_without_the_organization_is_detected(sql: str) -> None:
+    assert parts_without_organization(sql)
 
 
-def test_a_start_that_is_looked_up_by_its_id_alone_is_found_out(payment: Payment) -> None:
+def test_lookup_of_the_start_by_its_id_alone_is_detected(payment: Payment) -> None:
     start = Payment.objects.filter(id=payment.id).values("created_at")
     wrong = Payment.objects.filter(organization_id=1, mode="live", created_at__lte=Subquery(start))
 
-    assert unplaced_of(lambda: list(wrong))
+    assert violations(lambda: list(wrong))
 
 
-def test_a_statement_that_cannot_be_read_is_found_out() -> None:
+def test_invalid_statement_is_detected() -> None:
     with pytest.raises(ParseError):
-        unplaced("SELECT FROM WHERE payments_payment")
+        parts_without_organization("SELECT FROM WHERE payments_payment")
 
 
-# What is otherwise where the key has the organization, and what is not.
+# The primary key with the organization
 
 
-def test_the_target_of_an_imports_conflicts_follows_the_database(organization: Organization) -> None:
+def test_import_resolves_conflicts_by_id(organization: Organization) -> None:
     assert prepare() == ID
 
 
-def test_the_target_of_an_imports_conflicts_has_the_organization(distributed: None) -> None:
+def test_import_into_a_distributed_table_resolves_conflicts_by_both_columns(distributed: None) -> None:
     assert prepare() == ("organization_id", "id")
 
 
-def test_an_import_asks_for_one_connection_to_each_worker_before_it_touches_a_table(books: Organization) -> None:
+def test_import_requests_sequential_mode_before_it_uses_a_table(books: Organization) -> None:
     with CaptureQueriesContext(connection) as queries:
         load(line())
 
-    about = [query["sql"] for query in queries if "payments_" in query["sql"] or "citus" in query["sql"]]
-    catalogs, rest = [sql for sql in about if "pg_class" in sql], [sql for sql in about if "pg_class" not in sql]
-    assert about[: len(catalogs) + 1] == [*catalogs, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"]
+    relevant = [query["sql"] for query in queries if "payments_" in query["sql"] or "citus" in query["sql"]]
+    catalogs, rest = [sql for sql in relevant if "pg_class" in sql], [sql for sql in relevant if "pg_class" not in sql]
+    assert relevant[: len(catalogs) + 1] == [*catalogs, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"]
     assert any(sql.startswith('UPDATE "payments_organization"') for sql in rest)
 
 
-def test_imports_add_change_and_leave_alone(books: Organization) -> None:
+def test_imports_add_and_change_payments(books: Organization) -> None:
     first, _ = load(*(line(id=f"pt_{number}") for number in range(30)))
     again, _ = load(*(line(id=f"pt_{number}") for number in range(30)))
     changed, _ = load(line(id="pt_0", description="now"), line(id="pt_1"), line(id="pt_x"))
@@ -250,7 +250,7 @@ def test_imports_add_change_and_leave_alone(books: Organization) -> None:
     assert Payment.objects.count() == 31
 
 
-def test_two_organizations_may_have_a_payment_of_one_id(
+def test_two_organizations_can_have_payments_of_the_same_id(
     client: Client, books: Organization, bikes: Organization
 ) -> None:
     theirs = line(organizationId="2", description="theirs")
@@ -263,17 +263,18 @@ def test_two_organizations_may_have_a_payment_of_one_id(
     for organization, description in ((books, "ours"), (bikes, "theirs")):
         api = Api(client, ApiKeyFactory.create(organization=organization))
         assert api.get("/v2/payments/pt_1").json()["description"] == description
-        assert [each["description"] for each in api.get(from_="pt_1").json()["_embedded"]["payments"]] == [description]
+        payments = api.get(from_="pt_1").json()["_embedded"]["payments"]
+        assert [payment["description"] for payment in payments] == [description]
 
 
 @pytest.mark.parametrize("keep_going", [False, True])
-def test_what_fixes_a_payments_place_is_refused_in_the_same_words(bikes: Organization, keep_going: bool) -> None:
+def test_changed_mode_or_time_is_refused_with_the_same_message(bikes: Organization, keep_going: bool) -> None:
     load(line(id="pt_1"), line(id="pt_2"), line(id="pt_3", organizationId="2"))
 
     _, refused = load(
         line(id="pt_1", mode="test"),
         line(id="pt_2", createdAt="2019-01-01T00:00:00.000"),
-        line(id="pt_3", mode="test"),  # this organization has none of that id
+        line(id="pt_3", mode="test"),  # a new payment of this organization
         keep_going=keep_going,
     )
 
@@ -283,18 +284,18 @@ def test_what_fixes_a_payments_place_is_refused_in_the_same_words(bikes: Organiz
     ]
 
 
-def test_an_organization_that_is_made_by_an_import_is_there_at_once(distributed: None) -> None:
+def test_import_can_create_the_organization(distributed: None) -> None:
     imported, _ = load(line(), create_organizations=True)
 
     assert imported.changed == 1
 
 
-def test_a_payment_of_no_organization_is_refused_by_the_database_at_once(distributed: None) -> None:
+def test_database_refuses_a_payment_without_an_organization(distributed: None) -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
         PaymentFactory.create(organization=None, organization_id=404)
 
 
-def test_a_walk_with_filters_and_the_record_are_as_ever(client: Client, books: Organization) -> None:
+def test_filtered_walk_returns_the_matching_payments(client: Client, books: Organization) -> None:
     for number in range(9):
         PaymentFactory.create(id=f"pt_{number}", organization=books, failed=number % 2 == 0, created_at=NOON)
     api = Api(client, ApiKeyFactory.create(organization=books))
@@ -306,7 +307,7 @@ def test_a_walk_with_filters_and_the_record_are_as_ever(client: Client, books: O
     assert ids(*reversed(back)) == ids(*pages)
 
 
-def test_demo_payments_exports_and_blanking_are_as_ever(
+def test_demo_payments_export_and_anonymization_work(
     distributed: None, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     call_command("create_demo_payments", count=30, verbosity=0)
@@ -315,21 +316,21 @@ def test_demo_payments_exports_and_blanking_are_as_ever(
 
     changed = anonymize_payments(Access(1001, "live"), before=NOON + timedelta(days=3650), on_progress=lambda _: None)
 
-    blanked = Payment.objects.filter(organization_id=1001, metadata="{}", description="")
+    anonymized = Payment.objects.filter(organization_id=1001, metadata="{}", description="")
     assert len(output.splitlines()) == Payment.objects.filter(organization_id=1001).count()
-    assert 0 < changed == blanked.count()
+    assert 0 < changed == anonymized.count()
 
 
-def test_staff_find_a_payment_by_its_id(admin_client: Client, books: Organization, bikes: Organization) -> None:
+def test_admin_search_finds_a_payment_by_its_id(admin_client: Client, books: Organization, bikes: Organization) -> None:
     PaymentFactory.create(id="pt_1", organization=bikes, description="Order 7")
 
-    found = admin_client.get("/admin/payments/payment/", {"q": "pt_1"}, follow=True)
+    page = admin_client.get("/admin/payments/payment/", {"q": "pt_1"}, follow=True)
 
-    assert "Order 7" in found.content.decode()
+    assert "Order 7" in page.content.decode()
 
 
-def test_an_id_alone_is_found_by_an_index(bikes: Organization) -> None:
-    """Up to PostgreSQL 17 it is not, unless the statement leads through the organizations."""
+def test_search_for_an_id_uses_the_index(bikes: Organization) -> None:
+    """Up to PostgreSQL 17 this needs a statement that joins the organizations."""
     load(*(line(id=f"pt_{number}", organizationId=str(number % 2 + 1)) for number in range(5000)))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE payments_payment")
@@ -340,16 +341,16 @@ def test_an_id_alone_is_found_by_an_index(bikes: Organization) -> None:
     assert "Seq Scan on payments_payment" not in plan
 
 
-# Sessions.
+# Sessions
 
 
 @pytest.mark.django_db
-def test_statements_are_planned_once_but_where_citus_plans(tmp_path: Any) -> None:
-    """A generic plan of a statement with subselects is none that Citus can make."""
+def test_statements_are_planned_once_unless_citus_is_installed(tmp_path: Any) -> None:
+    """Citus cannot make a generic plan of a statement with subselects."""
     with fresh_database(tmp_path) as url:
         before = plan_cache_mode(url)
         with psycopg.connect(url) as server:
-            server.execute("CREATE TABLE pg_dist_partition ()")  # in place of that by which Citus is known
+            server.execute("CREATE TABLE pg_dist_partition ()")  # a table of Citus
 
         assert (before, plan_cache_mode(url)) == ("force_generic_plan", "auto")
 

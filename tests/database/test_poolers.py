@@ -1,4 +1,4 @@
-"""Behind a pooler that lends a server's connection for one transaction: pgbouncer, as docs/poolers.md sets it up."""
+"""The service behind PgBouncer in transaction mode, as docs/poolers.md sets it up."""
 
 import signal
 import time
@@ -15,7 +15,7 @@ from payments.database.postgresql.base import REQUEST_SETTINGS
 from payments.database.prepared import STATEMENTS_MAX, PreparedStatements
 from payments.models import Payment
 from tests.support.connecting import connected_to
-from tests.support.filters import assert_told_what_to_narrow
+from tests.support.filters import assert_error_names_what_to_narrow
 from tests.support.load import Load
 from tests.support.pgbouncer import PASSWORD, Pgbouncer, require_pgbouncer
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
@@ -31,8 +31,8 @@ SERVER_CONNECTIONS = 2
 PAYMENTS = times(600, long=2000)
 ROUNDS = times(2, long=3)
 
-ANSWER_SECONDS_MAX = 3
-LONGER_THAN_A_REQUEST_SECONDS = 3
+RESPONSE_SECONDS_MAX = 3
+BEYOND_REQUEST_LIMITS_SECONDS = 3
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
@@ -50,7 +50,7 @@ LISTS: dict[str, dict[str, Any]] = {
 
 
 class Pooled(NamedTuple):
-    """A service, whose workers share fewer connections than there are of them, and what is between."""
+    """A service whose workers share fewer server connections than there are workers."""
 
     service: Service
     commands: Service
@@ -63,29 +63,29 @@ class Pooled(NamedTuple):
         return Load(self.service.port, self.key)
 
     def administer(self) -> psycopg.Connection[tuple[object, ...]]:
-        """Connect to the server, past the pooler."""
+        """Connect directly to the server."""
         return psycopg.connect(self.server.url, dbname=NAME, autocommit=True)
 
     def borrow(self) -> psycopg.Connection[tuple[Any, ...]]:
-        """Connect as a request does."""
+        """Connect through the pooler as a request does."""
         return psycopg.connect(self.pooler.url(NAME, user=USER), autocommit=True)
 
     @contextmanager
     def all_borrowed(self) -> Iterator[list[psycopg.Connection[tuple[Any, ...]]]]:
-        """Have every one of the server's connections at once, each in a transaction of its own."""
+        """Borrow all server connections at once, each for a transaction."""
         with ExitStack() as stack:
             borrowed = [stack.enter_context(self.borrow()) for _ in range(SERVER_CONNECTIONS)]
-            for each in borrowed:
-                stack.enter_context(each.transaction())
+            for connection in borrowed:
+                stack.enter_context(connection.transaction())
             yield borrowed
 
 
 @contextmanager
-def pooling(server: BreakablePostgresql, *, follows_statements: bool) -> Iterator[Pgbouncer]:
-    directory = server.data.with_name("pooler" if follows_statements else "other_pooler")
+def pooling(server: BreakablePostgresql, *, tracks_statements: bool) -> Iterator[Pgbouncer]:
+    directory = server.data.with_name("pooler" if tracks_statements else "old_pooler")
     directory.mkdir()
     directory.chmod(0o755)
-    pooler = Pgbouncer(directory, server.port, SERVER_CONNECTIONS, follows_statements=follows_statements)
+    pooler = Pgbouncer(directory, server.port, SERVER_CONNECTIONS, tracks_statements=tracks_statements)
     pooler.configure(user=USER)
     pooler.start()
     try:
@@ -108,7 +108,7 @@ def server() -> Iterator[BreakablePostgresql]:
 @pytest.fixture(scope="module")
 def pooled(server: BreakablePostgresql, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pooled]:
     log = tmp_path_factory.mktemp("log") / "log"
-    with pooling(server, follows_statements=True) as pooler:
+    with pooling(server, tracks_statements=True) as pooler:
         commands = Service(pooler.url(COMMANDS, user=USER))
         commands.migrate()
         commands.create_demo_payments(PAYMENTS)
@@ -135,74 +135,76 @@ def listed(path: str, lookups: dict[str, Any]) -> list[str]:
     return list(payments.order_by(*order).values_list("id", flat=True))
 
 
-def walked(service: Service, key: str, path: str) -> list[str]:
+def walk(service: Service, key: str, path: str) -> list[str]:
     with Walker(service.base_url, key) as walker:
         pages = walker.walk("next", f"{service.base_url}{path}")
         return [payment["id"] for page in pages for payment in page["_embedded"]["payments"]]
 
 
-def walked_at_once(service: Service, key: str) -> list[list[str]]:
-    """Walk every list, by as many clients as there are lists."""
+def walk_concurrently(service: Service, key: str) -> list[list[str]]:
+    """Walk all lists at once, with one client for each."""
     with ThreadPoolExecutor(len(LISTS)) as clients:
-        return list(clients.map(lambda path: walked(service, key, path), LISTS))
+        return list(clients.map(lambda path: walk(service, key, path), LISTS))
 
 
-def test_walks_of_many_at_once_over_few_connections_are_right(pooled: Pooled, expected: list[list[str]]) -> None:
-    found = [walked_at_once(pooled.service, pooled.key) for _ in range(ROUNDS)]
+def test_concurrent_walks_over_few_connections_are_correct(pooled: Pooled, expected: list[list[str]]) -> None:
+    walks = [walk_concurrently(pooled.service, pooled.key) for _ in range(ROUNDS)]
 
-    assert found == [expected] * ROUNDS
+    assert walks == [expected] * ROUNDS
     assert min(map(len, expected)) > 0
-    pooled.pooler.command(f"RECONNECT {COMMANDS}")  # that of the last command
+    pooled.pooler.execute(f"RECONNECT {COMMANDS}")  # close the last command's connection
     with pooled.administer() as other:
         wait_for(other, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'payments'", SERVER_CONNECTIONS)
 
 
-def test_behind_a_pooler_that_does_not_follow_what_is_prepared_every_answer_is_right(
+def test_pooler_without_tracking_of_prepared_statements_returns_correct_pages(
     pooled: Pooled, expected: list[list[str]], tmp_path: Path
 ) -> None:
-    """An old one, or one that is set up wrongly."""
-    with pooling(pooled.server, follows_statements=False) as pooler:
+    """An old version, or one with a wrong configuration."""
+    with pooling(pooled.server, tracks_statements=False) as pooler:
         service = service_behind(pooler, log=tmp_path / "log")
         with service.serving():
-            found = [walked_at_once(service, pooled.key) for _ in range(ROUNDS)]
+            walks = [walk_concurrently(service, pooled.key) for _ in range(ROUNDS)]
 
-    assert found == [expected] * ROUNDS
-    assert 'prepared statement "payments_' in pooled.server.log.read_text(), "every statement was where it was prepared"
+    assert walks == [expected] * ROUNDS
+    assert 'prepared statement "payments_' in pooled.server.log.read_text(), "no statement was missing on the server"
 
 
-def test_what_was_prepared_is_prepared_once_on_each_connection_and_used_by_all(pooled: Pooled) -> None:
-    pooled.pooler.command(f"RECONNECT {NAME}")
-    busy = Load(pooled.service.port, pooled.key, pause_seconds=0)  # so that all connections are needed at once
+def test_statement_is_prepared_once_for_each_server_connection(pooled: Pooled) -> None:
+    pooled.pooler.execute(f"RECONNECT {NAME}")
+    busy = Load(pooled.service.port, pooled.key, pause_seconds=0)  # so that all connections are in use at once
     end = time.monotonic() + 20
-    with busy.of(CLIENTS):
+    with busy.running(CLIENTS):
         while min(uses_of_a_page(pooled)) <= CLIENTS:
             assert time.monotonic() < end
             time.sleep(0.1)
 
     with pooled.all_borrowed() as borrowed:
-        assert all(len(prepared(each)) < CLIENTS for each in borrowed)
+        assert all(len(prepared_statements(connection)) < CLIENTS for connection in borrowed)
 
 
 def uses_of_a_page(pooled: Pooled) -> list[int]:
-    """Return how often each server connection has run the page statement, which it prepares at most once."""
+    """Return how often each server connection has run the statement of a page, which it prepares at most once."""
     with pooled.all_borrowed() as borrowed:
-        pages = [[uses for statement, uses in prepared(each) if "LIMIT 21" in statement] for each in borrowed]
-    assert max(map(len, pages)) <= 1
-    return [sum(uses) for uses in pages]
+        uses = [
+            [count for sql, count in prepared_statements(connection) if "LIMIT 21" in sql] for connection in borrowed
+        ]
+    assert max(map(len, uses)) <= 1
+    return list(map(sum, uses))
 
 
-def prepared(connection: psycopg.Connection[Any]) -> list[tuple[str, int]]:
+def prepared_statements(connection: psycopg.Connection[Any]) -> list[tuple[str, int]]:
     return connection.execute("SELECT statement, generic_plans FROM pg_prepared_statements").fetchall()
 
 
-def test_limits_of_requests_hold_on_every_connection_as_it_is_made(pooled: Pooled) -> None:
+def test_new_server_connection_has_the_limits_of_requests(pooled: Pooled) -> None:
     expected = {**REQUEST_SETTINGS, "plan_cache_mode": "force_generic_plan"}
-    pooled.pooler.command(f"RECONNECT {NAME}")
+    pooled.pooler.execute(f"RECONNECT {NAME}")
 
     with pooled.all_borrowed() as borrowed:
-        for each in borrowed:
-            held = {name: each.execute(f"SHOW {name}").fetchone() for name in expected}
-            assert held == {name: (value,) for name, value in expected.items()}
+        for connection in borrowed:
+            settings = {name: connection.execute(f"SHOW {name}").fetchone() for name in expected}
+            assert settings == {name: (value,) for name, value in expected.items()}
 
 
 @pytest.fixture
@@ -211,86 +213,84 @@ def clients(pooled: Pooled) -> Iterator[list[PreparedStatements]]:
         yield [PreparedStatements(stack.enter_context(pooled.borrow())) for _ in range(CLIENTS)]
 
 
-def test_more_statements_than_are_kept_are_right_and_forgotten_again(
-    pooled: Pooled, clients: list[PreparedStatements]
-) -> None:
+def test_statements_beyond_the_limit_are_correct_and_removed(pooled: Pooled, clients: list[PreparedStatements]) -> None:
     numbers = [*range(STATEMENTS_MAX * 3), 1, 2]
 
     for number in numbers:
-        for each in clients:
-            assert each.rows(f"SELECT {number} + %(more)s::int", {"more": number}) == [(2 * number,)]
+        for client in clients:
+            assert client.rows(f"SELECT {number} + %(more)s::int", {"more": number}) == [(2 * number,)]
 
-    assert {len(each.statements) for each in clients} == {STATEMENTS_MAX}
+    assert {len(client.statements) for client in clients} == {STATEMENTS_MAX}
     with pooled.all_borrowed() as borrowed:
         for server in borrowed:
-            ((kept,),) = server.execute("SELECT count(*) FROM pg_prepared_statements").fetchall()
-            assert kept <= 2 * STATEMENTS_MAX
+            ((count,),) = server.execute("SELECT count(*) FROM pg_prepared_statements").fetchall()
+            assert count <= 2 * STATEMENTS_MAX
 
 
-def test_a_migration_meanwhile_is_survived_and_a_reconnection_has_statements_prepared_anew(
+def test_statements_are_prepared_again_after_a_migration_or_a_reconnection(
     pooled: Pooled, clients: list[PreparedStatements]
 ) -> None:
     sql = "SELECT value FROM changing"
     with pooled.administer() as other:
         other.execute("CREATE TABLE changing AS SELECT 1 AS value")
         other.execute(f"GRANT SELECT ON changing TO {USER}")
-        with pooled.load().of(CLIENTS) as load:
-            assert [each.rows(sql, {}) for each in clients * 2] == [[(1,)]] * CLIENTS * 2
+        with pooled.load().running(CLIENTS) as load:
+            assert [client.rows(sql, {}) for client in clients * 2] == [[(1,)]] * CLIENTS * 2
             other.execute("ALTER TABLE changing ALTER value TYPE text")
             other.execute("ALTER TABLE payments_payment ADD COLUMN later integer NOT NULL DEFAULT 0")
-            assert [each.rows(sql, {}) for each in clients * 2] == [[("1",)]] * CLIENTS * 2
+            assert [client.rows(sql, {}) for client in clients * 2] == [[("1",)]] * CLIENTS * 2
             other.execute("ALTER TABLE payments_payment DROP COLUMN later")
-            pooled.pooler.command(f"RECONNECT {NAME}")
-            assert [each.rows(sql, {}) for each in clients * 2] == [[("1",)]] * CLIENTS * 2
+            pooled.pooler.execute(f"RECONNECT {NAME}")
+            assert [client.rows(sql, {}) for client in clients * 2] == [[("1",)]] * CLIENTS * 2
         other.execute("DROP TABLE changing")
 
-    assert {answer.status for answer in load.answers} == {200}
-    assert [sql in each.statements for each in clients] == [True] * CLIENTS
+    assert {response.status for response in load.responses} == {200}
+    assert [sql in client.statements for client in clients] == [True] * CLIENTS
 
 
 def restart_pooler(pooled: Pooled, load: Load) -> None:
     pooled.pooler.kill()
-    load.wait_for_each(503, begun_after=time.monotonic())
+    load.wait_for_all(503, after=time.monotonic())
     pooled.pooler.start()
 
 
 def restart_server(pooled: Pooled, load: Load) -> None:
     pooled.server.stop_immediately()
-    load.wait_for_each(503, begun_after=time.monotonic())
+    load.wait_for_all(503, after=time.monotonic())
     pooled.server.start()
 
 
 def kill_server(pooled: Pooled, load: Load) -> None:
     pooled.server.kill()
-    load.wait_for_each(503, begun_after=time.monotonic())
+    load.wait_for_all(503, after=time.monotonic())
     pooled.server.start()
 
 
 def freeze_server(pooled: Pooled, load: Load) -> None:
     pooled.server.freeze()
-    load.wait_for_each(503, begun_after=time.monotonic())
+    load.wait_for_all(503, after=time.monotonic())
     pooled.server.thaw()
 
 
 @pytest.mark.parametrize("fault", [restart_pooler, restart_server, kill_server, freeze_server])
-def test_a_restart_is_missed_no_longer_than_it_lasts(pooled: Pooled, fault: Callable[[Pooled, Load], None]) -> None:
-    with pooled.load().of(CLIENTS) as load:
-        load.wait_for(200, begun_after=time.monotonic())
-        begun_at = time.monotonic()
+def test_service_recovers_from_a_restart(pooled: Pooled, fault: Callable[[Pooled, Load], None]) -> None:
+    with pooled.load().running(CLIENTS) as load:
+        load.wait_for(200, after=time.monotonic())
+        started_at = time.monotonic()
         fault(pooled, load)
-        load.assert_well_again(back_at=time.monotonic())
+        load.assert_recovered(repaired_at=time.monotonic())
 
-    assert 503 in {answer.status for answer in load.begun_after(begun_at)}
-    load.assert_kept(seconds_max=ANSWER_SECONDS_MAX)
+    assert 503 in {response.status for response in load.sent_after(started_at)}
+    load.assert_expected(seconds_max=RESPONSE_SECONDS_MAX)
 
 
-def test_filters_that_take_too_long_are_ended_by_the_server_itself(pooled: Pooled) -> None:
+def test_slow_filters_are_ended_by_the_server(pooled: Pooled) -> None:
     with pooled.administer() as other:
         other.execute("ALTER TABLE payments_payment RENAME TO payments")
         other.execute("CREATE VIEW payments_payment AS SELECT * FROM payments WHERE pg_sleep(10) IS NOT NULL")
         other.execute(f"GRANT SELECT ON payments_payment TO {USER}")
         try:
-            assert_told_what_to_narrow(pooled.service.base_url, pooled.key)
+            assert_error_names_what_to_narrow(pooled.service.base_url, pooled.key)
             ((running,),) = other.execute(
                 "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND usename = %s", [USER]
             ).fetchall()
@@ -299,17 +299,17 @@ def test_filters_that_take_too_long_are_ended_by_the_server_itself(pooled: Poole
             other.execute("ALTER TABLE payments RENAME TO payments_payment")
 
     assert running == 0
-    assert pooled.load().ask_once().status == 200
+    assert pooled.load().get().status == 200
 
 
 def descriptions(pooled: Pooled) -> set[object]:
     with pooled.administer() as other:
-        return {first for (first,) in other.execute("SELECT DISTINCT left(description, 5) FROM payments_payment")}
+        return {prefix for (prefix,) in other.execute("SELECT DISTINCT left(description, 5) FROM payments_payment")}
 
 
 @pytest.fixture
-def described(pooled: Pooled, tmp_path: Path) -> Path:
-    """A file of all payments, each with another description."""
+def changed_export(pooled: Pooled, tmp_path: Path) -> Path:
+    """A file of all payments with changed descriptions."""
     file = tmp_path / "payments.jsonl"
     exported = pooled.commands.exported()
     file.write_text(exported.replace('"description":"', '"description":"again '))
@@ -317,55 +317,56 @@ def described(pooled: Pooled, tmp_path: Path) -> Path:
 
 
 @contextmanager
-def waited_for(pooled: Pooled) -> Iterator[psycopg.Connection[Any]]:
-    """Have an import that has just begun wait as long as the block lasts; give a connection to look on by."""
-    with pooled.administer() as locking, locking.transaction(), pooled.administer() as looking:
+def blocked_import(pooled: Pooled) -> Iterator[psycopg.Connection[Any]]:
+    """Block an import that has just started until the block ends. Yields a connection for other queries."""
+    with pooled.administer() as locking, locking.transaction(), pooled.administer() as monitoring:
         locking.execute("LOCK TABLE payments_payment IN SHARE MODE")
-        wait_for(looking, WAITING, 1)
-        yield looking
+        wait_for(monitoring, WAITING, 1)
+        yield monitoring
 
 
-def test_an_import_that_is_interrupted_is_ended_on_the_server_too(pooled: Pooled, described: Path) -> None:
-    with pooled.commands.popen("import_payments", str(described)) as command, waited_for(pooled) as looking:
+def test_interrupted_import_ends_its_statement_on_the_server(pooled: Pooled, changed_export: Path) -> None:
+    with pooled.commands.popen("import_payments", str(changed_export)) as command, blocked_import(pooled) as monitoring:
         command.send_signal(signal.SIGINT)
         command.communicate(timeout=60)
-        wait_for(looking, WAITING, 0)
+        wait_for(monitoring, WAITING, 0)
 
     assert command.returncode == 130
     assert "again" not in descriptions(pooled)
 
 
-def test_an_import_by_the_way_of_requests_has_their_limits_and_then_changes_nothing(
-    pooled: Pooled, described: Path
-) -> None:
-    by_the_wrong_way = Service(pooled.pooler.url(NAME, user=USER))
-    with by_the_wrong_way.popen("import_payments", str(described)) as command, waited_for(pooled):
-        _, words = command.communicate(timeout=60)
+def test_import_through_the_pool_for_requests_has_their_limits(pooled: Pooled, changed_export: Path) -> None:
+    wrong_pool = Service(pooled.pooler.url(NAME, user=USER))
+    with wrong_pool.popen("import_payments", str(changed_export)) as command, blocked_import(pooled):
+        _, errors = command.communicate(timeout=60)
 
     assert command.returncode == 1
-    assert b"nothing was changed: canceling statement due to" in words
+    assert b"nothing was changed: canceling statement due to" in errors
     assert "again" not in descriptions(pooled)
 
 
-def test_an_import_may_take_longer_than_a_request_beside_readers(pooled: Pooled, described: Path) -> None:
-    with pooled.load().of(CLIENTS) as load, pooled.commands.popen("import_payments", str(described)) as command:
-        with waited_for(pooled):
-            time.sleep(LONGER_THAN_A_REQUEST_SECONDS)
-        _, words = command.communicate(timeout=60)
+def test_import_can_exceed_the_limits_of_requests_while_clients_read(pooled: Pooled, changed_export: Path) -> None:
+    with (
+        pooled.load().running(CLIENTS) as load,
+        pooled.commands.popen("import_payments", str(changed_export)) as command,
+    ):
+        with blocked_import(pooled):
+            time.sleep(BEYOND_REQUEST_LIMITS_SECONDS)
+        _, errors = command.communicate(timeout=60)
 
-    assert command.returncode == 0, words
-    assert {answer.status for answer in load.answers} == {200}
+    assert command.returncode == 0, errors
+    assert {response.status for response in load.responses} == {200}
     assert descriptions(pooled) == {"again"}
 
 
-def test_a_revoked_key_is_refused_at_once(pooled: Pooled) -> None:
+def test_revoked_key_is_refused_immediately(pooled: Pooled) -> None:
     key = pooled.commands.create_api_key(organization=ORGANIZATION, mode="live")
     load = Load(pooled.service.port, key)
-    assert {load.ask_once().status for _ in range(CLIENTS * 2)} == {200}
+    assert {load.get().status for _ in range(CLIENTS * 2)} == {200}
 
     pooled.commands.revoke_api_key(key)
 
-    assert {load.ask_once().status for _ in range(CLIENTS * 2)} == {401}
+    assert {load.get().status for _ in range(CLIENTS * 2)} == {401}
 
 
 def wait_for(connection: psycopg.Connection[Any], sql: Any, expected: int) -> None:

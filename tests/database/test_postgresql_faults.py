@@ -1,4 +1,4 @@
-"""Whatever becomes of PostgreSQL, each request has an answer in time, and all is well as soon as it is back."""
+"""Faults of PostgreSQL: every request gets a response in time, and the service recovers with the server."""
 
 import socket
 import threading
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from tests.support.filters import assert_told_what_to_narrow
-from tests.support.load import STEADY_ANSWERS, Load
+from tests.support.filters import assert_error_names_what_to_narrow
+from tests.support.load import STEADY_RESPONSES, Load
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.scale import times
 from tests.support.service import Service
@@ -22,28 +22,28 @@ USER = NAME = "payments"
 CLIENTS = 8
 RESTARTS = times(3, long=20)
 
-# What is promised while connections are refused, and while nothing is answered.
+# The longest response time while the server refuses connections, and while it does not respond.
 REFUSED_SECONDS_MAX = 1
-SILENT_SECONDS_MAX = 3
+UNRESPONSIVE_SECONDS_MAX = 3
 
 
-class Gate:
-    """A way to a server, on which every byte can be lost from now on, or from some words on: no answer, no refusal."""
+class Proxy:
+    """A TCP proxy in front of a server. It can stop forwarding at once, or at a packet with a certain content."""
 
     def __init__(self, port: int) -> None:
         self.server_port = port
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        self.is_open = threading.Event()
-        self.is_open.set()
-        self.last_words: bytes | None = None
+        self.is_forwarding = threading.Event()
+        self.is_forwarding.set()
+        self.stop_at: bytes | None = None
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self.listener.accept()
-                self.is_open.wait()
+                self.is_forwarding.wait()
                 try:
                     server = socket.create_connection(("127.0.0.1", self.server_port))
                 except ConnectionRefusedError:
@@ -52,28 +52,28 @@ class Gate:
                 # Forward at once: a statement in two packets must not wait for an acknowledgement.
                 for end in (client, server):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                for one, other in ((client, server), (server, client)):
-                    threading.Thread(target=self.forward, args=[one, other], daemon=True).start()
+                for source, target in ((client, server), (server, client)):
+                    threading.Thread(target=self.forward, args=[source, target], daemon=True).start()
 
-    def forward(self, one: socket.socket, other: socket.socket) -> None:
+    def forward(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
-            while data := one.recv(65536):
-                if self.last_words is not None and self.last_words in data:
-                    self.is_open.clear()
-                self.is_open.wait()
-                other.sendall(data)
-        for end in (one, other):
+            while data := source.recv(65536):
+                if self.stop_at is not None and self.stop_at in data:
+                    self.is_forwarding.clear()
+                self.is_forwarding.wait()
+                target.sendall(data)
+        for end in (source, target):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
 
 
 class Faulty(NamedTuple):
-    """A service, its server that a test may break, and the way between them."""
+    """A service, a server that a test can break, and the proxy between them."""
 
     service: Service
     server: BreakablePostgresql
-    gate: Gate
+    proxy: Proxy
     key: str
     log: Path
 
@@ -81,11 +81,11 @@ class Faulty(NamedTuple):
         return Load(self.service.port, self.key)
 
     def administer(self) -> psycopg.Connection[tuple[object, ...]]:
-        """Connect as somebody else."""
+        """Connect as superuser, without the proxy."""
         return psycopg.connect(self.server.url, dbname=NAME, autocommit=True)
 
-    def forget_last_uses(self) -> None:
-        """Have the next request write when its key was used."""
+    def clear_last_uses(self) -> None:
+        """Make the next request write the last use of its key."""
         with self.administer() as other:
             other.execute("UPDATE payments_apikey SET last_used_at = NULL")
 
@@ -97,51 +97,51 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute(f"CREATE ROLE {USER} LOGIN")
             connection.execute(f"CREATE DATABASE {NAME} OWNER {USER}")
-        gate = Gate(server.port)
-        # A server of two addresses: whoever tries one in vain tries the other.
-        addresses = ",".join([f"127.0.0.1:{gate.port}"] * 2)
+        proxy = Proxy(server.port)
+        # Two addresses of the same server: a client tries the second one if the first one fails.
+        addresses = ",".join([f"127.0.0.1:{proxy.port}"] * 2)
         service = Service(f"postgresql://{USER}@{addresses}/{NAME}", workers=2, log=log)
         service.migrate()
         with service.serving():
             service.create_demo_payments(500)
-            yield Faulty(service, server, gate, service.create_api_key(organization=1001, mode="live"), log)
+            yield Faulty(service, server, proxy, service.create_api_key(organization=1001, mode="live"), log)
 
 
-@pytest.mark.parametrize("end", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])
-def test_a_server_that_ends_under_load_is_missed_no_longer_than_it_is_gone(
-    faulty: Faulty, end: Callable[[BreakablePostgresql], None]
+@pytest.mark.parametrize("stop", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])
+def test_service_recovers_when_the_server_is_started_again(
+    faulty: Faulty, stop: Callable[[BreakablePostgresql], None]
 ) -> None:
-    with faulty.load().of(CLIENTS) as load:
+    with faulty.load().running(CLIENTS) as load:
         for _ in range(-(-RESTARTS // 2)):
-            load.wait_for(200, begun_after=time.monotonic())
-            end(faulty.server)
-            load.wait_for(503, begun_after=time.monotonic())
+            load.wait_for(200, after=time.monotonic())
+            stop(faulty.server)
+            load.wait_for(503, after=time.monotonic())
             faulty.server.start()
-            load.assert_well_again(back_at=time.monotonic())
+            load.assert_recovered(repaired_at=time.monotonic())
 
-    load.assert_kept(seconds_max=REFUSED_SECONDS_MAX)
-    load.tell(end.__name__)
+    load.assert_expected(seconds_max=REFUSED_SECONDS_MAX)
+    load.report(stop.__name__)
 
 
-def test_a_server_that_was_restarted_while_nobody_asked_is_not_missed_at_all(faulty: Faulty) -> None:
-    with faulty.load().of(CLIENTS) as load:
-        load.wait_for(200, begun_after=time.monotonic())
+def test_restart_between_requests_fails_no_request(faulty: Faulty) -> None:
+    with faulty.load().running(CLIENTS) as load:
+        load.wait_for(200, after=time.monotonic())
     faulty.server.stop_immediately()
     faulty.server.start()
 
-    answers = [faulty.load().ask_once() for _ in range(CLIENTS)]
+    responses = [faulty.load().get() for _ in range(CLIENTS)]
 
-    assert {answer.status for answer in answers} == {200}
+    assert {response.status for response in responses} == {200}
 
 
 def assert_alive(faulty: Faulty, *, count: int) -> None:
-    """Ask so often whether the process lives: it does, and says so when those before have been answered."""
+    """Send health checks. A worker responds to them after the requests that came before."""
     probes = Load(faulty.service.port, faulty.key, path="/healthz")
     for _ in range(count):
-        probes.answers.append(probes.ask_once())
+        probes.responses.append(probes.get())
         time.sleep(0.1)
-    assert {answer.status for answer in probes.answers} == {200}
-    probes.assert_in_time(seconds_max=SILENT_SECONDS_MAX)
+    assert {response.status for response in probes.responses} == {200}
+    probes.assert_in_time(seconds_max=UNRESPONSIVE_SECONDS_MAX)
 
 
 @contextmanager
@@ -153,76 +153,78 @@ def frozen(faulty: Faulty) -> Iterator[None]:
 
 @contextmanager
 def black_holed(faulty: Faulty) -> Iterator[None]:
-    faulty.gate.is_open.clear()
+    faulty.proxy.is_forwarding.clear()
     yield
-    faulty.gate.is_open.set()
+    faulty.proxy.is_forwarding.set()
 
 
 @pytest.mark.parametrize("fault", [frozen, black_holed])
-def test_while_a_server_says_nothing_every_request_is_answered_in_time(
+def test_requests_to_an_unresponsive_server_get_a_response_in_time(
     faulty: Faulty, fault: Callable[[Faulty], AbstractContextManager[None]]
 ) -> None:
-    with faulty.load().of(CLIENTS) as load:
+    with faulty.load().running(CLIENTS) as load:
         for _ in range(times(1, long=5)):
-            load.wait_for(200, begun_after=time.monotonic())
+            load.wait_for(200, after=time.monotonic())
             with fault(faulty):
-                silent_at = time.monotonic()
+                broken_at = time.monotonic()
                 assert_alive(faulty, count=times(3, long=50))
-                load.wait_for_each(503, begun_after=silent_at)
-            load.assert_well_again(back_at=time.monotonic())
+                load.wait_for_all(503, after=broken_at)
+            load.assert_recovered(repaired_at=time.monotonic())
 
-    load.assert_kept(seconds_max=SILENT_SECONDS_MAX)
-    assert 503 in {answer.status for answer in load.answers}
-    load.tell(fault.__name__)
+    load.assert_expected(seconds_max=UNRESPONSIVE_SECONDS_MAX)
+    assert 503 in {response.status for response in load.responses}
+    load.report(fault.__name__)
 
 
-def test_a_service_that_looks_at_no_clock_is_found_out(faulty: Faulty) -> None:
+def test_service_without_a_watchdog_waits_for_an_unresponsive_server(faulty: Faulty) -> None:
     unguarded = faulty.service.unguarded()
     with unguarded.serving():
         loads = [faulty.load(), Load(unguarded.port, faulty.key)]
         for load in loads:
-            load.ask_until(lambda answer: answer.status == 200)
+            load.get_until(lambda response: response.status == 200)
         with ThreadPoolExecutor() as pool, frozen(faulty):
-            right, wrong = (pool.submit(load.ask_once) for load in loads)
-            assert right.result().status == 503
-            assert not wrong.done()
+            response, late_response = (pool.submit(load.get) for load in loads)
+            assert response.result().status == 503
+            assert not late_response.done()
 
-        assert wrong.result().status == 200
+        assert late_response.result().status == 200
 
 
-def test_a_packet_lost_where_the_last_use_is_written_is_waited_for_no_longer(faulty: Faulty) -> None:
+def test_lost_packet_of_the_last_use_delays_a_request_no_longer(faulty: Faulty) -> None:
     load = faulty.load()
-    faulty.forget_last_uses()
-    faulty.gate.last_words = b'UPDATE "payments_apikey"'
+    faulty.clear_last_uses()
+    faulty.proxy.stop_at = b'UPDATE "payments_apikey"'
     try:
-        until_lost = load.ask_until(lambda _answer: not faulty.gate.is_open.is_set())
-        afterwards = load.ask_once()
+        until_lost = load.get_until(lambda _response: not faulty.proxy.is_forwarding.is_set())
+        afterwards = load.get()
     finally:
-        faulty.gate.last_words = None
-        faulty.gate.is_open.set()
+        faulty.proxy.stop_at = None
+        faulty.proxy.is_forwarding.set()
 
-    assert {answer.status for answer in until_lost} == {503}, "a page came without the statement"
-    assert [answer for answer in [*until_lost, afterwards] if not answer.is_promised] == []
-    with load.of(1):
-        load.assert_well_again(back_at=time.monotonic())
+    assert {response.status for response in until_lost} == {503}, "a page was served without the statement"
+    assert all(response.is_expected for response in [*until_lost, afterwards])
+    with load.running(1):
+        load.assert_recovered(repaired_at=time.monotonic())
 
 
-def test_a_last_use_that_is_written_slowly_is_not_written(faulty: Faulty) -> None:
+def test_slow_write_of_the_last_use_is_given_up(faulty: Faulty) -> None:
     load = faulty.load()
-    faulty.forget_last_uses()
+    faulty.clear_last_uses()
     with faulty.administer() as other:
         other.execute(
-            "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS "
+            "CREATE FUNCTION delay_update() RETURNS trigger LANGUAGE plpgsql AS "
             "$$ BEGIN PERFORM pg_sleep(10); RETURN NEW; END $$"
         )
-        other.execute("CREATE TRIGGER dawdle BEFORE UPDATE ON payments_apikey FOR EACH ROW EXECUTE FUNCTION dawdle()")
+        other.execute(
+            "CREATE TRIGGER delay_update BEFORE UPDATE ON payments_apikey FOR EACH ROW EXECUTE FUNCTION delay_update()"
+        )
         try:
-            answers = [load.ask_once() for _ in range(CLIENTS)]
+            responses = [load.get() for _ in range(CLIENTS)]
         finally:
-            other.execute("DROP FUNCTION dawdle CASCADE")
+            other.execute("DROP FUNCTION delay_update CASCADE")
         ((written,),) = other.execute("SELECT count(last_used_at) FROM payments_apikey").fetchall()
 
-    assert {answer.status for answer in answers} == {200}
+    assert {response.status for response in responses} == {200}
     assert written == 0
 
 
@@ -263,11 +265,11 @@ def out_of_connections(faulty: Faulty) -> Iterator[None]:
 
 def end_sessions(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     connection.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s", [USER])
-    time.sleep(0.1)  # until the gate has told the service
+    time.sleep(0.1)  # until the proxy has closed the service's connections
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
+    ("fault", "message"),
     [
         (locked, "canceling statement due to lock timeout"),
         (slow, "canceling statement due to statement timeout"),
@@ -275,45 +277,45 @@ def end_sessions(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         (out_of_connections, "too many connections for role"),
     ],
 )
-def test_a_server_that_cannot_answer_is_said_to_be_unavailable(
-    faulty: Faulty, fault: Callable[[Faulty], AbstractContextManager[None]], words: str
+def test_outage_makes_the_service_unavailable_and_is_logged(
+    faulty: Faulty, fault: Callable[[Faulty], AbstractContextManager[None]], message: str
 ) -> None:
-    said_before = len(faulty.log.read_text())
-    with faulty.load().of(CLIENTS) as load:
-        load.wait_for(200, begun_after=time.monotonic())
+    length_before = len(faulty.log.read_text())
+    with faulty.load().running(CLIENTS) as load:
+        load.wait_for(200, after=time.monotonic())
         with fault(faulty):
-            load.wait_for_each(503, begun_after=time.monotonic())
-        load.assert_well_again(back_at=time.monotonic())
+            load.wait_for_all(503, after=time.monotonic())
+        load.assert_recovered(repaired_at=time.monotonic())
 
-    load.assert_kept(seconds_max=SILENT_SECONDS_MAX)
-    assert words in faulty.log.read_text()[said_before:]
-    load.tell(fault.__name__)
+    load.assert_expected(seconds_max=UNRESPONSIVE_SECONDS_MAX)
+    assert message in faulty.log.read_text()[length_before:]
+    load.report(fault.__name__)
 
 
-def test_filters_that_take_too_long_are_told_what_to_narrow_and_nobody_else_waits_for_them(faulty: Faulty) -> None:
+def test_slow_filters_name_the_parameter_to_narrow_and_block_no_other_request(faulty: Faulty) -> None:
     with slow(faulty):
-        assert_told_what_to_narrow(faulty.service.base_url, faulty.key)
+        assert_error_names_what_to_narrow(faulty.service.base_url, faulty.key)
 
 
-def test_a_server_that_may_only_be_read_is_read(faulty: Faulty) -> None:
-    """As a replica is. When the key was used last cannot be written; no request fails for that."""
-    faulty.forget_last_uses()
+def test_read_only_server_serves_pages(faulty: Faulty) -> None:
+    """Like a replica. The last use of the key cannot be written, but no request fails."""
+    faulty.clear_last_uses()
     with faulty.administer() as other:
         other.execute(f"ALTER ROLE {USER} SET default_transaction_read_only = on")
         end_sessions(other)
         try:
-            with faulty.load().of(CLIENTS) as load:
-                load.wait_for_each(200, begun_after=0, count=STEADY_ANSWERS)
+            with faulty.load().running(CLIENTS) as load:
+                load.wait_for_all(200, after=0, count=STEADY_RESPONSES)
         finally:
             other.execute(f"ALTER ROLE {USER} RESET default_transaction_read_only")
             end_sessions(other)
 
-    assert {answer.status for answer in load.answers} == {200}
+    assert {response.status for response in load.responses} == {200}
 
 
-def test_a_failure_is_logged_in_a_line_that_names_the_database(faulty: Faulty) -> None:
+def test_log_line_of_an_outage_names_the_database(faulty: Faulty) -> None:
     with without_tables(faulty):
-        faulty.load().ask_once()
+        faulty.load().get()
 
     assert (
         '"message": "The database payments failed: relation \\"payments_payment\\" does not exist'

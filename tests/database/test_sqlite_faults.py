@@ -1,4 +1,4 @@
-"""Whatever becomes of SQLite's file, each request has an answer in time, and all is well as soon as it is back."""
+"""Faults of the SQLite file: every request gets a response in time, and the service recovers with the file."""
 
 import os
 import shutil
@@ -16,19 +16,19 @@ from django.db import OperationalError, connections
 from payments.database.sqlite.base import DatabaseWrapper
 from payments.runtime.database_errors import is_outage
 from payments_site.environment import SQLITE
-from tests.support.filters import assert_told_what_to_narrow
+from tests.support.filters import assert_error_names_what_to_narrow
 from tests.support.load import Load
 from tests.support.scale import times
 from tests.support.service import Service
 
 CLIENTS = 8
-ANSWER_SECONDS_MAX = 3
+RESPONSE_SECONDS_MAX = 3
 PAYMENTS = 500
-NOBODY = 65534
+UNPRIVILEGED_USER = 65534
 
 
 class Faulty(NamedTuple):
-    """A service over a file that a test may spoil."""
+    """A service with a database file that a test can damage."""
 
     service: Service
     file: Path
@@ -52,27 +52,31 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
 
 @contextmanager
 def missing(file: Path) -> Iterator[None]:
-    """Move the file away, with all that SQLite keeps beside it, and back again: it must never be seen without that."""
-    files = sorted(file.parent.glob(f"{file.name}*"))
-    for each in files:
-        each.rename(each.with_name(f"away-{each.name}"))
+    """Move the file away within the block.
+
+    SQLite's other files, such as the write-ahead log, move after it and return before it: the file must never be read
+    without them.
+    """
+    paths = sorted(file.parent.glob(f"{file.name}*"))
+    for path in paths:
+        path.rename(path.with_name(f"away-{path.name}"))
     yield
-    for each in file.parent.glob(f"{file.name}*"):
-        each.unlink()
-    for each in reversed(files):
-        each.with_name(f"away-{each.name}").rename(each)
+    for path in file.parent.glob(f"{file.name}*"):
+        path.unlink()
+    for path in reversed(paths):
+        path.with_name(f"away-{path.name}").rename(path)
 
 
 @contextmanager
-def never_made(file: Path) -> Iterator[None]:
+def missing_and_not_created(file: Path) -> Iterator[None]:
     with missing(file):
         yield
-        assert not file.exists(), "a request has made a database"
+        assert not file.exists(), "a request has created a database"
 
 
 @contextmanager
 def replaced(file: Path) -> Iterator[None]:
-    """Put another database into its place, as when a backup is put back."""
+    """Replace the file by another database, like a restored backup."""
     with missing(file):
         Service(f"sqlite:///{file}").migrate()
         yield
@@ -80,66 +84,66 @@ def replaced(file: Path) -> Iterator[None]:
 
 @contextmanager
 def damaged(file: Path) -> Iterator[None]:
-    """Put something else into its place, as a copy that went wrong is."""
+    """Replace the file by one that is no database, like a failed copy."""
     with missing(file):
         file.write_bytes(b"nonsense" * 1024)
         yield
 
 
-@pytest.mark.parametrize("fault", [never_made, damaged])
-def test_a_file_that_is_not_usable_is_said_to_be_unavailable_and_is_named_in_the_log(
+@pytest.mark.parametrize("fault", [missing_and_not_created, damaged])
+def test_unusable_file_makes_the_service_unavailable_and_is_logged(
     faulty: Faulty, fault: Callable[[Path], AbstractContextManager[None]]
 ) -> None:
-    with faulty.load().of(CLIENTS) as load:
-        load.wait_for(200, begun_after=time.monotonic())
+    with faulty.load().running(CLIENTS) as load:
+        load.wait_for(200, after=time.monotonic())
         with fault(faulty.file):
-            load.wait_for_each(503, begun_after=time.monotonic())
-        load.assert_well_again(back_at=time.monotonic())
+            load.wait_for_all(503, after=time.monotonic())
+        load.assert_recovered(repaired_at=time.monotonic())
 
-    load.assert_kept(seconds_max=ANSWER_SECONDS_MAX)
+    load.assert_expected(seconds_max=RESPONSE_SECONDS_MAX)
     assert f"The database {faulty.file} failed" in faulty.log.read_text()
-    load.tell(fault.__name__)
+    load.report(fault.__name__)
 
 
-def test_a_file_that_somebody_has_locked_is_waited_for_in_bounded_time(faulty: Faulty, tmp_path: Path) -> None:
+def test_wait_for_a_locked_file_is_limited(faulty: Faulty, tmp_path: Path) -> None:
     file = tmp_path / "payments.sqlite3"
     shutil.copy(faulty.file, file)
     service = Service(f"sqlite:///{file}", log=tmp_path / "log")
     load = Load(service.port, service.create_api_key(organization=1001, mode="live"))
-    with closing(sqlite3.connect(file, isolation_level=None)) as other:
-        other.execute("PRAGMA locking_mode = EXCLUSIVE")
-        other.execute("UPDATE payments_apikey SET name = name")
-        with service.serving(), load.of(CLIENTS):
-            load.wait_for_each(503, begun_after=0)
-            other.close()
-            load.assert_well_again(back_at=time.monotonic())
+    with closing(sqlite3.connect(file, isolation_level=None)) as writer:
+        writer.execute("PRAGMA locking_mode = EXCLUSIVE")
+        writer.execute("UPDATE payments_apikey SET name = name")
+        with service.serving(), load.running(CLIENTS):
+            load.wait_for_all(503, after=0)
+            writer.close()
+            load.assert_recovered(repaired_at=time.monotonic())
 
-    load.assert_kept(seconds_max=ANSWER_SECONDS_MAX)
+    load.assert_expected(seconds_max=RESPONSE_SECONDS_MAX)
     assert f"The database {file} failed: database is locked" in (tmp_path / "log").read_text()
 
 
-def test_a_file_that_was_replaced_is_read_from_the_next_request_on(faulty: Faulty) -> None:
-    """An open file would be read for ever, though it has no name any more."""
-    assert faulty.load().ask_once().status == 200
+def test_replaced_file_is_read_by_the_next_request(faulty: Faulty) -> None:
+    """Without a check, an open connection would read the removed file forever."""
+    assert faulty.load().get().status == 200
 
     with replaced(faulty.file):
-        answers = [faulty.load().ask_once() for _ in range(CLIENTS)]
+        responses = [faulty.load().get() for _ in range(CLIENTS)]
 
-    assert {answer.status for answer in answers} == {401}, "the key is in the other file"
-    assert {faulty.load().ask_once().status for _ in range(CLIENTS)} == {200}
+    assert {response.status for response in responses} == {401}, "the new file does not contain the key"
+    assert {faulty.load().get().status for _ in range(CLIENTS)} == {200}
 
 
-def test_a_service_that_does_not_look_at_the_file_is_found_out(faulty: Faulty) -> None:
+def test_service_without_the_check_of_the_file_reads_the_old_one(faulty: Faulty) -> None:
     unguarded = faulty.service.unguarded()
     with unguarded.serving():
         load = Load(unguarded.port, faulty.key)
-        assert {load.ask_once().status for _ in range(CLIENTS)} == {200}
+        assert {load.get().status for _ in range(CLIENTS)} == {200}
         with replaced(faulty.file):
-            assert {load.ask_once().status for _ in range(CLIENTS)} != {401}
+            assert {load.get().status for _ in range(CLIENTS)} != {401}
 
 
 @pytest.mark.django_db
-def test_a_file_that_cannot_be_written_is_unavailable_too() -> None:
+def test_read_only_file_in_a_read_only_directory_is_an_outage() -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         file = Path(directory) / "payments.sqlite3"
         with closing(sqlite3.connect(file)) as connection:
@@ -157,31 +161,31 @@ def test_a_file_that_cannot_be_written_is_unavailable_too() -> None:
 
 @contextmanager
 def without_root() -> Iterator[None]:
-    """Be somebody whom file permissions hold back."""
+    """Run the block as a user without root's privileges."""
     user = os.geteuid()
-    os.seteuid(user or NOBODY)
+    os.seteuid(user or UNPRIVILEGED_USER)
     try:
         yield
     finally:
         os.seteuid(user)
 
 
-def test_readers_are_served_while_an_import_writes(faulty: Faulty) -> None:
+def test_clients_read_while_an_import_writes(faulty: Faulty) -> None:
     lines = faulty.service.exported().replace('"description":"', '"description":"again ')
     end = time.monotonic() + times(0, long=300)
-    with faulty.load().of(CLIENTS) as load:
+    with faulty.load().running(CLIENTS) as load:
         imports = 0
         while imports == 0 or time.monotonic() < end:
             faulty.service.manage("import_payments", "-", input=lines.replace("again", f"again {imports % 2}"))
             imports += 1
 
-    assert {answer.status for answer in load.answers} == {200}
-    load.tell(f"readers during {imports} imports")
+    assert {response.status for response in load.responses} == {200}
+    load.report(f"readers during {imports} imports")
 
 
 @contextmanager
 def slow(file: Path) -> Iterator[None]:
-    """Have every row of a payment take for ever."""
+    """Make every row of payments take forever."""
     endless = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) SELECT max(n) FROM numbers"
     with closing(sqlite3.connect(file)) as other:
         other.execute("ALTER TABLE payments_payment RENAME TO payments")
@@ -191,6 +195,6 @@ def slow(file: Path) -> Iterator[None]:
         other.execute("ALTER TABLE payments RENAME TO payments_payment")
 
 
-def test_filters_that_take_too_long_are_told_what_to_narrow_and_nobody_else_waits_for_them(faulty: Faulty) -> None:
+def test_slow_filters_name_the_parameter_to_narrow_and_block_no_other_request(faulty: Faulty) -> None:
     with slow(faulty.file):
-        assert_told_what_to_narrow(faulty.service.base_url, faulty.key)
+        assert_error_names_what_to_narrow(faulty.service.base_url, faulty.key)

@@ -1,4 +1,4 @@
-"""Statements that are compiled once give what the ORM gives, and records made of rows what the models hold."""
+"""Compiled statements return the same rows as the ORM, and records have the values of the models."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -54,7 +54,7 @@ payments = st.fixed_dictionaries(
 
 
 def reference_record(payment: Payment) -> dict[str, Any]:
-    """Write a record from the model's own values, one field after the other."""
+    """Build a record from the values of a model, field by field."""
 
     def money(amount: Money | None) -> dict[str, str] | None:
         return None if amount is None else {"value": f"{amount.amount:.2f}", "currency": amount.currency.code}
@@ -62,7 +62,7 @@ def reference_record(payment: Payment) -> dict[str, Any]:
     def time(moment: datetime | None) -> str | None:
         return None if moment is None else moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
 
-    shown = {
+    values = {
         "id": payment.id,
         "resource": "payment",
         "mode": payment.mode,
@@ -83,12 +83,12 @@ def reference_record(payment: Payment) -> dict[str, Any]:
         "paidAt": time(payment.paid_at),
         "customerId": payment.customer_id or None,
     }
-    return {name: value for name, value in shown.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @given(st.lists(payments, min_size=1, max_size=3, unique_by=lambda payment: payment["id"]))
 @settings(max_examples=examples(60, long=2_000))
-def test_a_row_makes_the_record_that_the_model_holds(described: list[dict[str, Any]]) -> None:
+def test_record_has_the_values_of_the_model(described: list[dict[str, Any]]) -> None:
     with transaction.atomic():
         key = ApiKeyFactory.create(organization=OrganizationFactory.create(id=7), mode="live")
         for values in described:
@@ -105,10 +105,8 @@ def test_a_row_makes_the_record_that_the_model_holds(described: list[dict[str, A
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.text("09AZaz", min_size=1, max_size=3)), max_size=20), st.data())
 @settings(max_examples=examples(60, long=2_000))
-def test_a_compiled_page_equals_the_same_query_asked_by_the_orm(
-    places: list[tuple[int, str]], data: st.DataObject
-) -> None:
-    described = {f"pt_{name}": EARLIEST + timedelta(days=9999, milliseconds=instant) for instant, name in places}
+def test_compiled_page_equals_the_query_of_the_orm(positions: list[tuple[int, str]], data: st.DataObject) -> None:
+    described = {f"pt_{name}": EARLIEST + timedelta(days=9999, milliseconds=instant) for instant, name in positions}
     start = data.draw(st.sampled_from([None, "pt_unknown", *described]))
     limit = data.draw(st.integers(1, 6))
     with transaction.atomic():
@@ -125,13 +123,13 @@ def test_a_compiled_page_equals_the_same_query_asked_by_the_orm(
         transaction.set_rollback(True)
 
 
-def test_a_shape_is_compiled_once() -> None:
+def test_same_shape_is_compiled_once() -> None:
     assert page_statement(limit=20, from_start=True) is page_statement(limit=20, from_start=True)
     assert page_statement(limit=20, from_start=True) is not page_statement(limit=20, from_start=False)
     assert payment_statement() is payment_statement()
 
 
-def test_a_statement_names_each_value_once_whatever_it_is_used_for() -> None:
+def test_statement_of_a_page_has_three_placeholders() -> None:
     sql = page_statement(limit=20, from_start=True).sql
 
     assert {name.split(")")[0] for name in sql.split("%(")[1:]} == {"organization_id", "mode", "start"}
@@ -140,18 +138,18 @@ def test_a_statement_names_each_value_once_whatever_it_is_used_for() -> None:
 NOT_A_STATEMENT = "Not a statement of slots and plain columns: SELECT"
 
 
-def test_a_value_outside_of_a_slot_is_refused() -> None:
+def test_value_without_a_placeholder_is_refused() -> None:
     with pytest.raises(ValueError, match=NOT_A_STATEMENT):
         Statement(Payment.objects.filter(id="pt_1").values_list("id"))
 
 
-def test_a_column_that_needs_a_converter_is_refused() -> None:
+def test_column_with_a_converter_is_refused() -> None:
     with pytest.raises(ValueError, match=NOT_A_STATEMENT):
         Statement(Payment.objects.filter(id=Slot("id")).values_list("created_at", "amount"))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_statement_outlives_the_connection_that_it_was_first_run_on(key: ApiKey) -> None:
+def test_statement_runs_on_a_new_connection(key: ApiKey) -> None:
     statement = Statement(ApiKey.objects.filter(digest=Slot("digest")).values_list("id"))
     before = statement.rows(digest=key.digest)
 
@@ -161,7 +159,7 @@ def test_a_statement_outlives_the_connection_that_it_was_first_run_on(key: ApiKe
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_connection_that_the_server_ended_is_replaced_before_it_is_used(key: ApiKey) -> None:
+def test_connection_that_the_server_ended_is_replaced_before_use(key: ApiKey) -> None:
     statement = Statement(ApiKey.objects.filter(digest=Slot("digest")).values_list("id"))
     statement.rows(digest=key.digest)
     process_id = connection.connection.info.backend_pid
@@ -176,17 +174,17 @@ def test_a_connection_that_the_server_ended_is_replaced_before_it_is_used(key: A
     assert connection.connection.info.backend_pid != process_id
 
 
-def test_a_statement_is_seen_by_whoever_watches_the_queries(key: ApiKey) -> None:
+def test_statement_is_visible_to_query_capture_and_wrappers(key: ApiKey) -> None:
     statement = Statement(ApiKey.objects.filter(digest=Slot("digest")).values_list("id"))
-    seen: list[str] = []
+    wrapped: list[str] = []
 
-    def watch(execute: Any, sql: str, *rest: Any) -> Any:
-        seen.append(sql)
+    def record_sql(execute: Any, sql: str, *rest: Any) -> Any:
+        wrapped.append(sql)
         return execute(sql, *rest)
 
     with CaptureQueriesContext(connection) as captured:
         statement.rows(digest=key.digest)
-    with connection.execute_wrapper(watch):
+    with connection.execute_wrapper(record_sql):
         statement.rows(digest=key.digest)
 
-    assert len(captured) == len(seen) == 1
+    assert len(captured) == len(wrapped) == 1

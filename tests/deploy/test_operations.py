@@ -65,7 +65,7 @@ def test_what_is_dumped_as_the_guide_has_it_is_restored_to_the_byte(dumped: Serv
         assert sums[0] == sums[1]
         assert restored.exported() == dumped.exported() != ""
         with restored.serving():
-            assert Load(restored.port, key).ask_once().status == 200
+            assert Load(restored.port, key).get().status == 200
         assert revisions(restored) == revisions(dumped)
 
 

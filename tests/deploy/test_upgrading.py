@@ -161,14 +161,14 @@ def test_a_service_that_runs_already_is_told_what_to_wait_for_and_serves_once_it
 def test_a_service_goes_on_while_the_schema_becomes_a_later_one_and_starts_on_it(filled: Service) -> None:
     key = filled.create_api_key(organization=1001, mode="live")
     exported = filled.exported()
-    with filled.serving() as service, Load(service.port, key).of(2) as load:
+    with filled.serving() as service, Load(service.port, key).running(2) as load:
         executed(service, LATER)
-        load.wait_for(200, begun_after=time.monotonic())
+        load.wait_for(200, after=time.monotonic())
 
-    assert {answer.status for answer in load.answers} == {200}
+    assert {answer.status for answer in load.responses} == {200}
     with filled.serving() as service:
         assert ready(service)[0] == 200
-        assert Load(service.port, key).ask_once().status == 200
+        assert Load(service.port, key).get().status == 200
     changed = exported.replace('"description":"', '"description":"again ')
     filled.import_records(changed.encode().splitlines())
     assert filled.exported() == changed

@@ -1,4 +1,4 @@
-"""The server with clients of all kinds: slow ones keep nobody waiting, and no answer is lost when a worker ends."""
+"""Slow clients do not block the server, and no response is lost when a worker ends."""
 
 import http.client
 import resource
@@ -18,15 +18,15 @@ from tests.support.scale import IS_LONG, report, times
 from tests.support.service import Service, begun, workers
 
 CLIENTS = 4
-SLOW = times(50, long=500)
+SLOW_CLIENTS = times(50, long=500)
 REQUESTS = times(1_000, long=200_000)
 RESTARTS = 20
 IN_FLIGHT = 40
 ACCEPTED_SECONDS_MAX = 10
-PLACES = 8192  # for connections, in each worker
+CONNECTIONS_MAX = 8192  # of each worker
 HELD_SECONDS = 30
 WORKERS = 2
-WORKER_BACK_SECONDS_MAX = 5
+RESTART_SECONDS_MAX = 5
 BYTES_PER_MB = 2**20
 GROWTH_MB_MAX = 3
 
@@ -50,7 +50,7 @@ def request(method: bytes, path: bytes, *headers: bytes) -> bytes:
     return b"\r\n".join([method + b" " + path + b" HTTP/1.1", b"Host: 127.0.0.1", *headers]) + b"\r\n"
 
 
-def nothing(_service: Service, _key: str) -> bytes:
+def no_bytes(_service: Service, _key: str) -> bytes:
     return b""
 
 
@@ -58,11 +58,11 @@ def another_protocol(_service: Service, _key: str) -> bytes:
     return b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
-def half_sent(_service: Service, key: str) -> bytes:
+def incomplete_headers(_service: Service, key: str) -> bytes:
     return request(b"GET", b"/v2/payments", b"Authorization: Bearer " + key.encode())
 
 
-def half_a_body(_service: Service, key: str) -> bytes:
+def incomplete_body(_service: Service, key: str) -> bytes:
     return request(
         b"POST", b"/v2/payments", b"Authorization: Bearer " + key.encode(), b"Content-Length: 1000", b"", b"x"
     )
@@ -76,27 +76,29 @@ def unread_scripts(_service: Service, _key: str) -> bytes:
     return request(b"GET", SCRIPT, b"") * 3
 
 
-@pytest.mark.parametrize("sent", [nothing, another_protocol, half_sent, half_a_body, unread_pages, unread_scripts])
-def test_slow_clients_keep_nobody_waiting(served: Service, key: str, sent: Callable[[Service, str], bytes]) -> None:
+@pytest.mark.parametrize(
+    "sent", [no_bytes, another_protocol, incomplete_headers, incomplete_body, unread_pages, unread_scripts]
+)
+def test_slow_clients_do_not_block_others(served: Service, key: str, sent: Callable[[Service, str], bytes]) -> None:
     content = sent(served, key)
-    with ExitStack() as stack, Load(served.port, key).of(CLIENTS) as load:
-        for _ in range(SLOW):
+    with ExitStack() as stack, Load(served.port, key).running(CLIENTS) as load:
+        for _ in range(SLOW_CLIENTS):
             slow = stack.enter_context(socket.socket())
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
             slow.connect(("127.0.0.1", served.port))
             slow.sendall(content)
         held_at = time.monotonic()
         time.sleep(times(1, long=30))
-        load.wait_for(200, begun_after=held_at)
+        load.wait_for(200, after=held_at)
 
-    assert [answer for answer in load.answers if answer.status != 200] == []
-    load.tell(f"{SLOW} sockets, {sent.__name__}")
+    assert {response.status for response in load.responses} == {200}
+    load.report(f"{SLOW_CLIENTS} sockets, {sent.__name__}")
 
 
 @pytest.mark.long
-def test_more_connections_than_there_are_places_for_are_waited_out(served: Service, key: str) -> None:
-    """Whoever stays silent has a place for ten seconds; for as long others wait, and none in vain."""
-    connections = WORKERS * PLACES * 11 // 10
+def test_connections_beyond_the_limit_wait_until_silent_ones_time_out(served: Service, key: str) -> None:
+    """The server closes a silent connection after ten seconds. Until then others wait, and then all are served."""
+    connections = WORKERS * CONNECTIONS_MAX * 11 // 10
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with ExitStack() as stack:
         for number in range(connections):
@@ -104,112 +106,111 @@ def test_more_connections_than_there_are_places_for_are_waited_out(served: Servi
             silent.setblocking(False)
             silent.bind((f"127.0.1.{number % 8 + 1}", 0))
             silent.connect_ex(("127.0.0.1", served.port))
-        with Load(served.port, key, source="127.0.0.2").of(CLIENTS) as load:
+        with Load(served.port, key, source="127.0.0.2").running(CLIENTS) as load:
             time.sleep(HELD_SECONDS)
 
-    assert {answer.status for answer in load.answers} == {200}
-    load.tell(f"{connections} silent sockets")
+    assert {response.status for response in load.responses} == {200}
+    load.report(f"{connections} silent sockets")
 
 
-def test_a_worker_that_was_killed_comes_back(served: Service, key: str) -> None:
+def test_killed_worker_is_replaced(served: Service, key: str) -> None:
     before = workers(served)
     assert len(before) == WORKERS
 
     before[0].kill()
     killed_at = time.monotonic()
-    with Load(served.port, key).of(CLIENTS) as load:
-        load.wait_for(200, begun_after=killed_at)
+    with Load(served.port, key).running(CLIENTS) as load:
+        load.wait_for(200, after=killed_at)
         while len(set(workers(served)) - set(before)) < 1:
-            assert time.monotonic() < killed_at + (WORKER_BACK_SECONDS_MAX if IS_LONG else START_SECONDS_MAX)
+            assert time.monotonic() < killed_at + (RESTART_SECONDS_MAX if IS_LONG else START_SECONDS_MAX)
             time.sleep(0.05)
-        back_at = time.monotonic()
-        load.assert_well_again(back_at=back_at)
+        replaced_at = time.monotonic()
+        load.assert_recovered(repaired_at=replaced_at)
 
-    assert {answer.status for answer in load.answers} <= {200, 0}
-    report(f"a killed worker was back after {back_at - killed_at:.1f} s")
+    assert {response.status for response in load.responses} <= {200, 0}
+    report(f"a killed worker was replaced after {replaced_at - killed_at:.1f} s")
 
 
 @pytest.mark.long
-def test_workers_are_replaced_one_by_one_without_a_failure(served: Service, key: str) -> None:
-    """SIGHUP. A connection that is kept open may end between two requests; a new one never fails."""
-    asked = 0
+def test_rolling_restart_fails_no_request(served: Service, key: str) -> None:
+    """SIGHUP replaces the workers in turn. It may end a persistent connection between two requests."""
+    requests = 0
     for _ in range(RESTARTS):
         before = set(workers(served))
         served.server.send_signal(signal.SIGHUP)
         started = begun(served) + WORKERS
         while before & set(workers(served)) or begun(served) < started:
-            assert Load(served.port, key).ask_once().status == 200
-            asked += 1
-    report(f"{RESTARTS} rolling restarts: {asked} new connections, 0 failed")
+            assert Load(served.port, key).get().status == 200
+            requests += 1
+    report(f"{RESTARTS} rolling restarts: {requests} new connections, 0 failed")
 
 
-def test_a_server_that_is_told_to_end_finishes_what_it_has_begun(tmp_path: Path) -> None:
+def test_stopping_server_completes_the_requests_in_flight(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url:
         service = Service(url, workers=WORKERS, log=tmp_path / "log")
         with service.serving():
             service.create_demo_payments(500)
             load = Load(service.port, service.create_api_key(organization=1001, mode="live"), "/v2/payments?limit=250")
-            with load.of(CLIENTS):
+            with load.running(CLIENTS):
                 while begun(service) < WORKERS:
                     time.sleep(0.05)
-                load.wait_for(200, begun_after=time.monotonic())
-                in_flight = [connected(service, load.key) for _ in range(IN_FLIGHT)]
-                wait_until_accepted(service, {each.sock.getsockname() for each in in_flight})
+                load.wait_for(200, after=time.monotonic())
+                in_flight = [send_request(service, load.key) for _ in range(IN_FLIGHT)]
+                wait_until_accepted(service, {connection.sock.getsockname() for connection in in_flight})
                 service.server.terminate()
-                answers = [finished(each) for each in in_flight]
-                load.is_over.set()
-            status = service.server.wait(timeout=STOP_SECONDS_MAX)
+                statuses = [read_status(connection) for connection in in_flight]
+                load.stopped.set()
+            exit_status = service.server.wait(timeout=STOP_SECONDS_MAX)
 
-    assert answers == [200] * IN_FLIGHT
-    assert status == 0
+    assert statuses == [200] * IN_FLIGHT
+    assert exit_status == 0
 
 
 def wait_until_accepted(service: Service, clients: set[tuple[str, int]]) -> None:
-    """Wait until workers have taken all these clients' connections."""
+    """Wait until the workers have accepted the connections of all these client addresses."""
     end = time.monotonic() + ACCEPTED_SECONDS_MAX
     accepted: set[tuple[str, int]] = set()
     while not clients <= accepted:
         assert time.monotonic() < end, clients - accepted
         time.sleep(0.05)
-        lines = [line for worker in workers(service) for line in worker.net_connections("tcp")]
-        accepted = {tuple(line.raddr) for line in lines if line.raddr}
+        connections = [connection for worker in workers(service) for connection in worker.net_connections("tcp")]
+        accepted = {tuple(connection.raddr) for connection in connections if connection.raddr}
 
 
-def connected(service: Service, key: str) -> http.client.HTTPConnection:
+def send_request(service: Service, key: str) -> http.client.HTTPConnection:
     connection = http.client.HTTPConnection("127.0.0.1", service.port)
     connection.request("GET", "/v2/payments?limit=250", headers={"Authorization": f"Bearer {key}"})
     return connection
 
 
-def finished(connection: http.client.HTTPConnection) -> int:
+def read_status(connection: http.client.HTTPConnection) -> int:
     response = connection.getresponse()
     response.read()
     connection.close()
     return response.status
 
 
-def test_memory_stays_the_same(served: Service, key: str) -> None:
-    with Load(served.port, key, pause_seconds=0).of(CLIENTS) as load:
-        while len(load.answers) < REQUESTS // 2:
+def test_memory_does_not_grow(served: Service, key: str) -> None:
+    with Load(served.port, key, pause_seconds=0).running(CLIENTS) as load:
+        while len(load.responses) < REQUESTS // 2:
             time.sleep(0.05)
         before = max(worker.memory_info().rss for worker in workers(served))
-        while len(load.answers) < REQUESTS:
+        while len(load.responses) < REQUESTS:
             time.sleep(0.05)
         after = max(worker.memory_info().rss for worker in workers(served))
 
     assert (after - before) / BYTES_PER_MB < GROWTH_MB_MAX
-    report(
-        f"{len(load.answers)} requests: {before / BYTES_PER_MB:.1f} MB half way, {after / BYTES_PER_MB:.1f} at the end"
-    )
+    megabytes = f"{before / BYTES_PER_MB:.1f} MB half way, {after / BYTES_PER_MB:.1f} at the end"
+    report(f"{len(load.responses)} requests: {megabytes}")
 
 
 @pytest.mark.parametrize("path", ["/v2/payments", "/docs/", "/admin/login/", "/healthz", "/nothing"])
-def test_no_answer_tells_a_version(served: Service, path: str) -> None:
+def test_no_response_names_a_version(served: Service, path: str) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", served.port)
     connection.request("GET", path)
     response = connection.getresponse()
     response.read()
     connection.close()
 
-    told = " ".join(response.getheader(name) or "" for name in ("Server", "X-Powered-By", "Via"))
-    assert not any(character.isdigit() for character in told)
+    names = " ".join(response.getheader(name) or "" for name in ("Server", "X-Powered-By", "Via"))
+    assert not any(character.isdigit() for character in names)

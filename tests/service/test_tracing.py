@@ -1,4 +1,4 @@
-"""Traces, as a receiver of OTLP over HTTP gets them: whole, in their places, and without secrets."""
+"""Spans, as a receiver gets them by OTLP over HTTP: complete, nested correctly, and without secrets."""
 
 import http.client
 import subprocess
@@ -37,7 +37,7 @@ EMAIL = "canary.baker@canary.example"
 
 @dataclass
 class Receiver:
-    """What was sent to it."""
+    """The requests that a receiver got."""
 
     port: int = 0
     bodies: list[bytes] = field(default_factory=list)
@@ -58,25 +58,25 @@ class Receiver:
 
     @property
     def resource(self) -> dict[str, Any]:
-        return told(self.requests[0].resource_spans[0].resource)
+        return attributes(self.requests[0].resource_spans[0].resource)
 
     def wait_for(self, request_id: str) -> Span:
-        """Return that request's span, and wait for it if need be."""
+        """Wait for the span of a request, and return it."""
         end = time.monotonic() + SECONDS_MAX
-        while not (found := self.of_request(request_id)):
+        while not (spans := self.of_request(request_id)):
             assert time.monotonic() < end, self.spans
             time.sleep(0.05)
-        return found[0]
+        return spans[0]
 
     def of_request(self, request_id: str) -> list[Span]:
-        return [span for span in self.spans if told(span).get("payments.request_id") == request_id]
+        return [span for span in self.spans if attributes(span).get("payments.request_id") == request_id]
 
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
     receiver = Receiver()
 
-    class Taking(BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.path == "/v1/traces":
@@ -87,7 +87,7 @@ def receiving() -> Iterator[Receiver]:
         def log_message(self, *_arguments: Any) -> None:
             return
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Taking) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         receiver.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -96,9 +96,9 @@ def receiving() -> Iterator[Receiver]:
         thread.join()
 
 
-def told(of: Any) -> dict[str, Any]:
+def attributes(owner: Any) -> dict[str, Any]:
     """Return the attributes of a span or a resource."""
-    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in of.attributes}
+    return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in owner.attributes}
 
 
 def traced(url: str, port: int, log: Path, **settings: str) -> Service:
@@ -108,17 +108,17 @@ def traced(url: str, port: int, log: Path, **settings: str) -> Service:
 
 @dataclass
 class Traced:
-    """A service, what it sends its spans to, and a key."""
+    """A service, the receiver of its spans, and an API key."""
 
     service: Service
     receiver: Receiver
     key: str
 
-    def ask(self, path: str, *, sampled: str = SAMPLED, **headers: str) -> int:
+    def get(self, path: str, *, sampled: str = SAMPLED, **headers: str) -> int:
         connection = http.client.HTTPConnection("127.0.0.1", self.service.port)
         parent = f"00-{TRACE_ID}-{PARENT_ID}-{sampled}"
-        given = {"Authorization": f"Bearer {self.key}", "traceparent": parent, **headers}
-        connection.request("GET", path, headers=given)
+        sent = {"Authorization": f"Bearer {self.key}", "traceparent": parent, **headers}
+        connection.request("GET", path, headers=sent)
         response = connection.getresponse()
         response.read()
         connection.close()
@@ -137,14 +137,14 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
         yield Traced(service, receiver, service.create_api_key(organization=1001, mode="live"))
 
 
-def test_a_request_is_a_span_of_the_trace_that_it_names(shop: Traced) -> None:
-    assert shop.ask("/v2/payments?limit=1", **{"X-Request-ID": "first"}) == 200
+def test_request_is_a_span_of_the_trace_that_it_names(shop: Traced) -> None:
+    assert shop.get("/v2/payments?limit=1", **{"X-Request-ID": "first"}) == 200
 
     span = shop.receiver.wait_for("first")
     assert span.name == "GET /v2/payments"
     assert span.kind == Span.SPAN_KIND_SERVER
     assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE_ID, PARENT_ID)
-    assert told(span) == {
+    assert attributes(span) == {
         "http.request.method": "GET",
         "http.route": "/v2/payments",
         "http.response.status_code": 200,
@@ -155,42 +155,43 @@ def test_a_request_is_a_span_of_the_trace_that_it_names(shop: Traced) -> None:
     assert shop.receiver.resource["service.name"] == "payments"
 
 
-def test_its_statements_are_spans_within_it_without_their_values(shop: Traced) -> None:
-    shop.ask("/v2/payments?limit=1", **{"X-Request-ID": "second"})  # the key's last use is written by the first
+def test_statements_are_child_spans_without_parameters(shop: Traced) -> None:
+    shop.get(
+        "/v2/payments?limit=1", **{"X-Request-ID": "second"}
+    )  # an earlier request has written the last use of the key
 
     request = shop.receiver.wait_for("second")
-    within = [span for span in shop.receiver.spans if span.parent_span_id == request.span_id]
-    assert [span.name for span in within] == ["SELECT payments_apikey", "SELECT payments_payment"]
-    for span in within:
-        attributes = told(span)
+    children = [span for span in shop.receiver.spans if span.parent_span_id == request.span_id]
+    assert [span.name for span in children] == ["SELECT payments_apikey", "SELECT payments_payment"]
+    for span in children:
         assert span.kind == Span.SPAN_KIND_CLIENT
         assert span.trace_id == request.trace_id
         assert request.start_time_unix_nano <= span.start_time_unix_nano
         assert span.end_time_unix_nano <= request.end_time_unix_nano
-        assert attributes["db.system.name"] == shop.service.database_url.partition(":")[0]
-        assert attributes["db.query.summary"] == span.name
-    assert "%(digest)s" in told(within[0])["db.query.text"]
-    assert "%(organization_id)s" in told(within[1])["db.query.text"]
+        assert attributes(span)["db.system.name"] == shop.service.database_url.partition(":")[0]
+        assert attributes(span)["db.query.summary"] == span.name
+    assert "%(digest)s" in attributes(children[0])["db.query.text"]
+    assert "%(organization_id)s" in attributes(children[1])["db.query.text"]
 
 
-def test_the_orms_own_statements_are_spans_too(shop: Traced) -> None:
-    shop.ask("/readyz", **{"X-Request-ID": "ready"})
+def test_statements_of_the_orm_are_spans(shop: Traced) -> None:
+    shop.get("/readyz", **{"X-Request-ID": "ready"})
 
     request = shop.receiver.wait_for("ready")
     names = {span.name for span in shop.receiver.spans if span.parent_span_id == request.span_id}
     assert "SELECT django_migrations" in names
 
 
-def test_a_trace_that_nobody_keeps_is_not_sent(shop: Traced) -> None:
-    shop.ask("/v2/payments?limit=1", sampled=NOT_SAMPLED, **{"X-Request-ID": "unsampled"})
-    shop.ask("/v2/payments?limit=1", **{"X-Request-ID": "sampled"})
+def test_trace_that_is_not_sampled_is_not_sent(shop: Traced) -> None:
+    shop.get("/v2/payments?limit=1", sampled=NOT_SAMPLED, **{"X-Request-ID": "unsampled"})
+    shop.get("/v2/payments?limit=1", **{"X-Request-ID": "sampled"})
 
     shop.receiver.wait_for("sampled")
     assert shop.receiver.of_request("unsampled") == []
 
 
-def test_no_secret_is_in_any_span(shop: Traced) -> None:
-    # Each within what is sent of a request in one way or another: path, id, and statements.
+def test_spans_contain_no_secret(shop: Traced) -> None:
+    # Secrets in all parts of a request that spans contain: the path, the request ID and the statements.
     for number, path in enumerate(
         (
             f"/v2/payments?metadata[note]=canary-finch&customerId=ct_canaryfinch&from=pt_{CARD}",
@@ -201,14 +202,14 @@ def test_no_secret_is_in_any_span(shop: Traced) -> None:
             f"/admin/login/?next=/{CARD}&password=canary-finch",
         )
     ):
-        shop.ask(path, **{"User-Agent": EMAIL, "Cookie": "sessionid=canary-finch", "X-Request-ID": f"secret-{number}"})
+        shop.get(path, **{"User-Agent": EMAIL, "Cookie": "sessionid=canary-finch", "X-Request-ID": f"secret-{number}"})
         shop.receiver.wait_for(f"secret-{number}")
-    shop.ask("/v2/payments", **{"X-Request-ID": shop.key})
-    shop.ask("/v2/payments", **{"X-Request-ID": "the-last"})
-    shop.receiver.wait_for("the-last")
+    shop.get("/v2/payments", **{"X-Request-ID": shop.key})
+    shop.get("/v2/payments", **{"X-Request-ID": "last"})
+    shop.receiver.wait_for("last")
 
     sent = b"".join(shop.receiver.bodies)
-    assert b"live_[redacted]" in sent  # where the key was
+    assert b"live_[redacted]" in sent  # in place of the key
     for secret in (shop.key, CARD, EMAIL, "canary-finch", "canaryfinch"):
         assert secret.encode() not in sent
 
@@ -226,7 +227,7 @@ def provider(exporter: InMemorySpanExporter) -> TracerProvider:
 
 
 @pytest.mark.parametrize(("status", "code"), [(200, "UNSET"), (404, "UNSET"), (500, "ERROR"), (503, "ERROR")])
-def test_what_the_service_fails_with_is_an_error(
+def test_only_a_server_error_marks_the_span_as_failed(
     provider: TracerProvider, exporter: InMemorySpanExporter, status: int, code: str
 ) -> None:
     request = RequestFactory().generic("BREW", "/nothing")
@@ -242,7 +243,7 @@ def test_what_the_service_fails_with_is_an_error(
     assert "http.route" not in span.attributes
 
 
-def test_a_statement_that_fails_is_an_error_whose_words_stay_here(
+def test_span_of_a_failed_statement_lacks_the_error_message(
     provider: TracerProvider, exporter: InMemorySpanExporter, db: None
 ) -> None:
     def fail() -> None:
@@ -268,48 +269,48 @@ def test_a_statement_that_fails_is_an_error_whose_words_stay_here(
         ("SET LOCAL lock_timeout = '1ms'; SET LOCAL x = y", "SET"),
     ],
 )
-def test_a_statement_is_summed_up_by_what_it_does_to_which_table(sql: str, summary: str) -> None:
+def test_summary_of_a_statement_is_its_operation_and_table(sql: str, summary: str) -> None:
     assert summarize(sql) == summary
 
 
-def test_a_worker_that_ends_sends_what_it_has(tmp_path: Path) -> None:
+def test_stopping_worker_sends_its_last_spans(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url, receiving() as receiver:
         with traced(
             url, receiver.port, tmp_path / "log", OTEL_BSP_SCHEDULE_DELAY="600000", OTEL_SERVICE_NAME="shop"
         ).serving() as service:
-            assert Traced(service, receiver, "").ask("/healthz") == 200
+            assert Traced(service, receiver, "").get("/healthz") == 200
             assert receiver.spans == []
 
         assert [span.name for span in receiver.spans] == ["GET /healthz"]
         assert receiver.resource["service.name"] == "shop"
 
 
-class Stuck(SpanExporter):
-    """Waits for a receiver that does not answer."""
+class StuckExporter(SpanExporter):
+    """An exporter whose receiver does not respond."""
 
     def __init__(self) -> None:
-        self.answered = threading.Event()
-        self.has_ended = False
+        self.released = threading.Event()
+        self.has_returned = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        self.answered.wait(SECONDS_MAX)
-        self.has_ended = True
+        self.released.wait(SECONDS_MAX)
+        self.has_returned = True
         return SpanExportResult.FAILURE
 
     def shutdown(self) -> None:
-        self.answered.wait(SECONDS_MAX)
+        self.released.wait(SECONDS_MAX)
 
 
-def test_a_receiver_that_never_answers_keeps_no_worker_from_ending() -> None:
-    stuck = Stuck()
+def test_unresponsive_receiver_does_not_block_the_stop_of_a_worker() -> None:
+    stuck = StuckExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(stuck))
     provider.get_tracer("tests").start_span("of a request").end()
 
     flush(provider)
 
-    assert not stuck.has_ended
-    stuck.answered.set()
+    assert not stuck.has_returned
+    stuck.released.set()
 
 
 LOADED = "import payments_site.wsgi, sys; print('opentelemetry' in sys.modules)"
@@ -323,16 +324,16 @@ def python(code: str, directory: Path, *, tracing: str) -> subprocess.CompletedP
 
 
 @pytest.mark.parametrize(("setting", "is_loaded"), [("false", False), ("true", True)])
-def test_what_is_off_is_not_even_loaded(tmp_path: Path, setting: str, is_loaded: bool) -> None:
+def test_opentelemetry_is_imported_only_if_tracing_is_enabled(tmp_path: Path, setting: str, is_loaded: bool) -> None:
     assert python(LOADED, tmp_path, tracing=setting).stdout == f"{is_loaded}\n"
 
 
 @pytest.mark.parametrize(
-    ("setting", "status", "words"),
+    ("setting", "status", "message"),
     [("false", 0, ""), ("true", 1, "TRACING needs packages of its own: run scripts/install --tracing.")],
 )
-def test_without_its_packages_tracing_stops_the_start(tmp_path: Path, setting: str, status: int, words: str) -> None:
-    done = python(WITHOUT_PACKAGES, tmp_path, tracing=setting)
+def test_tracing_without_its_packages_stops_the_start(tmp_path: Path, setting: str, status: int, message: str) -> None:
+    completed = python(WITHOUT_PACKAGES, tmp_path, tracing=setting)
 
-    assert done.returncode == status
-    assert words in done.stderr
+    assert completed.returncode == status
+    assert message in completed.stderr

@@ -31,7 +31,7 @@ def failing_to_list(error: Exception) -> Iterator[None]:
         yield
 
 
-def assert_told_what_to_narrow(base_url: str, key: str) -> None:
+def assert_error_names_what_to_narrow(base_url: str, key: str) -> None:
     """Ask for a list that cannot be found in time, and behind it, of the same worker, for something else."""
     with Walker(base_url, key) as walker:
         response, body = walker.ask("/v2/payments?status=failed")

@@ -1,4 +1,4 @@
-"""Clients that ask again and again, and what each of their requests came to."""
+"""Concurrent clients that send requests until a test ends, and the responses that they got."""
 
 import http.client
 import threading
@@ -10,25 +10,24 @@ from dataclasses import dataclass, field, replace
 
 from tests.support.scale import IS_LONG, report, times
 
-# Only a client that waits in vain waits so long: no test depends on how fast this machine is.
+# Only a failing test waits this long. No test depends on the speed of the machine.
 CLIENT_SECONDS_MAX = 60
 
-# A usual run leaves the processors to the other tests.
+# In a usual run the clients leave processor time to other tests.
 PAUSE_SECONDS = times(100, long=0) / 1000
 
-# Pause between checks of the answers so far.
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
-# How soon after a fault every client is served again, and how many answers show that it stays so.
-BACK_SECONDS_MAX = 1
-STEADY_ANSWERS = times(10, long=500)
+# All clients must be served again this soon after a fault, and then for this many responses.
+RECOVERY_SECONDS_MAX = 1
+STEADY_RESPONSES = times(10, long=500)
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came, and when; status 0 is a connection that was closed without an answer."""
+class Response:
+    """The response to one request. Status 0 means that the connection was closed without a response."""
 
-    begun_at: float  # of time.monotonic
+    started_at: float  # when the request was sent, of time.monotonic
     seconds: float
     status: int
     media_type: str | None = None
@@ -36,8 +35,8 @@ class Answer:
     client: int = 0
 
     @property
-    def is_promised(self) -> bool:
-        """Tell whether it is a page, or the word that there is none now and when to ask again."""
+    def is_expected(self) -> bool:
+        """Whether it is a page, or a problem that says when to try again."""
         if self.status == http.client.SERVICE_UNAVAILABLE:
             return self.media_type == "application/problem+json" and self.retry_after == "1"
         return self.status == http.client.OK
@@ -45,36 +44,36 @@ class Answer:
 
 @dataclass
 class Load:
-    """Some clients of one key, each with a connection that it keeps."""
+    """Clients with the same API key, and a persistent connection each."""
 
     port: int
     key: str
     path: str = "/v2/payments?limit=20"
     source: str = "127.0.0.1"
     pause_seconds: float = PAUSE_SECONDS
-    answers: list[Answer] = field(default_factory=list)
-    is_over: threading.Event = field(default_factory=threading.Event)
+    responses: list[Response] = field(default_factory=list)
+    stopped: threading.Event = field(default_factory=threading.Event)
     clients: int = 0
 
     @contextmanager
-    def of(self, clients: int) -> Iterator["Load"]:
-        """Ask until the block ends, and wait for the last answers."""
+    def running(self, clients: int) -> Iterator["Load"]:
+        """Send requests until the block ends, and then wait for the last responses."""
         self.clients = clients
-        threads = [threading.Thread(target=self.ask_again_and_again, args=[number]) for number in range(clients)]
+        threads = [threading.Thread(target=self.run_client, args=[number]) for number in range(clients)]
         for thread in threads:
             thread.start()
         try:
             yield self
         finally:
-            self.is_over.set()
+            self.stopped.set()
             for thread in threads:
                 thread.join()
 
-    def ask_again_and_again(self, client: int) -> None:
+    def run_client(self, client: int) -> None:
         connection = self.connection()
-        while not self.is_over.is_set():
-            self.answers.append(replace(self.ask(connection), client=client))
-            self.is_over.wait(self.pause_seconds)
+        while not self.stopped.is_set():
+            self.responses.append(replace(self.send(connection), client=client))
+            self.stopped.wait(self.pause_seconds)
         connection.close()
 
     def connection(self) -> http.client.HTTPConnection:
@@ -82,81 +81,86 @@ class Load:
             "127.0.0.1", self.port, timeout=CLIENT_SECONDS_MAX, source_address=(self.source, 0)
         )
 
-    def ask(self, connection: http.client.HTTPConnection) -> Answer:
-        begun_at = time.monotonic()
+    def send(self, connection: http.client.HTTPConnection) -> Response:
+        started_at = time.monotonic()
         try:
             connection.request("GET", self.path, headers={"Authorization": f"Bearer {self.key}"})
             response = connection.getresponse()
             response.read()
         except (OSError, http.client.HTTPException):
             connection.close()
-            return Answer(begun_at, time.monotonic() - begun_at, 0)
-        return Answer(
-            begun_at,
-            time.monotonic() - begun_at,
+            return Response(started_at, time.monotonic() - started_at, 0)
+        return Response(
+            started_at,
+            time.monotonic() - started_at,
             response.status,
             response.getheader("Content-Type"),
             response.getheader("Retry-After"),
         )
 
-    def ask_once(self) -> Answer:
+    def get(self) -> Response:
+        """Send one request on a new connection."""
         connection = self.connection()
         try:
-            return self.ask(connection)
+            return self.send(connection)
         finally:
             connection.close()
 
-    def ask_until(self, condition: Callable[[Answer], bool]) -> list[Answer]:
-        """Ask until an answer meets the condition. Right after a fault some requests still fail fast."""
+    def get_until(self, condition: Callable[[Response], bool]) -> list[Response]:
+        """Send requests until a response meets the condition. Right after a fault some requests still fail fast."""
         end = time.monotonic() + CLIENT_SECONDS_MAX
-        answers = [self.ask_once()]
-        while not condition(answers[-1]):
-            assert time.monotonic() < end, f"no answer met the condition; the last was {answers[-1]}"
-            time.sleep(LOOK_SECONDS)
-            answers.append(self.ask_once())
-        return answers
+        responses = [self.get()]
+        while not condition(responses[-1]):
+            assert time.monotonic() < end, f"no response met the condition; the last was {responses[-1]}"
+            time.sleep(POLL_SECONDS)
+            responses.append(self.get())
+        return responses
 
-    def begun_after(self, moment: float) -> list[Answer]:
-        return [answer for answer in self.answers if answer.begun_at > moment]
+    def sent_after(self, moment: float) -> list[Response]:
+        """Return the responses to requests that were sent after a moment of time.monotonic."""
+        return [response for response in self.responses if response.started_at > moment]
 
-    def wait_for(self, status: int, *, begun_after: float, seconds_max: float = CLIENT_SECONDS_MAX) -> None:
-        """Wait until some request that began later had an answer of that status."""
+    def wait_for(self, status: int, *, after: float, seconds_max: float = CLIENT_SECONDS_MAX) -> None:
+        """Wait for a response of that status to a request that was sent after the moment."""
         end = time.monotonic() + seconds_max
-        while not any(answer.status == status for answer in self.begun_after(begun_after)):
-            assert time.monotonic() < end, f"no answer {status}"
-            time.sleep(LOOK_SECONDS)
+        while not any(response.status == status for response in self.sent_after(after)):
+            assert time.monotonic() < end, f"no response has status {status}"
+            time.sleep(POLL_SECONDS)
 
-    def wait_for_each(self, status: int, *, begun_after: float, count: int = 1) -> None:
-        """Wait until every client has had so many answers of that status to requests that it began later."""
+    def wait_for_all(self, status: int, *, after: float, count: int = 1) -> None:
+        """Wait until every client has `count` responses of that status to requests that it sent after the moment."""
         end = time.monotonic() + CLIENT_SECONDS_MAX
-        while len(self.served(status, begun_after=begun_after, count=count)) < self.clients:
-            assert time.monotonic() < end, f"not every client has had {count} answers {status}"
-            time.sleep(LOOK_SECONDS)
+        while len(self.clients_with(status, after=after, count=count)) < self.clients:
+            assert time.monotonic() < end, f"not all clients have {count} responses of status {status}"
+            time.sleep(POLL_SECONDS)
 
-    def served(self, status: int, *, begun_after: float, count: int) -> list[int]:
-        """Return the clients that have had so many such answers."""
-        answers = Counter(answer.client for answer in self.begun_after(begun_after) if answer.status == status)
-        return [client for client, number in answers.items() if number >= count]
+    def clients_with(self, status: int, *, after: float, count: int) -> list[int]:
+        """Return the clients that have at least `count` such responses."""
+        numbers = Counter(response.client for response in self.sent_after(after) if response.status == status)
+        return [client for client, number in numbers.items() if number >= count]
 
-    def assert_well_again(self, *, back_at: float) -> None:
-        """Wait until every client is served again; from then on, none may fail any more."""
-        self.wait_for_each(http.client.OK, begun_after=back_at)
-        well_at = time.monotonic()
-        self.wait_for_each(http.client.OK, begun_after=well_at, count=STEADY_ANSWERS)
-        steady_at = min(well_at, back_at + BACK_SECONDS_MAX) if IS_LONG else well_at
-        assert [answer for answer in self.begun_after(steady_at) if answer.status != http.client.OK] == []
+    def assert_recovered(self, *, repaired_at: float) -> None:
+        """Wait until every client is served again, and check that no later request fails.
 
-    def assert_kept(self, *, seconds_max: float) -> None:
-        """Check that every answer is a page or a refusal as promised; in a long run, also how long each took."""
-        assert [answer for answer in self.answers if not answer.is_promised] == []
+        A long run also checks that clients are served soon after the fault was repaired.
+        """
+        self.wait_for_all(http.client.OK, after=repaired_at)
+        served_at = time.monotonic()
+        self.wait_for_all(http.client.OK, after=served_at, count=STEADY_RESPONSES)
+        steady_at = min(served_at, repaired_at + RECOVERY_SECONDS_MAX) if IS_LONG else served_at
+        assert [response for response in self.sent_after(steady_at) if response.status != http.client.OK] == []
+
+    def assert_expected(self, *, seconds_max: float) -> None:
+        """Check that every response is a page or an expected problem; in a long run, also how long it took."""
+        assert [response for response in self.responses if not response.is_expected] == []
         self.assert_in_time(seconds_max=seconds_max)
 
     def assert_in_time(self, *, seconds_max: float) -> None:
-        """Check how long answers took where nothing else runs: in a long run."""
-        assert not IS_LONG or [answer for answer in self.answers if answer.seconds > seconds_max] == []
+        """Check the duration of each response, but only in a long run, when no other test uses the machine."""
+        assert not IS_LONG or [response for response in self.responses if response.seconds > seconds_max] == []
 
-    def tell(self, what: str) -> None:
-        """Report what a long run came to."""
-        failed = sum(answer.status != http.client.OK for answer in self.answers)
-        slowest = max(answer.seconds for answer in self.answers)
-        report(f"{what}: {len(self.answers)} requests, {failed} of them in vain, the slowest after {slowest:.2f} s")
+    def report(self, fault: str) -> None:
+        """Report the figures of a long run, for docs/reliability.md."""
+        failed = sum(response.status != http.client.OK for response in self.responses)
+        slowest = max(response.seconds for response in self.responses)
+        report(f"{fault}: {len(self.responses)} requests, {failed} of them failed, the slowest took {slowest:.2f} s")

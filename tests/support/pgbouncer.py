@@ -1,4 +1,4 @@
-"""The real pgbouncer, started from the deployment's own configuration in front of a server of the tests."""
+"""PgBouncer with the configuration of the deployment, in front of a test server."""
 
 import os
 import re
@@ -16,34 +16,34 @@ from tests.support.tools import require, unavailable
 
 CONFIGURATION = ROOT / "deploy/pgbouncer.ini"
 SERVER = "host=db.example port=5432"
-PASSWORD = "for-tests-alone"  # noqa: S105  of nobody's
+PASSWORD = "for-tests-alone"  # noqa: S105  only of tests
 
-# The first that follows what its clients prepare.
-FOLLOWING_SINCE = (1, 21)
+# The first version that tracks prepared statements.
+TRACKING_SINCE = (1, 21)
 
 
 def require_pgbouncer() -> None:
-    """Skip the test unless a pgbouncer is installed that follows prepared statements; in CI, fail it."""
+    """Skip the test without a PgBouncer that tracks prepared statements; in CI, fail it."""
     require("pgbouncer")
-    if version() < FOLLOWING_SINCE:
-        unavailable(f"pgbouncer is older than {'.'.join(map(str, FOLLOWING_SINCE))}.")
+    if version() < TRACKING_SINCE:
+        unavailable(f"pgbouncer is older than {'.'.join(map(str, TRACKING_SINCE))}.")
 
 
 def version() -> tuple[int, int]:
-    told = subprocess.run(["pgbouncer", "--version"], capture_output=True, text=True, check=True).stdout
-    found = re.match(r"PgBouncer (\d+)\.(\d+)", told)
-    assert found, told
-    return int(found[1]), int(found[2])
+    output = subprocess.run(["pgbouncer", "--version"], capture_output=True, text=True, check=True).stdout
+    match = re.match(r"PgBouncer (\d+)\.(\d+)", output)
+    assert match, output
+    return int(match[1]), int(match[2])
 
 
 @dataclass
 class Pgbouncer:
-    """A pooler that a test may end and start again; it keeps its address."""
+    """A pooler that a test can kill and start again at the same address."""
 
-    directory: Path  # may be entered by anybody
+    directory: Path  # readable for all users
     server_port: int
     server_connections: int  # for requests
-    follows_statements: bool = True
+    tracks_statements: bool = True
     port: int = field(default_factory=free_port)
     process: psutil.Popen | None = None  # while it runs
 
@@ -51,7 +51,7 @@ class Pgbouncer:
         return f"postgresql://{user}:{PASSWORD}@127.0.0.1:{self.port}/{database}"
 
     def configure(self, *, user: str) -> None:
-        """Write the deployment's configuration with the addresses of these tests."""
+        """Write the deployment's configuration with the addresses of this test."""
         configuration = ConfigParser(interpolation=None, comment_prefixes=";")
         configuration.read(CONFIGURATION)
         for name, entry in configuration["databases"].items():
@@ -61,34 +61,34 @@ class Pgbouncer:
         settings = configuration["pgbouncer"]
         settings["listen_port"] = str(self.port)
         settings["auth_file"] = str(self.directory / "userlist.txt")
-        if not self.follows_statements:
+        if not self.tracks_statements:
             settings["max_prepared_statements"] = "0"
         with (self.directory / "pgbouncer.ini").open("w") as file:
             configuration.write(file)
         users = (user, settings["admin_users"])
-        Path(settings["auth_file"]).write_text("".join(f'"{each}" "{PASSWORD}"\n' for each in users))
+        Path(settings["auth_file"]).write_text("".join(f'"{name}" "{PASSWORD}"\n' for name in users))
 
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = psutil.Popen(
                 ["pgbouncer", self.directory / "pgbouncer.ini"],
-                user="nobody" if os.geteuid() == 0 else None,  # as root it does not run
+                user="nobody" if os.geteuid() == 0 else None,  # it refuses to run as root
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is meant for the tests
+                start_new_session=True,  # so that Ctrl-C ends only the tests
             )
         wait_until_listening(self.process, self.port)
 
     def kill(self) -> None:
-        assert self.process is not None, "the pooler does not run"
+        assert self.process is not None, "the pooler is not running"
         self.process.kill()
         self.process.wait(timeout=STOP_SECONDS_MAX)
         self.process = None
 
-    def command(self, words: str) -> None:
-        """Say something to its console, which knows no parameters."""
+    def execute(self, command: str) -> None:
+        """Run a command on PgBouncer's console, which supports no parameters."""
         with psycopg.connect(self.url("pgbouncer", user="pgbouncer_admin"), autocommit=True) as console:
-            console.pgconn.exec_(words.encode())
+            console.pgconn.exec_(command.encode())
 
     @property
     def log(self) -> Path:

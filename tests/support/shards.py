@@ -1,4 +1,4 @@
-"""Whether a statement says whose payments it reads or writes: then Citus sends it to the shards of those alone."""
+"""Check whether a statement names the organization of its payments: then Citus sends it only to their shards."""
 
 from collections.abc import Iterator
 
@@ -9,47 +9,50 @@ TABLE = "payments_payment"
 COLUMN = "organization_id"
 
 
-def unplaced(sql: str) -> list[str]:
-    """Return the parts of a statement that take part of payments, and of which nothing says whose.
+def parts_without_organization(sql: str) -> list[str]:
+    """Return the parts of a statement that use payments without naming their organization.
 
-    :raises ParseError: where it cannot be read
+    :raises ParseError: if the statement cannot be parsed
     """
-    reading = sql.replace(f"(LIKE {TABLE} INCLUDING DEFAULTS)", "")  # which is about columns, and reads no row
-    if TABLE not in reading:
+    # This clause of CREATE TABLE copies the columns and reads no row.
+    parsed = sql.replace(f"(LIKE {TABLE} INCLUDING DEFAULTS)", "")
+    if TABLE not in parsed:
         return []
-    statement = sqlglot.parse_one(reading, dialect="postgres")
-    return [part.sql(dialect="postgres") for table, part in uses(statement) if not is_placed(table, part)]
+    statement = sqlglot.parse_one(parsed, dialect="postgres")
+    return [part.sql(dialect="postgres") for table, part in uses(statement) if not names_organization(table, part)]
 
 
 def uses(statement: exp.Expr) -> Iterator[tuple[exp.Table, exp.Expr]]:
-    """Yield where payments are named, each with the part of the statement that should say whose."""
+    """Yield each use of the payments table, with the part of the statement that should name the organization."""
     for table in statement.find_all(exp.Table):
         if table.name == TABLE:
             part = table.find_ancestor(exp.Select, exp.Update, exp.Delete, exp.Insert, exp.Copy)
             yield table, part or statement
 
 
-def is_placed(table: exp.Table, part: exp.Expr) -> bool:
+def names_organization(table: exp.Table, part: exp.Expr) -> bool:
     match part:
         case exp.Insert():
             conflict = part.args.get("conflict")
-            return names(part.this.expressions) and (conflict is None or names(conflict.args["conflict_keys"]))
+            return has_column(part.this.expressions) and (
+                conflict is None or has_column(conflict.args["conflict_keys"])
+            )
         case exp.Copy():
-            return names(part.this.expressions)
+            return has_column(part.this.expressions)
         case _:
-            return any(places(condition, table) for condition in conditions(part))
+            return any(is_organization(condition, table) for condition in conditions(part))
 
 
-def names(columns: list[exp.Expr]) -> bool:
-    return COLUMN in {column.name for each in columns for column in each.find_all(exp.Identifier)}
+def has_column(expressions: list[exp.Expr]) -> bool:
+    return COLUMN in {name.name for expression in expressions for name in expression.find_all(exp.Identifier)}
 
 
 def conditions(part: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield what must all be true of a row."""
+    """Yield the conditions that every row must meet."""
     if where := part.args.get("where"):
         yield from conjuncts(where.this)
     for join in part.args.get("joins", ()):
-        if not join.side and (on := join.args.get("on")):  # an outer join keeps rows of which it is not true
+        if not join.side and (on := join.args.get("on")):  # an outer join keeps rows that do not meet its condition
             yield from conjuncts(on)
 
 
@@ -62,8 +65,8 @@ def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
         yield bare
 
 
-def places(condition: exp.Expr, table: exp.Table) -> bool:
-    """Tell whether a condition is that the organization is this one, or one of these."""
+def is_organization(condition: exp.Expr, table: exp.Table) -> bool:
+    """Return whether a condition compares the table's organization with literals, by = or IN."""
     match condition:
         case exp.EQ(this=exp.Column() as column, expression=value):
             values = [value.unnest()]
@@ -71,5 +74,5 @@ def places(condition: exp.Expr, table: exp.Table) -> bool:
             pass
         case _:
             return False
-    is_own = column.name == COLUMN and column.table in {"", table.alias_or_name}
-    return is_own and bool(values) and all(isinstance(value, exp.Literal) for value in values)
+    is_own_column = column.name == COLUMN and column.table in {"", table.alias_or_name}
+    return is_own_column and bool(values) and all(isinstance(value, exp.Literal) for value in values)
