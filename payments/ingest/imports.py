@@ -14,7 +14,7 @@ from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divi
 from payments.ingest.columns import StoredRow
 from payments.ingest.reading import Location, Source
 from payments.ingest.validation import InvalidRecord
-from payments.ingest.writing import Key, misplaced, prepare, stage, write
+from payments.ingest.writing import PrimaryKey, find_refused_rows, prepare_transaction, stage, write_rows
 from payments.models import Organization
 from payments.runtime.process import process
 from payments.totals import PlacedDay
@@ -55,7 +55,11 @@ def import_payments(
     result = ImportResult()
     with process.hooks.importing(result), all_or_nothing():
         run = Import(
-            on_refused, prepare(), keep_going=keep_going, create_organizations=create_organizations, result=result
+            on_refused,
+            prepare_transaction(),
+            keep_going=keep_going,
+            create_organizations=create_organizations,
+            result=result,
         )
         with batch_writer(run.write_batch) as write_batch:
             for batch in read_batches(sources):
@@ -105,7 +109,7 @@ class Import:
     """A running import: its options and its progress."""
 
     on_refused: Callable[[Location, InvalidRecord], None]
-    key: Key
+    key: PrimaryKey
     keep_going: bool
     create_organizations: bool
     result: ImportResult
@@ -181,15 +185,15 @@ class Import:
         rows = [row for _, row in located_rows]
         changed = 0
         if self.will_commit:
-            changed = write(rows, key=self.key)
+            changed = write_rows(rows, key=self.key)
         else:
             stage(rows)
         self.result.changed += changed
         if changed < len(rows):
-            self.refuse_misplaced(located_rows)
+            self.refuse_rows_stored_elsewhere(located_rows)
 
-    def refuse_misplaced(self, located_rows: list[LocatedRow]) -> None:
-        errors = misplaced({row.organization_id for _, row in located_rows}, key=self.key)
+    def refuse_rows_stored_elsewhere(self, located_rows: list[LocatedRow]) -> None:
+        errors = find_refused_rows({row.organization_id for _, row in located_rows}, key=self.key)
         for location, row in located_rows:
             if self.is_stopped:
                 return

@@ -1,4 +1,4 @@
-"""Rows into the table: a new payment is inserted, a changed one updated, none leaves its organization and mode."""
+"""Writes rows to the payments table: inserts new payments, updates changed ones, and reports those stored elsewhere."""
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
@@ -13,67 +13,64 @@ from payments.models import Payment
 from payments.record import encode
 
 TABLE = Payment._meta.db_table  # noqa: SLF001  Django's documented name for a model's options
-INCOMING = "incoming_payments"
+STAGING_TABLE = "staged_payments"
 
-# What tells whose payment it is and where it stands in the list: an import never changes these.
-MISPLACED = (
-    ("organization_id", InvalidRecord("organizationId", "this payment belongs to another organization")),
-    ("mode", InvalidRecord("mode", "this payment exists in the other mode")),
-    (
-        "created_at",
-        InvalidRecord("createdAt", "must not change: this payment was created at another time"),
-    ),
-)
-PLACE = tuple(column for column, _ in MISPLACED)
-CHANGEABLE = tuple(column for column in COLUMNS if column not in {"id", *PLACE})
+# The columns that an import never changes, with the error of a row in which they differ from the stored payment. They
+# determine the payment's list and its position there.
+FIXED_COLUMNS = {
+    "organization_id": InvalidRecord("organizationId", "this payment belongs to another organization"),
+    "mode": InvalidRecord("mode", "this payment exists in the other mode"),
+    "created_at": InvalidRecord("createdAt", "must not change: this payment was created at another time"),
+}
+CHANGEABLE_COLUMNS = tuple(column for column in COLUMNS if column not in {"id", *FIXED_COLUMNS})
 
-# The columns by which the database tells payments apart: their ids or, where they are distributed by organization, the
-# ids within each (docs/citus.md).
-Key: TypeAlias = tuple[str, ...]
-ID: Key = ("id",)
+# The columns of the table's primary key: the ID or, in a table that is distributed by organization, the organization
+# and the ID (docs/citus.md).
+PrimaryKey: TypeAlias = tuple[str, ...]
+ID_KEY: PrimaryKey = ("id",)
 
-# How two rows are compared, of which either may hold NULL.
-DIFFERS = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}
+# How to compare rows with NULL values.
+DIFFERS_FROM = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}
 
 
-def prepare() -> Key:
-    """Make a table in which rows wait, this connection's own, and return by what the database tells payments apart."""
+def prepare_transaction() -> PrimaryKey:
+    """Create the staging table for this transaction, and return the primary key of the payments table."""
     with connection.cursor() as cursor:
-        key = tuple(connection.introspection.get_primary_key_columns(cursor, TABLE) or ID)
-        if key != ID:
-            # An import ends with a change of organizations, before which Citus must not have written side by side.
+        key = tuple(connection.introspection.get_primary_key_columns(cursor, TABLE) or ID_KEY)
+        if key != ID_KEY:
+            # Citus must not write to several shards in parallel: a transaction that did cannot update the organizations
+            # at its end.
             cursor.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
         if connection.vendor == "postgresql":
-            # A later schema may have columns that this code knows nothing of: those have a default.
+            # A newer schema may have more columns. They have defaults, which the staging table needs too.
             like = f"(LIKE {TABLE} INCLUDING DEFAULTS)"
-            cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} {like} ON COMMIT DROP")
-            # Otherwise every row is remembered until the transaction ends, to be checked then.
+            cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {STAGING_TABLE} {like} ON COMMIT DROP")
+            # PostgreSQL would otherwise remember every row until the commit, to check deferred constraints then.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         else:
-            cursor.execute(
-                f"CREATE TEMPORARY TABLE IF NOT EXISTS {INCOMING} AS SELECT {listed(COLUMNS)} FROM {TABLE} LIMIT 0"
-            )
+            select = f"SELECT {column_list(COLUMNS)} FROM {TABLE} LIMIT 0"
+            cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {STAGING_TABLE} AS {select}")
     return key
 
 
-def write(rows: Sequence[StoredRow], *, key: Key) -> int:
-    """Insert or update a payment for each row, no two of one payment, and return how many that changed.
+def write_rows(rows: Sequence[StoredRow], *, key: PrimaryKey) -> int:
+    """Insert or update the payment of each row, and return how many payments changed.
 
-    They come in the order of their ids, so that of two imports whose batches meet neither waits for the other in
-    turn. A payment that is stored but belongs to somebody else, or was created at another time, is left as it is:
-    `misplaced` tells which.
+    The rows have distinct IDs. They are written in the order of their IDs, so that concurrent imports of the same
+    payments do not deadlock. `find_refused_rows` returns those that were left out.
     """
-    in_order = sorted(rows, key=attrgetter("id"))
-    # Where payments are distributed, whether they are new is left to their shards.
-    is_added = key == ID and are_new(in_order) and added(in_order)
-    return len(rows) if is_added else merged(in_order, key=key)
+    sorted_rows = sorted(rows, key=attrgetter("id"))
+    # New payments need no staging table. In a distributed table, the shards find out which payments are new.
+    if key == ID_KEY and are_new(sorted_rows) and insert_all(sorted_rows):
+        return len(rows)
+    return upsert(sorted_rows, key=key)
 
 
 def are_new(rows: Sequence[StoredRow]) -> bool:
-    """Tell whether none of the payments is stored."""
+    """Tell whether the table contains none of the payments."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            # As one text: of a list psycopg looks through every item for what must be quoted.
+            # One text instead of a list: psycopg would search every item of a list for characters to escape.
             cursor.execute(
                 f"SELECT EXISTS (SELECT FROM {TABLE} WHERE id = ANY (string_to_array(%s, ',')))",
                 [",".join(row.id for row in rows)],
@@ -86,8 +83,8 @@ def are_new(rows: Sequence[StoredRow]) -> bool:
         return not cursor.fetchone()[0]
 
 
-def added(rows: Sequence[StoredRow]) -> bool:
-    """Insert rows, or none of them where somebody else has inserted one in the meantime."""
+def insert_all(rows: Sequence[StoredRow]) -> bool:
+    """Insert all rows, or none if another import has inserted one of the payments meanwhile."""
     try:
         with transaction.atomic():
             insert(TABLE, rows)
@@ -99,62 +96,74 @@ def added(rows: Sequence[StoredRow]) -> bool:
 def insert(table: str, rows: Sequence[StoredRow]) -> None:
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            with connection.wrap_database_errors, cursor.copy(f"COPY {table} ({listed(COLUMNS)}) FROM STDIN") as copy:
+            with (
+                connection.wrap_database_errors,
+                cursor.copy(f"COPY {table} ({column_list(COLUMNS)}) FROM STDIN") as copy,
+            ):
                 for row in rows:
                     copy.write_row(astuple(row))
         else:
-            places = ", ".join(["%s"] * len(COLUMNS))
+            placeholders = ", ".join(["%s"] * len(COLUMNS))
             cursor.executemany(
-                f"INSERT INTO {table} ({listed(COLUMNS)}) VALUES ({places})", [astuple(row) for row in rows]
+                f"INSERT INTO {table} ({column_list(COLUMNS)}) VALUES ({placeholders})", [astuple(row) for row in rows]
             )
 
 
 def stage(rows: Sequence[StoredRow]) -> None:
-    """Let rows wait in place of those before."""
+    """Replace the content of the staging table."""
     with connection.cursor() as cursor:
-        # What PostgreSQL deletes would be read over and over until it is cleared away.
-        cursor.execute(f"TRUNCATE {INCOMING}" if connection.vendor == "postgresql" else f"DELETE FROM {INCOMING}")
-    insert(INCOMING, rows)
+        # PostgreSQL would read deleted rows again and again until they are vacuumed. SQLite has no TRUNCATE.
+        truncate = "TRUNCATE" if connection.vendor == "postgresql" else "DELETE FROM"
+        cursor.execute(f"{truncate} {STAGING_TABLE}")
+    insert(STAGING_TABLE, rows)
 
 
-def merged(rows: Sequence[StoredRow], *, key: Key) -> int:
-    """Insert or update a payment for each row, and return how many that changed."""
+def upsert(rows: Sequence[StoredRow], *, key: PrimaryKey) -> int:
+    """Insert or update the payment of each row, and return how many payments changed.
+
+    A payment stays as it is if one of its fixed columns differs from its row.
+    """
     stage(rows)
-    changes = ", ".join(f"{column} = excluded.{column}" for column in CHANGEABLE)
+    changes = ", ".join(f"{column} = excluded.{column}" for column in CHANGEABLE_COLUMNS)
+    is_same_payment = f"({column_list(FIXED_COLUMNS, 'stored')}) = ({column_list(FIXED_COLUMNS, 'excluded')})"
+    has_changed = (
+        f"({column_list(CHANGEABLE_COLUMNS, 'stored')}) {DIFFERS_FROM[connection.vendor]} "
+        f"({column_list(CHANGEABLE_COLUMNS, 'excluded')})"
+    )
     with connection.cursor() as cursor:
+        # SQLite needs the WHERE clause to tell ON CONFLICT from the ON of a join.
         cursor.execute(
-            f"INSERT INTO {TABLE} AS stored ({listed(COLUMNS)}) "
-            f"SELECT {listed(COLUMNS)} FROM {INCOMING} WHERE TRUE ORDER BY id "
-            f"ON CONFLICT ({listed(key)}) DO UPDATE SET {changes} "
-            f"WHERE ({listed(PLACE, 'stored')}) = ({listed(PLACE, 'excluded')}) "
-            f"AND ({listed(CHANGEABLE, 'stored')}) {DIFFERS[connection.vendor]} ({listed(CHANGEABLE, 'excluded')})"
+            f"INSERT INTO {TABLE} AS stored ({column_list(COLUMNS)}) "
+            f"SELECT {column_list(COLUMNS)} FROM {STAGING_TABLE} WHERE TRUE ORDER BY id "
+            f"ON CONFLICT ({column_list(key)}) DO UPDATE SET {changes} WHERE {is_same_payment} AND {has_changed}"
         )
         changed: int = cursor.rowcount
     return changed
 
 
-def misplaced(organization_ids: Collection[int], *, key: Key) -> dict[str, InvalidRecord]:
-    """Return what is wrong with each waiting row that `write` leaves out, by its id: it is stored elsewhere.
+def find_refused_rows(organization_ids: Collection[int], *, key: PrimaryKey) -> dict[str, InvalidRecord]:
+    """Return the errors of the staged rows whose fixed columns differ from the stored payment, by payment ID.
 
-    `organization_ids` are those of the rows.
+    `organization_ids` are the organizations of the staged rows.
     """
-    cases = " ".join(
-        f"WHEN stored.{column} <> {INCOMING}.{column} THEN {index}" for index, (column, _) in enumerate(MISPLACED)
-    )
-    fault = f"CASE {cases} END"
-    if key == ID:
-        # For each row the payment is looked up by its id, however many there are: a join might read all of them.
-        fault = f"(SELECT {fault} FROM {TABLE} AS stored WHERE stored.id = {INCOMING}.id)"
-        found = INCOMING
+    cases = " ".join(f"WHEN stored.{column} <> {STAGING_TABLE}.{column} THEN '{column}'" for column in FIXED_COLUMNS)
+    differing_column = f"CASE {cases} END"
+    if key == ID_KEY:
+        # A subquery looks up each payment by its ID. A join might read the whole table.
+        differing_column = f"(SELECT {differing_column} FROM {TABLE} AS stored WHERE stored.id = {STAGING_TABLE}.id)"
+        tables = STAGING_TABLE
     else:
-        # Citus sends the rows to the shards of these organizations, and looks nothing up from here one by one.
-        pairs = " AND ".join(f"stored.{column} = {INCOMING}.{column}" for column in key)
-        organizations = ", ".join(map(str, organization_ids))
-        found = f"{INCOMING} JOIN {TABLE} AS stored ON {pairs} AND stored.organization_id IN ({organizations})"
+        # Citus cannot run this subquery from a local table. It sends the staged rows to these organizations' shards.
+        same_key = " AND ".join(f"stored.{column} = {STAGING_TABLE}.{column}" for column in key)
+        in_shards = f"stored.organization_id IN ({', '.join(map(str, organization_ids))})"
+        tables = f"{STAGING_TABLE} JOIN {TABLE} AS stored ON {same_key} AND {in_shards}"
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {INCOMING}.id, {fault} FROM {found} WHERE {fault} IS NOT NULL")
-        return {payment_id: MISPLACED[index][1] for payment_id, index in cursor.fetchall()}
+        cursor.execute(
+            f"SELECT {STAGING_TABLE}.id, {differing_column} FROM {tables} WHERE {differing_column} IS NOT NULL"
+        )
+        return {payment_id: FIXED_COLUMNS[column] for payment_id, column in cursor.fetchall()}
 
 
-def listed(columns: Sequence[str], table: str | None = None) -> str:
+def column_list(columns: Collection[str], table: str | None = None) -> str:
+    """Return a list of columns in SQL."""
     return ", ".join(f"{table}.{column}" if table else column for column in columns)

@@ -21,7 +21,7 @@ from payments.anonymization import anonymize_payments
 from payments.api.parameters import FILTERS
 from payments.export import export_payments
 from payments.ingest import ImportResult, import_payments
-from payments.ingest.writing import ID, prepare
+from payments.ingest.writing import ID_KEY, prepare_transaction
 from payments.management.distribution import State, statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.totals import sum_day
@@ -190,9 +190,9 @@ WRONG = [
     "SELECT (SELECT count(*) FROM payments_payment) FROM payments_payment WHERE organization_id = 1",
     "SELECT id FROM payments_payment WHERE organization_id = 1 UNION ALL SELECT id FROM payments_payment",
     "SELECT a.id FROM payments_payment a JOIN payments_payment b ON a.id = b.id WHERE a.organization_id = 1",
-    "SELECT a.id FROM incoming_payments a LEFT JOIN payments_payment b ON b.organization_id = 1",
-    "SELECT b.id FROM incoming_payments a JOIN payments_payment b ON a.organization_id = b.organization_id",
-    "SELECT (SELECT mode FROM payments_payment b WHERE b.id = a.id) FROM incoming_payments a WHERE organization_id = 1",
+    "SELECT a.id FROM staged_payments a LEFT JOIN payments_payment b ON b.organization_id = 1",
+    "SELECT b.id FROM staged_payments a JOIN payments_payment b ON a.organization_id = b.organization_id",
+    "SELECT (SELECT mode FROM payments_payment b WHERE b.id = a.id) FROM staged_payments a WHERE organization_id = 1",
     "UPDATE payments_payment SET description = '' WHERE id IN ('pt_1')",
     "DELETE FROM payments_payment WHERE id = 'pt_1'",
     "INSERT INTO payments_payment (organization_id, id) SELECT 1, 'pt_1' ON CONFLICT (id) DO NOTHING",
@@ -223,11 +223,11 @@ def test_invalid_statement_is_detected() -> None:
 
 
 def test_import_resolves_conflicts_by_id(organization: Organization) -> None:
-    assert prepare() == ID
+    assert prepare_transaction() == ID_KEY
 
 
 def test_import_into_a_distributed_table_resolves_conflicts_by_both_columns(distributed: None) -> None:
-    assert prepare() == ("organization_id", "id")
+    assert prepare_transaction() == ("organization_id", "id")
 
 
 def test_import_requests_sequential_mode_before_it_uses_a_table(books: Organization) -> None:

@@ -143,14 +143,14 @@ from django.db import transaction
 django.setup()
 from payments.ingest.batches import read_batches
 from payments.ingest.reading import Source
-from payments.ingest.writing import prepare, write
+from payments.ingest.writing import prepare_transaction, write_rows
 
 with Path(sys.argv[1]).open("rb") as stream:
     for batch in read_batches([Source("file", stream)]):
         for located_rows in batch.rounds:
             with transaction.atomic():
-                key = prepare()
-                write([row for _, row in located_rows], key=key)
+                key = prepare_transaction()
+                write_rows([row for _, row in located_rows], key=key)
 """
 
 

@@ -19,7 +19,7 @@ from payments.ingest import ImportResult, Source, batches, import_payments, impo
 from payments.ingest.columns import COLUMNS, row
 from payments.ingest.reading import CHUNK_BYTES
 from payments.ingest.validation import validate_record
-from payments.ingest.writing import ID, added, write
+from payments.ingest.writing import ID_KEY, insert_all, write_rows
 from payments.models import Organization, Payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import MISSING, compact, line, record, source
@@ -186,8 +186,8 @@ def test_payment_inserted_by_a_concurrent_import_is_updated(organization: Organi
     load(line(id="pt_2", description="theirs"))
     rows = [row(validate_record(line(id=f"pt_{number}", description="ours"))) for number in (1, 2)]
 
-    assert not added(rows)
-    assert write(rows, key=ID) == 2
+    assert not insert_all(rows)
+    assert write_rows(rows, key=ID_KEY) == 2
 
     assert set(Payment.objects.values_list("id", "description")) == {("pt_1", "ours"), ("pt_2", "ours")}
 

@@ -14,7 +14,7 @@ from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
 from payments.ingest.batches import BATCH_RECORDS
 from payments.ingest.columns import days, row
-from payments.ingest.writing import prepare, write
+from payments.ingest.writing import prepare_transaction, write_rows
 from payments.management.command import ExplainedCommand
 from payments.models import Organization
 from payments.totals import PlacedDay
@@ -62,10 +62,10 @@ class Command(ExplainedCommand):
         with transaction.atomic(), tqdm(total=options["count"], unit=" payments", disable=None) as progress:
             for shop in SHOPS:
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
-            key = prepare()
+            key = prepare_transaction()
             while batch := list(islice(records, BATCH_RECORDS)):
                 rows = [row(record) for record in batch]
-                changed += write(rows, key=key)
+                changed += write_rows(rows, key=key)
                 placed |= days(rows)
                 progress.update(len(batch))
             note_changes(placed)
