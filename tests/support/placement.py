@@ -156,7 +156,7 @@ GROUPS: Final = {
 
 
 def path_of(item: pytest.Item) -> str:
-    """Return an item's module and function as an entry has them: `browser/test_admin.py::test_a_key_is_made`."""
+    """Return a test as an entry names it: `browser/test_admin.py::test_key_is_added_used_and_revoked`."""
     return f"{item.path.relative_to(TESTS)}::{getattr(item, 'originalname', item.name)}"
 
 
