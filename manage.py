@@ -7,8 +7,12 @@ import sys
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
     try:
+        from django.core.exceptions import ImproperlyConfigured
         from django.core.management import execute_from_command_line
 
-        execute_from_command_line(sys.argv)
+        try:
+            execute_from_command_line(sys.argv)
+        except ImproperlyConfigured as error:  # the message says all; a traceback would bury it
+            sys.exit(str(error))
     except KeyboardInterrupt:  # while Django loads, or in a command without its own message
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""System checks of settings that are right one by one and wrong together: `manage.py check --deploy`."""
+"""System checks of settings that do not fit together, for `manage.py check --deploy`."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,25 +10,25 @@ from django.http.request import validate_host
 
 @checks.register(checks.Tags.security, deploy=True)
 def public_base_url_is_served(**_options: Any) -> list[checks.CheckMessage]:
-    """Warn of a public address whose requests this service would refuse, or whose TLS it would not notice."""
+    """Warn if the service would refuse requests to PUBLIC_BASE_URL, or cannot know that they use TLS."""
     if not settings.PUBLIC_BASE_URL:
         return []
-    found: list[checks.CheckMessage] = []
+    warnings: list[checks.CheckMessage] = []
     address = urlsplit(settings.PUBLIC_BASE_URL)
     if not validate_host(address.hostname or "", settings.ALLOWED_HOSTS):
-        found.append(
+        warnings.append(
             checks.Warning(
-                f"ALLOWED_HOSTS does not hold {address.hostname}, the host of PUBLIC_BASE_URL.",
-                hint=f"Requests to the links would be refused: set ALLOWED_HOSTS={address.hostname}.",
+                f"ALLOWED_HOSTS does not contain {address.hostname}, the host of PUBLIC_BASE_URL.",
+                hint=f"The service refuses requests to its own links. Set ALLOWED_HOSTS={address.hostname}.",
                 id="payments_site.W001",
             )
         )
     if settings.SERVED_OVER_TLS and not settings.TRUST_PROXY:
-        found.append(
+        warnings.append(
             checks.Warning(
-                "PUBLIC_BASE_URL is https, but nothing tells this service which requests came over TLS.",
-                hint="Have the proxy that ends TLS set X-Forwarded-Proto, and set TRUST_PROXY=true.",
+                "PUBLIC_BASE_URL uses https, but TRUST_PROXY is false: the service cannot see which requests use TLS.",
+                hint="Set TRUST_PROXY=true, and let the reverse proxy set X-Forwarded-Proto.",
                 id="payments_site.W002",
             )
         )
-    return found
+    return warnings

@@ -1,8 +1,9 @@
-"""What the environment's variables may hold: each parser gives a setting or says what is wrong with the text."""
+"""Parsers for environment variables. Each returns a setting, or raises a ValidationError that says what to write."""
 
 import os
 import re
 import secrets
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from payments.runtime.rate_limits import RateLimit
 
-# Readers go on while an import writes, and what is committed outlives a power cut.
+# In WAL mode, readers continue while an import writes. `synchronous = FULL` makes commits survive a power cut.
 SQLITE = {
     "ENGINE": "payments.database.sqlite",
     "CONN_MAX_AGE": None,
@@ -25,56 +26,54 @@ SQLITE = {
     },
 }
 
-# An open connection serves request after request; one that died meanwhile is noticed and replaced. Values travel
-# beside their statement.
+# Connections are persistent: each request checks its connection and replaces a broken one.
 POSTGRESQL = {
     "ENGINE": "payments.database.postgresql",
     "CONN_MAX_AGE": None,
     "CONN_HEALTH_CHECKS": True,
 }
-BOUND = {"server_side_binding": True}
+POSTGRESQL_OPTIONS = {"server_side_binding": True}
+
+TRUE = {"true", "t", "yes", "y", "on", "1"}
+FALSE = {"false", "f", "no", "n", "off", "0"}
 
 PERIOD_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 
 def database(url: str) -> dict[str, Any]:
-    """Read `sqlite:///PATH` or a PostgreSQL connection URI, the latter as libpq does: several hosts, TLS, timeouts.
-
-    Its complaints would repeat the password, so they are not passed on.
-    """
+    """Return Django's settings for `sqlite:///PATH` or a PostgreSQL connection URI, which libpq parses."""
     if path := re.fullmatch(r"sqlite:///(.+)", url):
         return {**SQLITE, "NAME": path[1]}
     if not url.startswith(("postgres://", "postgresql://")):
-        raise ValidationError("Must begin with postgresql:// or sqlite:///.")
+        raise ValidationError("Must start with postgresql:// or sqlite:///.")
     try:
         parameters = conninfo_to_dict(url)
     except psycopg.Error:
-        raise ValidationError(
-            "Not a PostgreSQL connection URI (postgresql://USER:PASSWORD@HOST:PORT/NAME?PARAMETER=VALUE)."
-        ) from None
-    named = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
-    address = {setting: str(parameters.pop(name, "")) for setting, name in named.items()}
+        # libpq's message would contain the password.
+        raise ValidationError("Must be postgresql://USER:PASSWORD@HOST:PORT/NAME?PARAMETER=VALUE.") from None
+    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+    address = {setting: str(parameters.pop(name, "")) for setting, name in names.items()}
     if not address["NAME"]:
-        raise ValidationError("Names no database.")
-    return {**POSTGRESQL, **address, "OPTIONS": {**BOUND, **parameters}}
+        raise ValidationError("Must contain the name of the database: postgresql://USER:PASSWORD@HOST:PORT/NAME.")
+    return {**POSTGRESQL, **address, "OPTIONS": {**POSTGRESQL_OPTIONS, **parameters}}
 
 
 def base_url(text: str) -> str:
-    """Read `https://HOST[:PORT][/PATH]`; a slash at its end is dropped. An empty text is no address."""
+    """Return `https://HOST[:PORT][/PATH]` without a slash at the end; an empty text stays empty."""
     if not text:
         return ""
     try:
         parts = urlsplit(text)
-        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        is_valid = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
     except ValueError:
-        usable = False
-    if not usable or re.search(r"[\s?#@\\]", text):
+        is_valid = False
+    if not is_valid or re.search(r"[\s?#@\\]", text):
         raise ValidationError("Must be http(s)://HOST[:PORT][/PATH].")
     return f"{parts.scheme}{text[len(parts.scheme) :]}".rstrip("/")
 
 
 def directory(text: str) -> Path | None:
-    """Read an absolute path. Of several, which systemd separates by colons, return the first; None if there is none."""
+    """Return an absolute path; None for an empty text. systemd joins several paths with `:`; return the first one."""
     if not text:
         return None
     path = Path(text.partition(":")[0])
@@ -84,17 +83,31 @@ def directory(text: str) -> Path | None:
 
 
 def rate(text: str) -> RateLimit | None:
-    """Read how many requests are allowed within which time, such as `600/minute`; an empty text is no limit."""
+    """Return the limit that a text such as `600/minute` describes; None for an empty text."""
     if not text:
         return None
-    found = re.fullmatch(r"([1-9][0-9]{0,8})/(second|minute|hour|day)", text)
-    if not found:
+    match = re.fullmatch(r"([1-9][0-9]{0,8})/(second|minute|hour|day)", text)
+    if not match:
         raise ValidationError("Must be NUMBER/second, NUMBER/minute, NUMBER/hour or NUMBER/day.")
-    return RateLimit(int(found[1]), seconds=PERIOD_SECONDS[found[2]])
+    return RateLimit(int(match[1]), seconds=PERIOD_SECONDS[match[2]])
+
+
+def flag(text: str) -> bool:
+    """Return the value of `true` or `false`, or of another spelling of them."""
+    if text.lower() not in TRUE | FALSE:
+        raise ValidationError("Must be true or false.")
+    return text.lower() in TRUE
+
+
+def seconds(text: str, *, minimum: int, maximum: int = 10**9) -> int:
+    """Return a whole number of seconds between two bounds."""
+    if not re.fullmatch("[0-9]{1,10}", text) or not minimum <= int(text) <= maximum:
+        raise ValidationError(f"Must be a whole number of seconds from {minimum} to {maximum}.")
+    return int(text)
 
 
 def hosts(text: str) -> list[str]:
-    """Read host names separated by commas."""
+    """Return host names that are separated by commas."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise ValidationError("Must be host names, separated by commas.")
@@ -102,15 +115,21 @@ def hosts(text: str) -> list[str]:
 
 
 def secret_keys(text: str) -> list[str]:
-    """Read keys separated by commas; an empty text is none. An empty key would be one that everybody knows."""
-    found = [key.strip() for key in text.split(",")] if text else []
-    if not all(found):
+    """Return keys that are separated by commas. An empty key is refused: everyone could sign sessions with it."""
+    keys = [key.strip() for key in text.split(",")] if text else []
+    if not all(keys):
         raise ValidationError("Must be keys, separated by commas.")
-    return found
+    return keys
 
 
-def kept_secret(path: Path) -> str:
-    """Return the secret that `path` keeps, made on first use; only its owner can read it."""
+def describe(errors: Mapping[str, Iterable[str]]) -> str:
+    """Return a message of one line for all invalid variables."""
+    reasons = [f"{name}: {reason}" for name, reasons in errors.items() for reason in reasons]
+    return f"Invalid settings. {' '.join(reasons)}"
+
+
+def read_or_create_secret(path: Path) -> str:
+    """Return the secret in a file. If the file does not exist, create it for its owner only."""
     try:
         return path.read_text()
     except FileNotFoundError:
@@ -121,7 +140,7 @@ def kept_secret(path: Path) -> str:
     try:
         path.hardlink_to(draft)
     except FileExistsError:
-        pass  # another process was first, and its secret holds
+        pass  # another process was faster: use its secret
     finally:
         draft.unlink()
     return path.read_text()

@@ -1,19 +1,32 @@
-"""Django's settings. The environment is read here alone, once; a wrong value stops the start and names its variable."""
+"""Django's settings. Only this module reads the environment. One message names all invalid variables."""
 
 import json
 from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 from django.core.exceptions import ImproperlyConfigured
-from environs import Env, EnvError, validate
+from environs import Env, EnvValidationError
 
-from payments_site.environment import POSTGRESQL, base_url, database, directory, hosts, kept_secret, rate, secret_keys
+from payments_site.environment import (
+    POSTGRESQL,
+    base_url,
+    database,
+    describe,
+    directory,
+    flag,
+    hosts,
+    rate,
+    read_or_create_secret,
+    seconds,
+    secret_keys,
+)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / "var"
 
-# For how long a connection to a replica is kept: then another one has its turn, one that is back, say.
-REPLICA_SECONDS_MAX = 60
+# Connections to a replica are closed after this time, so that a recovered replica is used again.
+REPLICA_CONNECTION_SECONDS_MAX = 60
 
 # The environment
 
@@ -21,45 +34,57 @@ env = Env(eager=False)
 env.add_parser("database", database)
 env.add_parser("base_url", base_url)
 env.add_parser("directory", directory)
+env.add_parser("flag", flag)
 env.add_parser("hosts", hosts)
 env.add_parser("rate", rate)
+env.add_parser("seconds", seconds)
 env.add_parser("secret_keys", secret_keys)
 
-DEBUG = env.bool("DEBUG", False)
+DEBUG = env.flag("DEBUG", "false")
 SECRET_KEY = env.str("SECRET_KEY", "")
 SECRET_KEY_FALLBACKS = env.secret_keys("SECRET_KEY_FALLBACKS", "")
 DATABASE_URL = env.str("DATABASE_URL", "")
 DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{DATA_DIR}/payments.sqlite3")}
 DATABASE_REPLICA_URL = env.str("DATABASE_REPLICA_URL", "")
 if DATABASE_REPLICA_URL:
-    DATABASES["replica"] = {**(env.database("DATABASE_REPLICA_URL") or {}), "CONN_MAX_AGE": REPLICA_SECONDS_MAX}
-REPLICA_LAG_SECONDS_MAX = env.int("REPLICA_LAG_SECONDS_MAX", 10, validate=validate.Range(min=1, max=300))
+    DATABASES["replica"] = {
+        **(env.database("DATABASE_REPLICA_URL") or {}),
+        "CONN_MAX_AGE": REPLICA_CONNECTION_SECONDS_MAX,
+    }
+REPLICA_LAG_SECONDS_MAX = env.seconds("REPLICA_LAG_SECONDS_MAX", "10", minimum=1, maximum=300)
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 PUBLIC_BASE_URL = env.base_url("PUBLIC_BASE_URL", "")
-TRUST_PROXY = env.bool("TRUST_PROXY", False)
+TRUST_PROXY = env.flag("TRUST_PROXY", "false")
 RATE_LIMIT = env.rate("RATE_LIMIT", "")
 BAD_KEY_LIMIT = env.rate("BAD_KEY_LIMIT", "100/minute")
-ACCESS_LOG = env.bool("ACCESS_LOG", False)
-METRICS = env.bool("METRICS", False)
-TRACING = env.bool("TRACING", False)
+ACCESS_LOG = env.flag("ACCESS_LOG", "false")
+METRICS = env.flag("METRICS", "false")
+TRACING = env.flag("TRACING", "false")
 RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
-HSTS_SECONDS = env.int("HSTS_SECONDS", 0, validate=validate.Range(min=0))
+HSTS_SECONDS = env.seconds("HSTS_SECONDS", "0", minimum=0)
 
+errors: dict[str, list[str]] = {}
 try:
     env.seal()
-except EnvError as error:
-    raise ImproperlyConfigured(str(error)) from None
+except EnvValidationError as error:
+    errors.update(cast("dict[str, list[str]]", error.error_messages))
+if (
+    not errors
+    and "replica" in DATABASES
+    and {using["ENGINE"] for using in DATABASES.values()} != {POSTGRESQL["ENGINE"]}
+):
+    errors["DATABASE_REPLICA_URL"] = ["Must be a PostgreSQL URI, and so must DATABASE_URL."]
+if DATABASE_URL and not SECRET_KEY:
+    errors["SECRET_KEY"] = ["Must be set if DATABASE_URL is set: at least 50 random characters."]
+if TRACING and not find_spec("opentelemetry"):
+    errors["TRACING"] = ["Must be false, or run scripts/install --tracing first."]
+if errors:
+    raise ImproperlyConfigured(describe(errors))
 
-if DATABASE_REPLICA_URL and any(each["ENGINE"] != POSTGRESQL["ENGINE"] for each in DATABASES.values()):
-    raise ImproperlyConfigured("DATABASE_REPLICA_URL needs PostgreSQL, there and as DATABASE_URL.")
 if not DATABASE_URL:
     DATA_DIR.mkdir(mode=0o700, exist_ok=True)
 if not SECRET_KEY:
-    if DATABASE_URL:
-        raise ImproperlyConfigured("SECRET_KEY must be set where DATABASE_URL is: 50 random characters or more.")
-    SECRET_KEY = kept_secret(DATA_DIR / "secret_key")
-if TRACING and not find_spec("opentelemetry"):
-    raise ImproperlyConfigured("TRACING needs packages of its own: run scripts/install --tracing.")
+    SECRET_KEY = read_or_create_secret(DATA_DIR / "secret_key")
 
 # The application
 
@@ -115,10 +140,10 @@ USE_TZ = True
 USE_I18N = False
 FORMAT_MODULE_PATH = "payments_site.formats"
 
-# Nobody chooses a currency from a list here: records bring theirs. Every currency's name would be 4 MB in each worker.
+# No form offers a choice of currencies. Their names would take 4 MB in each worker.
 CURRENCY_CHOICES: list[tuple[str, str]] = []
 
-# Served by the application itself, straight from the packages that bring them: no collectstatic.
+# The application serves static files directly from the installed packages, without collectstatic.
 STATIC_URL = "static/"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
@@ -133,7 +158,7 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
-# What a page may load: what comes from here, and no more.
+# Pages load content from this service only.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'none'"],
@@ -148,7 +173,7 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# Transport. A proxy in front ends TLS, so its word counts only where it is trusted.
+# TLS ends at the reverse proxy. Its headers are used only with TRUST_PROXY.
 
 SERVED_OVER_TLS = PUBLIC_BASE_URL.startswith("https://")
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUST_PROXY else None
@@ -160,7 +185,7 @@ SECURE_HSTS_SECONDS = HSTS_SECONDS
 SESSION_COOKIE_SECURE = SERVED_OVER_TLS
 CSRF_COOKIE_SECURE = SERVED_OVER_TLS
 SILENCED_SYSTEM_CHECKS = [
-    # Whether HSTS covers a domain's other hosts, and browsers' preload lists, is for the domain's owner to decide.
+    # The owner of the domain decides whether HSTS includes subdomains and browsers' preload lists.
     "security.W005",
     "security.W021",
 ]
@@ -196,7 +221,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_AUTHENTICATION": [],
 }
 
-# The server's own lines have the same form: scripts/start hands it this file.
+# scripts/start passes this file to Granian too, so that all log lines have the same format.
 LOGGING = json.loads((BASE_DIR / "payments_site/logging.json").read_text())
 if DEBUG:
     LOGGING["handlers"]["console"]["formatter"] = "line"

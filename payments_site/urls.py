@@ -1,4 +1,4 @@
-"""The site's addresses: the way in, probes, the API, its documentation, the admin."""
+"""All URLs: the root, probes, the API, its documentation, the admin, metrics."""
 
 from django.conf import settings
 from django.contrib import admin
@@ -12,7 +12,7 @@ from payments.service.health import alive, ready
 
 
 def favicon(request: HttpRequest) -> HttpResponse:
-    """Lead browsers, which ask for it whatever a page says, to the picture of the site."""
+    """Redirect to the icon of the site: browsers request this path for every page."""
     return HttpResponseRedirect(static("docs/icon.svg"))
 
 

@@ -104,7 +104,7 @@ def test_service_does_not_start_without_a_secret() -> None:
     process = run_with(FILE, "exec scripts/start", Service("replaced by the file"))
 
     assert process.returncode != 0
-    assert "SECRET_KEY must be set" in process.stderr
+    assert "SECRET_KEY: Must be set" in process.stderr
 
 
 def run_with(file: Path, command: str, service: Service) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Settings come from the environment; a wrong one stops the start and is named."""
+"""Settings come from the environment. Invalid ones stop the start with one message for all."""
 
 import os
 import runpy
@@ -16,7 +16,18 @@ from environs import ValidationError
 from pytest_django import Settings
 
 from payments.runtime.rate_limits import RateLimit
-from payments_site.environment import BOUND, base_url, database, directory, hosts, kept_secret, rate, secret_keys
+from payments_site.environment import (
+    POSTGRESQL_OPTIONS,
+    base_url,
+    database,
+    directory,
+    flag,
+    hosts,
+    rate,
+    read_or_create_secret,
+    seconds,
+    secret_keys,
+)
 from tests.support.processes import ROOT
 from tests.support.service import SETTINGS
 
@@ -42,7 +53,7 @@ def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
     )
 
 
-def test_the_readmes_production_settings_are_clean() -> None:
+def test_production_settings_pass_all_checks() -> None:
     done = check("--deploy", "--fail-level", "WARNING", **PRODUCTION)
 
     assert done.returncode == 0, done.stderr
@@ -51,71 +62,59 @@ def test_the_readmes_production_settings_are_clean() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("DEBUG", "maybe", "Not a valid boolean."),
-        ("TRUST_PROXY", "2", "Not a valid boolean."),
-        ("HSTS_SECONDS", "-1", "Must be greater than or equal to 0."),
-        ("HSTS_SECONDS", "a year", "Not a valid integer."),
+        ("DEBUG", "maybe", "Must be true or false."),
+        ("TRUST_PROXY", "2", "Must be true or false."),
+        ("HSTS_SECONDS", "-1", "Must be a whole number of seconds from 0 to 1000000000."),
+        ("HSTS_SECONDS", "a year", "Must be a whole number of seconds from 0"),
         ("RATE_LIMIT", "many", "Must be NUMBER/second, NUMBER/minute, NUMBER/hour or NUMBER/day."),
         ("BAD_KEY_LIMIT", "0/minute", "Must be NUMBER/second"),
-        ("ACCESS_LOG", "perhaps", "Not a valid boolean."),
-        ("METRICS", "some", "Not a valid boolean."),
-        ("TRACING", "some", "Not a valid boolean."),
+        ("ACCESS_LOG", "perhaps", "Must be true or false."),
+        ("METRICS", "some", "Must be true or false."),
+        ("TRACING", "some", "Must be true or false."),
         ("RUNTIME_DIRECTORY", "var/run", "Must be an absolute path."),
         ("RUNTIME_DIRECTORY", ":/run/payments", "Must be an absolute path."),
         ("SECRET_KEY_FALLBACKS", "an-old-one,", "Must be keys, separated by commas."),
         ("ALLOWED_HOSTS", "", "Must be host names, separated by commas."),
         ("ALLOWED_HOSTS", "pay.example,,", "Must be host names, separated by commas."),
         ("PUBLIC_BASE_URL", "pay.example", "Must be http(s)://HOST[:PORT][/PATH]."),
-        ("DATABASE_REPLICA_URL", "db.example/payments", "Must begin with postgresql:// or sqlite:///."),
-        ("DATABASE_REPLICA_URL", "sqlite:////srv/payments.sqlite3", "DATABASE_REPLICA_URL needs PostgreSQL"),
-        ("REPLICA_LAG_SECONDS_MAX", "0", "Must be greater than or equal to 1 and less than or equal to 300."),
-        ("REPLICA_LAG_SECONDS_MAX", "a while", "Not a valid integer."),
-        ("DATABASE_URL", "mysql://localhost/x", "Must begin with postgresql:// or sqlite:///."),
-        ("DATABASE_URL", "postgresql://u:hunter2@h:5432/db?colour=red", "Not a PostgreSQL connection URI"),
-        ("DATABASE_URL", "postgresql://u:hunter2@h", "Names no database."),
+        ("DATABASE_REPLICA_URL", "db.example/payments", "Must start with postgresql:// or sqlite:///."),
+        ("DATABASE_REPLICA_URL", "sqlite:////srv/payments.sqlite3", "Must be a PostgreSQL URI, and so must"),
+        ("REPLICA_LAG_SECONDS_MAX", "0", "Must be a whole number of seconds from 1 to 300."),
+        ("REPLICA_LAG_SECONDS_MAX", "301", "Must be a whole number of seconds from 1 to 300."),
+        ("DATABASE_URL", "mysql://localhost/x", "Must start with postgresql:// or sqlite:///."),
+        ("DATABASE_URL", "postgresql://u:hunter2@h:5432/db?colour=red", "Must be postgresql://USER:PASSWORD@"),
+        ("DATABASE_URL", "postgresql://u:hunter2@h", "Must contain the name of the database"),
     ],
 )
-def test_a_wrong_setting_stops_the_start_and_is_named(name: str, value: str, reason: str) -> None:
-    refusal = refused(PRODUCTION | {name: value})
+def test_invalid_setting_stops_the_start(name: str, value: str, reason: str) -> None:
+    message = error_message(PRODUCTION | {name: value})
 
-    assert name in refusal
-    assert reason in refusal
-    assert "hunter2" not in refusal
+    assert message.startswith(f"Invalid settings. {name}: {reason}")
+    assert "hunter2" not in message
 
 
-def refused(environment: dict[str, str]) -> str:
-    """Run the settings with this environment, and return why they are refused."""
+def error_message(environment: dict[str, str]) -> str:
+    """Return the message with which the settings refuse this environment."""
     with patch.dict(os.environ, environment, clear=True), pytest.raises(ImproperlyConfigured) as error:
         runpy.run_path(str(ROOT / "payments_site/settings.py"))
     return str(error.value)
 
 
-def test_a_refusal_is_the_last_line_of_a_command_that_fails() -> None:
-    done = check(**(PRODUCTION | {"HSTS_SECONDS": "-1"}))
+def test_one_line_names_all_invalid_settings() -> None:
+    done = check(**(PRODUCTION | {"DEBUG": "maybe", "HSTS_SECONDS": "x", "SECRET_KEY": ""}))
 
-    last_line = done.stderr.strip().splitlines()[-1]
-    assert done.returncode != 0
-    assert "HSTS_SECONDS" in last_line
-    assert "Must be greater than or equal to 0." in last_line
-
-
-def test_all_wrong_settings_are_named_at_once() -> None:
-    refusal = refused(PRODUCTION | {"DEBUG": "maybe", "HSTS_SECONDS": "x"})
-
-    assert "DEBUG" in refusal
-    assert "HSTS_SECONDS" in refusal
+    assert done.returncode == 1
+    assert done.stderr == (
+        "Invalid settings. DEBUG: Must be true or false."
+        " HSTS_SECONDS: Must be a whole number of seconds from 0 to 1000000000."
+        " SECRET_KEY: Must be set if DATABASE_URL is set: at least 50 random characters.\n"
+    )
 
 
-def test_a_secret_key_must_be_given_with_a_database() -> None:
-    refusal = refused({name: value for name, value in PRODUCTION.items() if name != "SECRET_KEY"})
-
-    assert "SECRET_KEY must be set" in refusal
-
-
-def test_the_embedded_default_makes_a_secret_once_for_its_owner_alone(tmp_path: Path) -> None:
+def test_default_secret_is_created_once_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "var" / "secret_key"
 
-    first, second = kept_secret(path), kept_secret(path)
+    first, second = read_or_create_secret(path), read_or_create_secret(path)
 
     assert first == second
     assert len(first) >= 50
@@ -124,12 +123,12 @@ def test_the_embedded_default_makes_a_secret_once_for_its_owner_alone(tmp_path: 
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_host_names_may_have_spaces_around_their_commas() -> None:
+def test_host_names_may_have_spaces_around_commas() -> None:
     assert hosts("a.example, b.example") == ["a.example", "b.example"]
 
 
 @pytest.mark.parametrize(("text", "expected"), [("", []), ("old", ["old"]), ("older, oldest", ["older", "oldest"])])
-def test_secret_keys_of_before_are_separated_by_commas(text: str, expected: list[str]) -> None:
+def test_earlier_secret_keys_are_separated_by_commas(text: str, expected: list[str]) -> None:
     assert secret_keys(text) == expected
 
 
@@ -144,12 +143,12 @@ def test_secret_keys_of_before_are_separated_by_commas(text: str, expected: list
                 "PASSWORD": "pa ss",
                 "HOST": "db.example",
                 "PORT": "5433",
-                "OPTIONS": {**BOUND, "sslmode": "require"},
+                "OPTIONS": {**POSTGRESQL_OPTIONS, "sslmode": "require"},
             },
         ),
         (
             "postgres://one:1,two:2/payments?target_session_attrs=read-write",
-            {"HOST": "one,two", "PORT": "1,2", "OPTIONS": {**BOUND, "target_session_attrs": "read-write"}},
+            {"HOST": "one,two", "PORT": "1,2", "OPTIONS": {**POSTGRESQL_OPTIONS, "target_session_attrs": "read-write"}},
         ),
         ("postgresql:///payments?host=/run/postgresql", {"NAME": "payments", "HOST": "/run/postgresql"}),
         ("postgresql://db/payments", {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}),
@@ -157,14 +156,12 @@ def test_secret_keys_of_before_are_separated_by_commas(text: str, expected: list
         ("sqlite:///payments.sqlite3", {"NAME": "payments.sqlite3"}),
     ],
 )
-def test_a_database_is_named_by_a_url(url: str, expected: dict[str, Any]) -> None:
-    found = database(url)
-
-    assert found.items() >= expected.items()
+def test_url_names_a_database(url: str, expected: dict[str, Any]) -> None:
+    assert database(url).items() >= expected.items()
 
 
 @pytest.mark.parametrize("url", ["", "payments", "sqlite://", "sqlite:///", "postgresql://", "postgresql://h:1/a b"])
-def test_another_url_names_no_database(url: str) -> None:
+def test_other_url_is_refused_as_database(url: str) -> None:
     with pytest.raises(ValidationError):
         database(url)
 
@@ -179,7 +176,7 @@ def test_another_url_names_no_database(url: str) -> None:
         ("http://127.0.0.1:8000/payments/", "http://127.0.0.1:8000/payments"),
     ],
 )
-def test_a_base_url_has_no_slash_at_its_end(text: str, expected: str) -> None:
+def test_base_url_has_no_slash_at_its_end(text: str, expected: str) -> None:
     assert base_url(text) == expected
 
 
@@ -197,7 +194,7 @@ def test_a_base_url_has_no_slash_at_its_end(text: str, expected: str) -> None:
         "https://x /",
     ],
 )
-def test_another_text_is_no_base_url(text: str) -> None:
+def test_other_text_is_refused_as_base_url(text: str) -> None:
     with pytest.raises(ValidationError):
         base_url(text)
 
@@ -212,16 +209,30 @@ def test_another_text_is_no_base_url(text: str) -> None:
         ("999999999/day", RateLimit(999_999_999, seconds=86_400)),
     ],
 )
-def test_a_rate_is_a_number_and_a_time(text: str, expected: RateLimit | None) -> None:
+def test_rate_is_a_number_per_unit_of_time(text: str, expected: RateLimit | None) -> None:
     assert rate(text) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["1", "/minute", "0/minute", "01/minute", "-1/day", "1/week", "1 / hour", "1/day ", "\u0661/day"]
 )
-def test_another_text_is_no_rate(text: str) -> None:
+def test_other_text_is_refused_as_rate(text: str) -> None:
     with pytest.raises(ValidationError):
         rate(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("true", True), ("True", True), ("1", True), ("on", True), ("false", False), ("No", False)]
+)
+def test_flag_is_true_or_false(text: str, expected: bool) -> None:
+    assert flag(text) is expected
+
+
+@pytest.mark.parametrize("text", ["", "-1", "+1", "1.5", "4", "\u0661", "9" * 5000])
+def test_other_text_is_refused_as_seconds(text: str) -> None:
+    assert seconds("3", minimum=1, maximum=3) == 3
+    with pytest.raises(ValidationError, match="Must be a whole number of seconds from 1 to 3"):
+        seconds(text, minimum=1, maximum=3)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +244,7 @@ def test_directory_is_the_first_of_the_paths(text: str, expected: Path | None) -
 
 
 @pytest.mark.parametrize(
-    ("values", "found"),
+    ("values", "expected"),
     [
         ({}, []),
         ({"PUBLIC_BASE_URL": "http://pay.example", "ALLOWED_HOSTS": ["pay.example"]}, []),
@@ -244,18 +255,18 @@ def test_directory_is_the_first_of_the_paths(text: str, expected: Path | None) -
         ),
     ],
 )
-def test_settings_that_do_not_fit_together_are_warned_of(
-    settings: Settings, values: dict[str, Any], found: list[str]
+def test_checks_warn_of_settings_that_do_not_fit(
+    settings: Settings, values: dict[str, Any], expected: list[str]
 ) -> None:
     for name, value in values.items():
         setattr(settings, name, value)
 
     messages = [message.id for message in run_checks(include_deployment_checks=True)]
 
-    assert [message for message in messages if message and message.startswith("payments_site")] == found
+    assert [message for message in messages if message and message.startswith("payments_site")] == expected
 
 
-def test_a_database_of_the_tests_is_as_in_production(settings: Settings, db: None) -> None:
+def test_test_database_is_configured_as_in_production(settings: Settings, db: None) -> None:
     from django.db import connection  # noqa: PLC0415
 
     with connection.cursor() as cursor:

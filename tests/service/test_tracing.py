@@ -330,7 +330,7 @@ def test_opentelemetry_is_imported_only_if_tracing_is_enabled(tmp_path: Path, se
 
 @pytest.mark.parametrize(
     ("setting", "status", "message"),
-    [("false", 0, ""), ("true", 1, "TRACING needs packages of its own: run scripts/install --tracing.")],
+    [("false", 0, ""), ("true", 1, "TRACING: Must be false, or run scripts/install --tracing first.")],
 )
 def test_tracing_without_its_packages_stops_the_start(tmp_path: Path, setting: str, status: int, message: str) -> None:
     completed = python(WITHOUT_PACKAGES, tmp_path, tracing=setting)

@@ -85,7 +85,7 @@ ONCE_ON_SQLITE: Final = (
     "deploy/test_machine.py",
     "service/test_server.py",
     "access/test_served_limits.py",
-    "project/test_settings.py",
+    "project",
     "access/test_throttling.py",
     "service/test_tracing.py",
     "runtime/test_database_errors.py",
