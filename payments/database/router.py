@@ -7,7 +7,10 @@ from payments.runtime.servers import PRIMARY, REPLICA
 
 
 class ReplicaRouter:
-    """Reads the lists of API keys from the replica while it is usable, and everything else from the primary."""
+    """Reads payments from the replica while it is usable, and everything else from the primary.
+
+    The API passes the hint `key` when it reads the payments of a key.
+    """
 
     def db_for_read(self, model: Any, *, key: Any = None, **_hints: Any) -> str | None:
         if key is None:

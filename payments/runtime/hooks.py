@@ -50,7 +50,11 @@ class Hook:
         """Called when the replication lag has been measured."""
 
     def replica_skipped(self, reason: str) -> None:
-        """Called when the primary is read although a replica is configured. `reason` is one of a few words."""
+        """Called when the primary is read although a replica is configured.
+
+        The reason is `away` if the replica's circuit breaker is open, `lag` if the replica lags too far behind, or
+        `not_found` if it lacks the rows.
+        """
 
 
 class ThreadState(threading.local):

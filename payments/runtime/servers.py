@@ -1,7 +1,7 @@
 """The primary and the replica, each behind a circuit breaker.
 
-The primary takes all writes and reads API keys. Lists may be read from a replica. While the primary fails, a replica
-answers for it as far as it can.
+API keys are read from the primary, and everything is written to it. Payments can be read from a replica. While the
+primary fails, API keys are read from the replica too.
 """
 
 import logging
@@ -72,7 +72,7 @@ class Server:
         self.breaker = CircuitBreaker("primary" if alias == PRIMARY else alias)
 
     def run(self, query: Callable[[str], Result], *, timeout_opens: bool = False) -> Result | None:
-        """Call `query` with the server's alias and return its result; None if the circuit breaker is or gets open.
+        """Call `query` with the server's alias and return its result; None if the circuit breaker is open or opens.
 
         A query that times out on one server would usually time out on another, so its error is raised.
         `timeout_opens` is for queries that are fast on a healthy server: their timeout opens the circuit breaker.

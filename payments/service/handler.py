@@ -1,6 +1,6 @@
 """The WSGI request handler: it skips middleware for the API and enforces the deadline of each request.
 
-Pages use sessions, forms, messages and frames: eight layers of middleware, and signals. The API uses none of them, and
+Pages use sessions, forms, messages and frames, each with a layer of middleware. The API uses none of them, and
 they would take longer than the response itself. So a request below `/v2` goes directly from its URL to its view. The
 handler still does what Django does for every response: it handles and logs errors, and replaces broken connections.
 

@@ -2,19 +2,23 @@
 
 import gc
 import json
+import logging
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.db import OperationalError, connection
 from django.test import Client, RequestFactory
-from django.test.utils import override_script_prefix
+from django.test.utils import CaptureQueriesContext, override_script_prefix
 from pytest_django import Settings
 
 from payments.models import Organization
+from payments.service import handler
 from payments.service.handler import Handler
 from tests.support.api import REQUEST_ID, Api
 from tests.support.factories import PaymentFactory
+from tests.support.filters import failing_to_list, timeout_error
 
 # Headers that middleware adds to every page, and that API clients do not need.
 PAGE_HEADERS = {"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Referrer-Policy", "X-Frame-Options"}
@@ -99,14 +103,66 @@ def test_api_response_over_tls_has_the_hsts_header(
     assert response.headers.get("Strict-Transport-Security") == policy
 
 
+@pytest.mark.parametrize(
+    ("path", "messages"),
+    [("/v2/payments", []), ("/v2/payments/pt_none", ["Not Found: /v2/payments/pt_none"])],
+)
+def test_only_failed_api_requests_are_logged(
+    api: Api, caplog: pytest.LogCaptureFixture, path: str, messages: list[str]
+) -> None:
+    """Our own configuration logs only server errors; an operator may want to log client errors too."""
+    logger = logging.getLogger("django.request")
+    logger.addHandler(caplog.handler)
+    try:
+        with caplog.at_level(logging.WARNING, logger.name):
+            api.send("GET", path)
+    finally:
+        logger.removeHandler(caplog.handler)
+
+    assert caplog.messages == messages
+
+
+@pytest.fixture
+def failing_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the handler fail fast after an outage of any duration, for a minute."""
+    monkeypatch.setattr(handler, "OUTAGE_SECONDS", 0)
+    monkeypatch.setattr(handler, "FAIL_FAST_SECONDS", 60)
+
+
+def test_requests_fail_fast_after_an_outage(api: Api, failing_fast: None) -> None:
+    with failing_to_list(OperationalError("the server does not respond")):
+        outage = api.get()
+    with CaptureQueriesContext(connection) as queries:
+        following = api.get()
+
+    assert (outage.status_code, following.status_code) == (503, 503)
+    assert following.json() == outage.json()
+    assert following["Retry-After"] == "1"
+    assert len(queries) == 0
+
+
+def test_short_outage_does_not_fail_later_requests(api: Api) -> None:
+    with failing_to_list(OperationalError("the connection is closed")):
+        assert api.get().status_code == 503
+
+    assert api.get().status_code == 200
+
+
+def test_timeout_of_a_filter_does_not_fail_later_requests(api: Api, failing_fast: None) -> None:
+    with failing_to_list(timeout_error()):
+        assert api.get(status="open").status_code == 503
+
+    assert api.get().status_code == 200
+
+
 @pytest.mark.django_db(transaction=True)
 def test_response_leaves_nothing_to_the_garbage_collector(api: Api, organization: Organization) -> None:
     PaymentFactory.create_batch(3, organization=organization)
-    handler = Handler()
+    application = Handler()
 
     def get(query: str) -> list[bytes]:
         request = RequestFactory().get(f"/v2/payments?{query}", headers=api.authorization)
-        body: list[bytes] = handler(request.environ, lambda *_status_and_headers: None)
+        body: list[bytes] = application(request.environ, lambda *_status_and_headers: None)
         return body
 
     for query, status in (("limit=2", None), ("limit=0", HTTPStatus.BAD_REQUEST)):
@@ -130,12 +186,12 @@ def test_links_begin_with_the_script_name_of_the_request(
     api: Api, organization: Organization, script_names: tuple[str, str]
 ) -> None:
     PaymentFactory.create(organization=organization)
-    handler = Handler()
+    application = Handler()
 
     for script_name in script_names:
         request = RequestFactory().get("/v2/payments", headers=api.authorization)
         environ = request.environ | {"SCRIPT_NAME": script_name.encode().decode("latin-1")}  # the encoding of WSGI
-        (body,) = handler(environ, lambda *_status_and_headers: None)
+        (body,) = application(environ, lambda *_status_and_headers: None)
 
         links = json.loads(body)["_links"]
         assert links["documentation"]["href"] == f"http://testserver{quote(script_name)}/docs/"

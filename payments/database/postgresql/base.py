@@ -128,8 +128,8 @@ class DatabaseWrapper(InstrumentedCursors, base.DatabaseWrapper):
     def is_usable(self) -> bool:
         """Return whether the connection works. Django asks before each request, so a query would be expensive.
 
-        A connection without errors and without unread input works. After an error a request does not query the server
-        either: the answer might take as long as the whole deadline.
+        A connection without errors and without unread input works. After an error, a request replaces the connection
+        without a query, which might take all of the remaining time.
         """
         if self.errors_occurred and process.deadlines.database.is_active:
             return False

@@ -118,7 +118,7 @@ def request_attributes(request: HttpRequest, known_method: str, known_route: str
 
 @lru_cache
 def summarize(sql: str) -> str:
-    """Return a statement's operation and its first table: `SELECT payments_payment`."""
+    """Return a statement's operation and its first table, such as `SELECT payments_apikey`."""
     table = TABLE_NAME.search(sql)
     return " ".join([sql.split(maxsplit=1)[0].upper(), *([table[1]] if table else [])])
 
