@@ -1,6 +1,11 @@
-"""The payment record: its form, declared once for the API, the import, the export and the OpenAPI document."""
+"""The payment record: the one declaration of its members.
+
+The import's validation, the OpenAPI schema, the database row, the stored row of an import and the CSV export are
+derived from `Record`. To add a member, add it here and to the model `Payment`.
+"""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -10,19 +15,20 @@ from payments.hal import Link
 from payments.models import CUSTOMER_ID, METHOD, PAYMENT_ID, Mode, SequenceType, Status
 
 if TYPE_CHECKING:
-    ModeWord: TypeAlias = str
-    StatusWord: TypeAlias = str
-    SequenceTypeWord: TypeAlias = str
+    ModeName: TypeAlias = str
+    StatusName: TypeAlias = str
+    SequenceTypeName: TypeAlias = str
 else:
-    ModeWord = Literal[tuple(Mode.values)]
-    StatusWord = Literal[tuple(Status.values)]
-    SequenceTypeWord = Literal[tuple(SequenceType.values)]
+    ModeName = Literal[tuple(Mode.values)]
+    StatusName = Literal[tuple(Status.values)]
+    SequenceTypeName = Literal[tuple(SequenceType.values)]
 
 ORGANIZATION_ID = r"\A[1-9][0-9]{0,18}\Z"
 COUNTRY = r"\A[A-Z]{2}\Z"
 TIME = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}\Z"
 VALUE = r"\A-?(?:0|[1-9][0-9]{0,12})\.[0-9]{2}\Z"
 
+# The types of members. A description completes the sentence "<member> must be ...", which import errors use.
 PaymentId = Annotated[str, Meta(pattern=PAYMENT_ID, description="`pt_` and 1 to 61 letters or digits")]
 CustomerId = Annotated[str, Meta(pattern=CUSTOMER_ID, description="`ct_` and 1 to 61 letters or digits")]
 OrganizationId = Annotated[str, Meta(pattern=ORGANIZATION_ID, description="a positive whole number, as text")]
@@ -32,14 +38,14 @@ Url = Annotated[
     Meta(
         pattern=r"\Ahttps?://[^\x00-\x20\x7f]+\Z",
         max_length=2048,
-        description="an http or https address of at most 2048 characters",
+        description="an http or https URL of at most 2048 characters",
     ),
 ]
 Time = Annotated[
     str,
     Meta(
         pattern=TIME,
-        description="a time in UTC (ISO 8601) to the millisecond, such as 2018-03-20T13:28:37.123",
+        description="a time in UTC (ISO 8601) with three fractional digits, such as 2018-03-20T13:28:37.123",
     ),
 ]
 Value = Annotated[
@@ -55,11 +61,12 @@ Metadata = Annotated[
     Meta(
         extra_json_schema={
             "type": "object",
-            "description": "an object whose values are all texts: the merchant's own notes",
+            "description": "an object whose values are texts: the merchant's own data",
             "additionalProperties": {"type": "string"},
         }
     ),
 ]
+DetailsDocument = Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/Details"})]
 Country = Annotated[str, Meta(pattern=COUNTRY, description="an ISO 3166-1 alpha-2 country code")]
 CardNumber = Annotated[
     str,
@@ -71,7 +78,7 @@ CardNumber = Annotated[
 
 
 class Details(Struct, frozen=True, rename="camel"):
-    """What the method tells of the payment. Of a card it tells these; another method may tell anything."""
+    """Details of the payment method. A card has these members; other methods have members of their own."""
 
     card_country_code: Country | UnsetType = UNSET
     card_holder: str | UnsetType = UNSET
@@ -80,14 +87,14 @@ class Details(Struct, frozen=True, rename="camel"):
 
 
 class Money(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """An amount, exactly, and its currency."""
+    """An exact amount and its currency."""
 
     value: Value
     currency: Currency
 
 
 class RecordLinks(Struct, frozen=True, rename={"itself": "self"}):
-    """Where a payment is: for programs, for staff, and what is written about it."""
+    """The links of a record: the payment in the API and in the admin, and the documentation."""
 
     itself: Link
     dashboard: Link
@@ -95,11 +102,11 @@ class RecordLinks(Struct, frozen=True, rename={"itself": "self"}):
 
 
 class Record(Struct, kw_only=True, frozen=True, gc=False, rename="camel"):
-    """A payment, its keys in the contract's order; one without a value is left out."""
+    """A payment, its members in the order of the contract. Members without a value are absent."""
 
     id: PaymentId
     resource: Literal["payment"] = "payment"
-    mode: ModeWord
+    mode: ModeName
     amount: Money
     amount_net: Money | UnsetType = UNSET
     amount_remaining: Money | UnsetType = UNSET
@@ -107,11 +114,11 @@ class Record(Struct, kw_only=True, frozen=True, gc=False, rename="camel"):
     method: Method | UnsetType = UNSET
     redirect_url: Url | UnsetType = UNSET
     webhook_url: Url | UnsetType = UNSET
-    status: StatusWord
+    status: StatusName
     organization_id: OrganizationId
-    sequence_type: SequenceTypeWord
+    sequence_type: SequenceTypeName
     metadata: Metadata
-    details: Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/Details"})] | UnsetType = UNSET
+    details: DetailsDocument | UnsetType = UNSET
     created_at: Time
     expires_at: Time | UnsetType = UNSET
     paid_at: Time | UnsetType = UNSET
@@ -119,16 +126,16 @@ class Record(Struct, kw_only=True, frozen=True, gc=False, rename="camel"):
     links: RecordLinks | UnsetType = field(default=UNSET, name="_links")
 
 
-class GivenRecord(Record, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A record as somebody hands it in: any `resource` and `_links` are read over, any other key is refused."""
+class ImportedRecord(Record, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """A record as an import reads it: `resource` and `_links` are ignored, unknown members are refused."""
 
     resource: Any = "payment"
-    metadata: dict[str, str]  # type: ignore[assignment]  # read, where a record that is given out holds its text
+    metadata: dict[str, str]  # type: ignore[assignment]  # parsed, to check its values
     links: Any = field(default=UNSET, name="_links")
 
 
-# A record to be written out: the same fields, but all of them given, and by their position. So many keywords would
-# take twice as long as the rest of the work.
+# A record to be written: the same members, but all are required and positional. Keyword arguments would take twice as
+# long as the rest of the work on a record.
 WrittenRecord = msgspec.defstruct(
     "WrittenRecord",
     [(each.name, each.type, field(name=each.encode_name)) for each in msgspec.structs.fields(Record)],
@@ -139,22 +146,27 @@ WrittenRecord = msgspec.defstruct(
 encode = msgspec.json.Encoder().encode
 
 
-def schemas() -> dict[str, dict[str, Any]]:
-    """Return the record's JSON Schema and those of its parts, by name."""
-    _, found = msgspec.json.schema_components([Record, Details], ref_template="#/components/schemas/{name}")
-    return found
+def json_schemas() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schemas of the record and its parts, by name."""
+    _, schemas = msgspec.json.schema_components([Record, Details], ref_template="#/components/schemas/{name}")
+    return schemas
 
 
 def rules() -> dict[str, str]:
-    """Return what every field must be, by its path, in words for whoever has to correct it."""
-    return dict(rules_of("Record", schemas()))
+    """Return the rule of each member by its path: `{"amount.currency": "must be an ISO 4217 currency code"}`."""
+    return dict(rules_of("Record", json_schemas()))
 
 
-def rules_of(name: str, found: dict[str, dict[str, Any]], path: str = "") -> Iterator[tuple[str, str]]:
-    for key, schema in found[name]["properties"].items():
+def rules_of(name: str, schemas: dict[str, dict[str, Any]], path: str = "") -> Iterator[tuple[str, str]]:
+    for key, schema in schemas[name]["properties"].items():
         if "enum" in schema:
             yield path + key, f"must be one of {', '.join(schema['enum'])}"
         elif "description" in schema:
             yield path + key, f"must be {schema['description']}"
         elif "$ref" in schema:
-            yield from rules_of(schema["$ref"].rpartition("/")[2], found, f"{path}{key}.")
+            yield from rules_of(schema["$ref"].rpartition("/")[2], schemas, f"{path}{key}.")
+
+
+def record_time(moment: datetime) -> str:
+    """Return a time in UTC as a record has it, such as 2018-03-20T13:28:37.123."""
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds")

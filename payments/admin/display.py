@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from django.urls import reverse
 
-from payments.api.serializers import record
 from payments.links import admin_quoted
-from payments.rows import Row
+from payments.rows import Row, build_record
 
 UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -33,7 +32,7 @@ class PaymentDisplay:
 
     @cached_property
     def record(self) -> Any:
-        return record(self.row)
+        return build_record(self.row)
 
     @property
     def href(self) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from payments.ingest.columns import StoredRow, days, row
-from payments.ingest.fast_path import usual
+from payments.ingest.columns import StoredRow, days, stored_row
+from payments.ingest.fast_path import parse_canonical
 from payments.ingest.reading import Location, Source, UnreadableSource, read_records
 from payments.ingest.validation import InvalidRecord, validate_record
 from payments.totals import PlacedDay
@@ -66,7 +66,7 @@ def parse_sources(sources: Iterable[Source]) -> Iterator[tuple[Entry, int]]:
 def parse(text: bytes) -> StoredRow | InvalidRecord:
     """Return the row of a record, or the error if the record is invalid."""
     try:
-        return usual(text) or row(validate_record(text))
+        return parse_canonical(text) or stored_row(validate_record(text))
     except InvalidRecord as error:
         return error
 

@@ -1,74 +1,69 @@
-"""A record as the columns of its row."""
+"""The row of a payment as an import writes it, derived from the declaration of the record."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from msgspec import UNSET, Struct
+from msgspec import Struct, defstruct
 
 from payments.record import Record, encode
+from payments.rows import COLUMNS as SELECTED
+from payments.rows import MEMBERS, Member, call, function
 from payments.totals import PlacedDay
 
 
 class StoredRow(Struct, frozen=True, gc=False):
-    """A payment's columns, as texts that both databases read; amounts too, so that they stay exact."""
+    """The columns that identify a payment. All rows also have the other columns of `COLUMNS`.
+
+    Values are texts, which both databases read; amounts too, so they stay exact. Only `organization_id` is a number.
+    """
 
     id: str
-    mode: str
-    amount: str
-    amount_currency: str
-    amount_net: str | None
-    amount_net_currency: str | None
-    amount_remaining: str | None
-    amount_remaining_currency: str | None
-    description: str
-    method: str
-    redirect_url: str
-    webhook_url: str
-    status: str
     organization_id: int
-    sequence_type: str
-    metadata: str
-    details: str | None
+    mode: str
     created_at: str
-    expires_at: str | None
-    paid_at: str | None
-    customer_id: str
 
 
-COLUMNS = StoredRow.__struct_fields__
+FullRow = defstruct(
+    "FullRow",
+    [(column, str | None) for column in SELECTED if column not in StoredRow.__struct_fields__],
+    bases=(StoredRow,),
+    frozen=True,
+    gc=False,
+)
 
-
-def row(record: Record) -> StoredRow:
-    net, remaining = record.amount_net, record.amount_remaining
-    return StoredRow(
-        record.id,
-        record.mode,
-        record.amount.value,
-        record.amount.currency,
-        None if net is UNSET else net.value,
-        None if net is UNSET else net.currency,
-        None if remaining is UNSET else remaining.value,
-        None if remaining is UNSET else remaining.currency,
-        record.description,
-        "" if record.method is UNSET else record.method,
-        "" if record.redirect_url is UNSET else record.redirect_url,
-        "" if record.webhook_url is UNSET else record.webhook_url,
-        record.status,
-        int(record.organization_id),
-        record.sequence_type,
-        encode(record.metadata).decode(),
-        None if record.details is UNSET else bytes(record.details).decode(),
-        stored_time(record.created_at),
-        None if record.expires_at is UNSET else stored_time(record.expires_at),
-        None if record.paid_at is UNSET else stored_time(record.paid_at),
-        "" if record.customer_id is UNSET else record.customer_id,
-    )
-
-
-def days(rows: Iterable[StoredRow]) -> set[PlacedDay]:
-    """Return the days of which payments are."""
-    return {(row.organization_id, row.mode, row.created_at[:10]) for row in rows}
+COLUMNS = FullRow.__struct_fields__
 
 
 def stored_time(time: str) -> str:
-    """Return a time, which is in UTC, as Django makes it a text."""
+    """Return a record's time as Django writes it: in UTC, without fraction if it is zero."""
     return f"{time[:10]} {time[11:19]}" if time.endswith(".000") else f"{time[:10]} {time[11:]}000"
+
+
+def row_function(name: str, parameter: str, expressions: dict[str, str]) -> Callable[..., StoredRow]:
+    """Return a function that builds a row; `expressions` has the Python expression of each column."""
+    result = call("FullRow", (expressions[column] for column in COLUMNS))
+    built: Callable[..., StoredRow] = function(
+        name, parameter, result, FullRow=FullRow, encode=encode, stored_time=stored_time
+    )
+    return built
+
+
+def of_member(member: Member) -> dict[str, str]:
+    """Return the expression of each column of a member of `record`."""
+    value = f"record.{member.name}"
+    return {
+        column: f"{member.kind.absent} if {value} is UNSET else {store.format(value)}"
+        if member.is_optional
+        else store.format(value)
+        for column, store in zip(member.columns, member.kind.store, strict=True)
+    }
+
+
+# Builds the row of a validated record.
+stored_row: Callable[[Record], StoredRow] = row_function(
+    "stored_row", "record", {name: text for member in MEMBERS for name, text in of_member(member).items()}
+)
+
+
+def days(rows: Iterable[StoredRow]) -> set[PlacedDay]:
+    """Return the days on which the payments were created."""
+    return {(row.organization_id, row.mode, row.created_at[:10]) for row in rows}

@@ -82,12 +82,12 @@ def test_csv_row_has_all_members_of_the_record(admin_client: Client, organizatio
         **{name: expected[name] for name in ("id", "createdAt", "organizationId", "mode", "status", "method")},
         **{name: expected[name] for name in ("sequenceType", "description", "customerId", "paidAt", "expiresAt")},
         **{name: expected[name] for name in ("redirectUrl", "webhookUrl")},
-        "amount": "10.00",
-        "currency": "EUR",
-        "amountNet": "9.55",
-        "currencyNet": "EUR",
-        "amountRemaining": "10.00",
-        "currencyRemaining": "EUR",
+        "amount.value": "10.00",
+        "amount.currency": "EUR",
+        "amountNet.value": "9.55",
+        "amountNet.currency": "EUR",
+        "amountRemaining.value": "10.00",
+        "amountRemaining.currency": "EUR",
         "metadata": '{"zeta":"1","alpha":"2"}',
         "details": (
             '{"cardNumber":"4242 42XX XXXX 4242","cardHolder":"A. Baker","cardLabel":"Visa","cardCountryCode":"NL"}'
@@ -109,7 +109,7 @@ def test_negative_amount_stays_a_number(admin_client: Client, organization: Orga
 
     [row] = csv_rows(b"".join(fetch_parts(admin_client, CSV)))
 
-    assert row["amount"] == "-10.00"
+    assert row["amount.value"] == "-10.00"
 
 
 def test_line_breaks_quotes_and_non_ascii_characters_are_preserved(

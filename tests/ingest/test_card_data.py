@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from payments.ingest.card_data import exposes_card_number, is_sensitive_name, match_cached_name
-from payments.ingest.fast_path import usual
+from payments.ingest.fast_path import parse_canonical
 from payments.ingest.validation import InvalidRecord, validate_record
 from tests.support.growth import LINEAR_MAX, growth
 from tests.support.lines import line
@@ -107,7 +107,7 @@ HARMLESS = [
 
 def refusal(details: Any) -> str:
     text = line(details=details)
-    assert usual(text) is None
+    assert parse_canonical(text) is None
     with pytest.raises(InvalidRecord) as error:
         validate_record(text)
     return str(error.value)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.ingest.columns import row, stored_time
-from payments.ingest.fast_path import usual
+from payments.ingest.columns import stored_row, stored_time
+from payments.ingest.fast_path import parse_canonical
 from payments.ingest.validation import validate_record
 from payments.models import CUSTOMER_ID, METHOD, PAYMENT_ID, Mode, SequenceType, Status
 from payments.record import VALUE
@@ -31,10 +31,10 @@ CANONICAL = [
 
 @pytest.mark.parametrize("text", CANONICAL)
 def test_canonical_record_takes_the_fast_path(text: bytes) -> None:
-    stored = usual(text)
+    stored = parse_canonical(text)
 
     assert stored is not None
-    assert stored == row(validate_record(text))
+    assert stored == stored_row(validate_record(text))
 
 
 @pytest.mark.parametrize("time", ["2018-03-20T13:43:37.000", "2018-03-20T13:29:00.120", "0001-01-01T00:00:00.001"])
@@ -102,13 +102,13 @@ def test_fast_path_returns_the_same_row_as_the_validation(members: dict[str, Any
     all_members = members | {"resource": "payment"}
     text = compact({key: all_members[key] for key in [*RECORD, "_links"] if key in all_members})
 
-    if stored := usual(text):
-        assert stored == row(validate_record(text))
+    if stored := parse_canonical(text):
+        assert stored == stored_row(validate_record(text))
 
 
 @given(st.sampled_from(CANONICAL), st.integers(0, len(line())), st.text("0129aAEXZ ,", min_size=1, max_size=4))
 def test_fast_path_accepts_no_damaged_record(text: bytes, position: int, damage: str) -> None:
     damaged = text[:position] + damage.encode() + text[position + len(damage) :]
 
-    if stored := usual(damaged):
-        assert stored == row(validate_record(damaged))
+    if stored := parse_canonical(damaged):
+        assert stored == stored_row(validate_record(damaged))

@@ -16,7 +16,7 @@ from moneyed import Money
 
 from payments.export import export_payments
 from payments.ingest import ImportResult, Source, batches, import_payments, imports
-from payments.ingest.columns import COLUMNS, row
+from payments.ingest.columns import COLUMNS, stored_row
 from payments.ingest.reading import CHUNK_BYTES
 from payments.ingest.validation import validate_record
 from payments.ingest.writing import ID_KEY, insert_all, write_rows
@@ -184,7 +184,7 @@ def test_new_and_changed_payments_in_one_import(organization: Organization) -> N
 def test_payment_inserted_by_a_concurrent_import_is_updated(organization: Organization) -> None:
     """Another import may insert a payment after this one has checked that it is new."""
     load(line(id="pt_2", description="theirs"))
-    rows = [row(validate_record(line(id=f"pt_{number}", description="ours"))) for number in (1, 2)]
+    rows = [stored_row(validate_record(line(id=f"pt_{number}", description="ours"))) for number in (1, 2)]
 
     assert not insert_all(rows)
     assert write_rows(rows, key=ID_KEY) == 2

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.ingest.fast_path import usual
+from payments.ingest.fast_path import parse_canonical
 from payments.ingest.validation import InvalidRecord, validate_record
 from payments.models import Mode, SequenceType, Status
 from tests.support.lines import MISSING, RECORD, line
 
 AMOUNT = "must be a decimal, as text, with at most 13 digits before the point and exactly 2 after it"
 CURRENCY = "must be an ISO 4217 currency code"
-TIME = "must be a time in UTC (ISO 8601) to the millisecond, such as 2018-03-20T13:28:37.123"
-URL = "must be an http or https address of at most 2048 characters"
+TIME = "must be a time in UTC (ISO 8601) with three fractional digits, such as 2018-03-20T13:28:37.123"
+URL = "must be an http or https URL of at most 2048 characters"
 PAYMENT_ID = "must be `pt_` and 1 to 61 letters or digits"
-METADATA = "must be an object whose values are all texts: the merchant's own notes"
+METADATA = "must be an object whose values are texts: the merchant's own data"
 NULL = "must not be null: leave out a field without a value"
 
 
 def refusal(text: bytes) -> str:
-    assert usual(text) is None
+    assert parse_canonical(text) is None
     with pytest.raises(InvalidRecord) as error:
         validate_record(text)
     return str(error.value)
