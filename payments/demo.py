@@ -1,7 +1,7 @@
-"""Demo payments: believable, and the same for the same seed and end. Pure: neither a clock nor chance of its own.
+"""Realistic demo payments of three web shops in one year. The same seed and end give the same payments.
 
-The year of three web shops: a third of the payments are tied in time with others, as when a scheduler charges
-subscriptions; most are by card; most are paid.
+A third of the payments share their creation time with others, as if a scheduler charged subscriptions. Most payments
+are by card, and most succeeded.
 """
 
 import random
@@ -17,14 +17,14 @@ from payments.models import Mode, SequenceType, Status
 from payments.record import Money, Record, encode
 from payments.rows import record_time
 
-Drawn = TypeVar("Drawn")
+Choice = TypeVar("Choice")
 
 SPAN = timedelta(days=365)
-TIED_EVERY = 0.05
+BATCH_SHARE = 0.05  # of the creation times, those that several payments share
+BATCH_PAYMENTS_MAX = 18
 CUSTOMERS = 2000
-CUSTOMERS_APART = 1_234_567_891  # so that their ids do not look counted
-CUSTOMERS_KNOWN = 0.6
-TIED_PAYMENTS_MAX = 18
+CUSTOMER_ID_FACTOR = 1_234_567_891  # spreads the IDs, which would otherwise be consecutive
+CUSTOMER_SHARE = 0.6  # of the single payments, those with a customer
 
 NAMES = ("Baker", "Cook", "Fisher", "Mason", "Miller", "Potter", "Smith", "Taylor", "Turner", "Weaver")
 MODES = {Mode.LIVE: 80, Mode.TEST: 20}
@@ -44,7 +44,7 @@ COUNTRIES = {"EUR": "NL", "GBP": "GB", "JPY": "JP", "USD": "US"}
 
 @dataclass(frozen=True)
 class Shop:
-    """An organization to whom demo payments belong, and how its customers pay."""
+    """An organization with demo payments, its share of them, and the weights of its currencies."""
 
     id: int
     name: str
@@ -60,30 +60,33 @@ SHOPS = (
 
 
 def demo_records(count: int, *, seed: int, until: datetime) -> Iterator[Record]:
-    """Yield `count` records of the year before `until`, in no order. More of them begin with the same ones."""
-    chance = random.Random(seed)  # noqa: S311  repeatable, and nobody's secret
+    """Yield `count` records of the year before `until`, in random order.
+
+    A higher count begins with the same records.
+    """
+    rng = random.Random(seed)  # noqa: S311  reproducible, not for security
     left = count
     while left > 0:
-        shop = chance.choices(SHOPS, [shop.share for shop in SHOPS])[0]
-        mode = drawn(chance, MODES)
-        created_at = until - SPAN * chance.random()
-        tied = chance.random() < TIED_EVERY
-        for _ in range(min(left, chance.randint(2, TIED_PAYMENTS_MAX) if tied else 1)):
-            yield demo_record(chance, shop, mode, created_at, recurring=tied)
+        shop = rng.choices(SHOPS, [shop.share for shop in SHOPS])[0]
+        mode = choose(rng, MODES)
+        created_at = until - SPAN * rng.random()
+        is_batch = rng.random() < BATCH_SHARE
+        for _ in range(min(left, rng.randint(2, BATCH_PAYMENTS_MAX) if is_batch else 1)):
+            yield demo_record(rng, shop, mode, created_at, recurring=is_batch)
             left -= 1
 
 
-def demo_record(chance: random.Random, shop: Shop, mode: Mode, created_at: datetime, *, recurring: bool) -> Record:
-    order = chance.randrange(10_000, 100_000)
-    status = drawn(chance, STATUSES)
-    method = "creditcard" if recurring else drawn(chance, METHODS)
-    currency = drawn(chance, shop.currencies)
-    cents = max(100, round(100 * chance.lognormvariate(3.4, 0.9)))
+def demo_record(rng: random.Random, shop: Shop, mode: Mode, created_at: datetime, *, recurring: bool) -> Record:
+    order = rng.randrange(10_000, 100_000)
+    status = choose(rng, STATUSES)
+    method = "creditcard" if recurring else choose(rng, METHODS)
+    currency = choose(rng, shop.currencies)
+    cents = max(100, round(100 * rng.lognormvariate(3.4, 0.9)))
     if currency == "JPY":
         cents = cents // 100 * 10_000
     paid = status == Status.SUCCEEDED
     return Record(
-        id=payment_id(created_at, chance.randbytes(RANDOM_BYTES)),
+        id=payment_id(created_at, rng.randbytes(RANDOM_BYTES)),
         mode=mode.value,
         amount=money(cents, currency),
         amount_net=money(cents - 25 - cents // 50, currency) if paid else UNSET,
@@ -96,37 +99,38 @@ def demo_record(chance: random.Random, shop: Shop, mode: Mode, created_at: datet
         organization_id=str(shop.id),
         sequence_type=(SequenceType.RECURRING if recurring else SequenceType.ONEOFF).value,
         metadata=Raw(encode({} if recurring else {"order": str(order)})),
-        details=UNSET if status == Status.OPEN else details(chance, method, currency),
+        details=UNSET if status == Status.OPEN else details(rng, method, currency),
         created_at=record_time(created_at),
         expires_at=record_time(created_at + timedelta(minutes=15))
         if status in {Status.OPEN, Status.EXPIRED}
         else UNSET,
-        paid_at=record_time(created_at + timedelta(seconds=chance.randrange(2, 120))) if paid else UNSET,
-        customer_id=f"ct_{base62(chance.randrange(2**40) % CUSTOMERS * CUSTOMERS_APART, digits=7)}"
-        if recurring or chance.random() < CUSTOMERS_KNOWN
+        paid_at=record_time(created_at + timedelta(seconds=rng.randrange(2, 120))) if paid else UNSET,
+        customer_id=f"ct_{base62(rng.randrange(2**40) % CUSTOMERS * CUSTOMER_ID_FACTOR, digits=7)}"
+        if recurring or rng.random() < CUSTOMER_SHARE
         else UNSET,
     )
 
 
-def drawn(chance: random.Random, weights: dict[Drawn, int]) -> Drawn:
-    return chance.choices(list(weights), list(weights.values()))[0]
+def choose(rng: random.Random, weights: dict[Choice, int]) -> Choice:
+    """Return a random choice by its weight."""
+    return rng.choices(list(weights), list(weights.values()))[0]
 
 
 def money(cents: int, currency: str) -> Money:
     return Money(value=f"{cents // 100}.{cents % 100:02}", currency=currency)
 
 
-def details(chance: random.Random, method: str, currency: str) -> Raw | UnsetType:
-    name = f"{chance.choice('ABCDEFGHJKLM')}. {chance.choice(NAMES)}"
+def details(rng: random.Random, method: str, currency: str) -> Raw | UnsetType:
+    name = f"{rng.choice('ABCDEFGHJKLM')}. {rng.choice(NAMES)}"
     if method == "creditcard":
-        label, (prefix, length) = chance.choice(list(CARDS.items()))
+        label, (prefix, length) = rng.choice(list(CARDS.items()))
         return Raw(
             encode(
                 {
                     "cardCountryCode": COUNTRIES[currency],
                     "cardHolder": name,
                     "cardLabel": label,
-                    "cardNumber": grouped(f"{prefix}{'X' * (length - 10)}{chance.randrange(10_000):04}"),
+                    "cardNumber": grouped(f"{prefix}{'X' * (length - 10)}{rng.randrange(10_000):04}"),
                 }
             )
         )
@@ -136,4 +140,5 @@ def details(chance: random.Random, method: str, currency: str) -> Raw | UnsetTyp
 
 
 def grouped(number: str) -> str:
+    """Return a card number in groups of four."""
     return " ".join(number[start : start + 4] for start in range(0, len(number), 4))

@@ -1,4 +1,4 @@
-"""An import that is cut off at any moment: all of it is there or nothing, and running it again makes it whole.
+"""An import that is interrupted at any moment writes all payments or none, and a second import completes it.
 
 IMPORT_FAULTS_SEED repeats the moments of a run.
 """
@@ -35,33 +35,33 @@ from tests.support.service import Service
 
 # More than one batch of an import, so that a batch is written before the file ends.
 UNCHANGED, CHANGED, NEW = (4000, 6000, 1000) if IS_LONG else (2000, 3500, 500)
-CARD = dict(sorted(RECORD["details"].items()))  # as the API writes it
+CARD = dict(sorted(RECORD["details"].items()))  # in the order of the API, for the fast path
 COUNT = UNCHANGED + CHANGED + NEW
 DISK_BYTES = 2**20
 
 PIECE_BYTES = 2**18
-ENDING_SECONDS = 0.5  # by then, an import that has read all has ended
-LOOK_EVERY_SECONDS = 0.05
-WAITING_SECONDS = 0.5  # after this, what could be read has been
+ENDING_SECONDS = 0.5  # an import ends within this time after it has read its input
+POLL_SECONDS = 0.05
+READING_SECONDS = 0.5  # an import reads the available input within this time
 
 EVERYTHING = "SELECT description, * FROM payments_payment ORDER BY id"
 SUMMARY = "SELECT description, count(*) FROM payments_payment GROUP BY description ORDER BY description"
 
-INTERRUPTED = "CommandError: Interrupted; nothing was changed.\n"
-CUT_OFF = (
-    "CommandError: Cut off at the very end: either everything was written or nothing. Import it again to make sure.\n"
+INTERRUPTED = "CommandError: Interrupted. Nothing was changed.\n"
+OUTCOME_UNKNOWN = (
+    "CommandError: Interrupted during the commit: either all payments were written or none. Run the import again.\n"
 )
 
 Rows = tuple[tuple[Any, ...], ...]
-Importing = subprocess.Popen[bytes]
+Process = subprocess.Popen[bytes]
 
 
 @dataclass
 class Files:
-    """File after file: each has payments that it adds, changes, and leaves as they were."""
+    """A series of files. Each file contains new, changed and unchanged payments."""
 
     directory: Path
-    held: dict[str, bytes] = field(default_factory=dict)  # what is right once all of them are imported
+    expected: dict[str, bytes] = field(default_factory=dict)  # the records after all files are imported, by payment ID
     count: int = 0
 
     def next(self) -> Path:
@@ -71,8 +71,11 @@ class Files:
             **{f"pt_changed{number}": f"file {self.count}" for number in range(CHANGED)},
             **{f"pt_new{self.count}x{number}": "" for number in range(NEW)},
         }
-        lines = {name: line(id=name, description=words, details=CARD) for name, words in descriptions.items()}
-        self.held |= lines
+        lines = {
+            payment_id: line(id=payment_id, description=description, details=CARD)
+            for payment_id, description in descriptions.items()
+        }
+        self.expected |= lines
         shuffled = random.Random(self.count).sample([*lines.values()], COUNT)  # noqa: S311
         file = self.directory / f"{self.count}.jsonl"
         file.write_bytes(b"".join(text + b"\n" for text in shuffled))
@@ -80,32 +83,33 @@ class Files:
 
     @property
     def exported(self) -> str:
-        return b"".join(self.held[name] + b"\n" for name in sorted(self.held, reverse=True)).decode()
+        ids = sorted(self.expected, reverse=True)
+        return b"".join(self.expected[payment_id] + b"\n" for payment_id in ids).decode()
 
 
 @dataclass(frozen=True)
 class Imports:
-    """A service whose imports are cut off."""
+    """A service and the files for its imports."""
 
     service: Service
     files: Files
 
     @property
-    def is_sound(self) -> bool:
+    def is_intact(self) -> bool:
         is_sqlite = self.service.database_url.startswith("sqlite")
         return not is_sqlite or self.read("PRAGMA integrity_check") == (("ok",),)
 
     def prepare(self) -> None:
         self.service.create_organization(1)
-        self.service.create_api_key(organization=1, mode="live")  # or an import would speak of that
+        self.service.create_api_key(organization=1, mode="live")  # otherwise, an import suggests it
         self.service.import_records(self.files.next().read_bytes().splitlines())
 
-    def begin(self) -> Importing:
-        """Begin an import that reads what it is given."""
+    def start(self) -> Process:
+        """Start an import that reads stdin."""
         return self.service.popen("import_payments", "-", stdin=subprocess.PIPE)
 
-    def begin_batch_by_batch(self, file: Path) -> Importing:
-        """Begin an import that has forgotten what "all or nothing" means."""
+    def start_batch_by_batch(self, file: Path) -> Process:
+        """Start a wrong import, which commits every batch."""
         return subprocess.Popen(
             [ROOT / ".venv/bin/python", "-c", BATCH_BY_BATCH, file],
             cwd=ROOT,
@@ -114,7 +118,7 @@ class Imports:
         )
 
     def read(self, query: LiteralString) -> Rows:
-        """Ask the database, as any other of its readers may."""
+        """Run a query on a connection of its own."""
         url = self.service.database_url
         if url.startswith("sqlite:///"):
             with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
@@ -123,8 +127,8 @@ class Imports:
         with psycopg.connect(url) as server:
             return tuple(server.execute(query))
 
-    def make_whole(self, file: Path) -> Rows:
-        """Import a file again, and once more, and return the rows, which are right then."""
+    def complete(self, file: Path) -> Rows:
+        """Import a file again and check that it is complete. Return the rows."""
         lines = file.read_bytes().splitlines()
         self.service.import_records(lines)
         assert self.service.exported() == self.files.exported
@@ -155,60 +159,61 @@ with Path(sys.argv[1]).open("rb") as stream:
 
 
 @dataclass(frozen=True)
-class CutOff:
-    """What was there before an import, what others saw while it went on, what it left, and its last words."""
+class Interruption:
+    """The rows before and after an interrupted import, the summaries during the import, and its result."""
 
     before: Rows
-    seen: set[Rows]
-    left: Rows
+    summaries: set[Rows]
+    after: Rows
     returncode: int
-    words: str
+    message: str
 
 
-def cut_off(
+def interrupt_import(
     imports: Imports,
     file: Path,
     *,
-    chance: random.Random,
-    fault: Callable[[Importing], None],
+    rng: random.Random,
+    fault: Callable[[Process], None],
     repair: Callable[[], None] = lambda: None,
-) -> CutOff:
-    """Let a fault befall an import that has read some part of a file, or is about to end."""
+) -> Interruption:
+    """Cause a fault after an import has read a random part of a file, or while the import ends."""
     content = file.read_bytes()
-    position = chance.choice([chance.randrange(len(content)), len(content)])
+    position = rng.choice([rng.randrange(len(content)), len(content)])
     before = imports.read(EVERYTHING)
-    seen = {imports.read(SUMMARY)}
-    importing = imports.begin()
-    assert importing.stdin is not None
+    summaries = {imports.read(SUMMARY)}
+    process = imports.start()
+    assert process.stdin is not None
     for start in range(0, position, PIECE_BYTES):
-        importing.stdin.write(content[start : min(start + PIECE_BYTES, position)])  # waits until most of it is read
-        seen.add(imports.read(SUMMARY))
+        process.stdin.write(content[start : min(start + PIECE_BYTES, position)])  # waits until most of it is read
+        summaries.add(imports.read(SUMMARY))
     if position == len(content):
-        importing.stdin.close()
-        importing.stdin = None
-        time.sleep(chance.uniform(0, ENDING_SECONDS))
-    fault(importing)
-    _, words = importing.communicate(content[position:])
+        process.stdin.close()
+        process.stdin = None
+        time.sleep(rng.uniform(0, ENDING_SECONDS))
+    fault(process)
+    _, message = process.communicate(content[position:])
     repair()
-    seen.add(imports.read(SUMMARY))
-    return CutOff(before, seen, imports.read(EVERYTHING), importing.returncode, words.decode())
+    summaries.add(imports.read(SUMMARY))
+    return Interruption(before, summaries, imports.read(EVERYTHING), process.returncode, message.decode())
 
 
 def summary(rows: Rows) -> Rows:
-    """Return what `SUMMARY` says of these rows."""
+    """Return the result of `SUMMARY` for these rows."""
     return tuple(sorted(Counter(description for description, *_ in rows).items()))
 
 
-def is_all_or_nothing(found: CutOff, after: Rows) -> bool:
-    """Tell whether what was left, and what anybody saw, is as before or as after the import."""
-    return found.left in {found.before, after} and found.seen <= {summary(found.before), summary(after)}
+def is_all_or_nothing(interruption: Interruption, completed: Rows) -> bool:
+    """Tell whether all readers have seen only the state before the import or the state after a complete import."""
+    before = interruption.before
+    return interruption.after in {before, completed} and interruption.summaries <= {summary(before), summary(completed)}
 
 
 @pytest.fixture
-def chance() -> random.Random:
+def rng() -> random.Random:
     seed = os.environ.get("IMPORT_FAULTS_SEED") or secrets.token_hex(4)
     sys.stderr.write(f"IMPORT_FAULTS_SEED={seed}\n")
-    return random.Random(seed)  # noqa: S311  repeatable, and nobody's secret
+    return random.Random(seed)  # noqa: S311  reproducible, not for security
 
 
 @pytest.fixture(scope="module")
@@ -234,154 +239,171 @@ def on_server(server: BreakablePostgresql, tmp_path_factory: pytest.TempPathFact
     return imports
 
 
-def test_a_killed_import_leaves_all_or_nothing_and_running_it_again_the_right_rows(
-    imports: Imports, chance: random.Random
-) -> None:
+def test_killed_import_writes_all_or_nothing_and_can_be_repeated(imports: Imports, rng: random.Random) -> None:
     outcomes = Counter[str]()
     for _ in range(times(2, long=50)):
         file = imports.files.next()
 
-        found = cut_off(imports, file, chance=chance, fault=Importing.kill)
+        interruption = interrupt_import(imports, file, rng=rng, fault=Process.kill)
 
-        assert imports.is_sound
-        after = imports.make_whole(file)
-        assert is_all_or_nothing(found, after)
-        outcomes["all" if found.left == after else "nothing"] += 1
-    report(f"{outcomes.total()} imports killed; what was written: {dict(outcomes)}")
+        assert imports.is_intact
+        completed = imports.complete(file)
+        assert is_all_or_nothing(interruption, completed)
+        outcomes["all" if interruption.after == completed else "nothing"] += 1
+    report(f"{outcomes.total()} imports killed; written: {dict(outcomes)}")
 
 
-def test_an_import_that_commits_batch_by_batch_would_be_found_out(imports: Imports) -> None:
+def test_import_that_commits_every_batch_fails_the_check(imports: Imports) -> None:
     before, summary_before = imports.read(EVERYTHING), imports.read(SUMMARY)
     file = imports.files.next()
-    importing = imports.begin_batch_by_batch(file)
-    while (seen := imports.read(SUMMARY)) == summary_before:
-        assert importing.poll() is None
+    process = imports.start_batch_by_batch(file)
+    while (summary_during := imports.read(SUMMARY)) == summary_before:
+        assert process.poll() is None
         time.sleep(0.01)  # the next batch follows soon
 
-    importing.kill()
-    importing.communicate()
+    process.kill()
+    process.communicate()
 
-    found = CutOff(before, {seen}, imports.read(EVERYTHING), importing.returncode, "")
-    assert not is_all_or_nothing(found, after=imports.make_whole(file))
+    interruption = Interruption(before, {summary_during}, imports.read(EVERYTHING), process.returncode, "")
+    assert not is_all_or_nothing(interruption, completed=imports.complete(file))
 
 
-def test_an_import_interrupted_at_any_moment_says_truly_what_it_has_done(
-    imports: Imports, chance: random.Random
-) -> None:
+def test_message_of_an_interrupted_import_is_true_at_any_moment(imports: Imports, rng: random.Random) -> None:
     outcomes = Counter[str]()
     for _ in range(times(1, long=50)):
         file = imports.files.next()
 
-        found = cut_off(imports, file, chance=chance, fault=interrupt)
+        interruption = interrupt_import(imports, file, rng=rng, fault=send_interrupt)
 
-        after = imports.make_whole(file)
-        assert is_all_or_nothing(found, after)
-        ended = f"{COUNT} records read: {CHANGED + NEW} payments written, 0 refused.\n"
-        assert found.returncode in {0, 130, -signal.SIGINT}
-        assert (found.words, found.left) in {
-            *((words, found.before) for words in ("", INTERRUPTED, CUT_OFF)),  # it had not begun; was at it; at its end
-            *((words, after) for words in ("", CUT_OFF, ended)),
+        completed = imports.complete(file)
+        assert is_all_or_nothing(interruption, completed)
+        finished = f"{COUNT} records read: {CHANGED + NEW} payments written, 0 refused.\n"
+        assert interruption.returncode in {0, 130, -signal.SIGINT}
+        assert (interruption.message, interruption.after) in {
+            # before the import, during the import, during the commit
+            *((message, interruption.before) for message in ("", INTERRUPTED, OUTCOME_UNKNOWN)),
+            *((message, completed) for message in ("", OUTCOME_UNKNOWN, finished)),
         }
-        outcomes[found.words.strip()] += 1
-    report(f"{outcomes.total()} imports interrupted; what they said: {dict(outcomes)}")
+        outcomes[interruption.message.strip()] += 1
+    report(f"{outcomes.total()} imports interrupted; their messages: {dict(outcomes)}")
 
 
-def interrupt(importing: Importing) -> None:
-    importing.send_signal(signal.SIGINT)
+def send_interrupt(process: Process) -> None:
+    process.send_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def default_interrupts() -> Iterator[None]:
+    """Handle SIGINT as Python does by default. The test runner may have changed it."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_import_interrupted_within_a_function_of_sqlites_says_so_too(tmp_path: Path) -> None:
-    def interrupt_it(*_arguments: object) -> None:
-        raise KeyboardInterrupt
-
+def test_interrupt_within_a_python_function_of_sqlite_is_reported(tmp_path: Path, default_interrupts: None) -> None:
     OrganizationFactory.create(id=1)
     (tmp_path / "file").write_bytes(line())
-    connection.connection.create_function("REGEXP", 2, interrupt_it)
+    connection.connection.create_function("REGEXP", 2, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        with pytest.raises(CommandError, match="Interrupted; nothing was changed") as error:
+        with pytest.raises(CommandError, match=r"Interrupted\. Nothing was changed\.") as error:
             call_command("import_payments", str(tmp_path / "file"))
     finally:
         connection.close()
 
     assert error.value.returncode == 130
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_import_that_is_interrupted_while_it_reads_says_so_in_one_line(imports: Imports) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_error_within_a_python_function_of_sqlite_is_not_an_interrupt(tmp_path: Path) -> None:
+    OrganizationFactory.create(id=1)
+    (tmp_path / "file").write_bytes(line())
+    connection.connection.create_function("REGEXP", 2, lambda *_: 1 // 0)
+    try:
+        with pytest.raises(CommandError, match=r"The database failed, and nothing was changed: ") as error:
+            call_command("import_payments", str(tmp_path / "file"))
+    finally:
+        connection.close()
+
+    assert error.value.returncode == 1
+
+
+def test_interrupt_while_reading_is_reported_in_one_line(imports: Imports) -> None:
     before = imports.read(EVERYTHING)
-    importing = imports.begin()
-    assert importing.stdin is not None
-    importing.stdin.write(imports.files.next().read_bytes())  # more than a pipe holds: it has begun to read
-    time.sleep(WAITING_SECONDS)
+    process = imports.start()
+    assert process.stdin is not None
+    process.stdin.write(imports.files.next().read_bytes())  # more than a pipe holds, so the import reads
+    time.sleep(READING_SECONDS)
 
-    interrupt(importing)
+    send_interrupt(process)
 
-    assert importing.wait(timeout=STOP_SECONDS_MAX) == 130
-    _, words = importing.communicate()
-    assert words.decode() == INTERRUPTED
+    assert process.wait(timeout=STOP_SECONDS_MAX) == 130
+    _, message = process.communicate()
+    assert message.decode() == INTERRUPTED
     assert imports.read(EVERYTHING) == before
 
 
-def test_an_import_whose_server_crashes_leaves_all_or_nothing_and_says_so_in_one_line(
-    server: BreakablePostgresql, on_server: Imports, chance: random.Random
+def test_crash_of_the_server_leaves_all_or_nothing_and_is_reported_in_one_line(
+    server: BreakablePostgresql, on_server: Imports, rng: random.Random
 ) -> None:
     outcomes = Counter[str]()
     for _ in range(times(1, long=20)):
         file = on_server.files.next()
 
-        found = cut_off(
+        interruption = interrupt_import(
             on_server,
             file,
-            chance=chance,
-            fault=lambda _: chance.choice([server.kill, server.stop_immediately])(),
+            rng=rng,
+            fault=lambda _: rng.choice([server.kill, server.stop_immediately])(),
             repair=server.start,
         )
 
-        after = on_server.make_whole(file)
-        assert is_all_or_nothing(found, after)
-        assert len(found.words.splitlines()) == 1
-        if "nothing was changed" in found.words:
-            assert (found.returncode, found.left) == (1, found.before)
-        outcomes[found.words.strip()] += 1
-    report(f"{outcomes.total()} database crashes; what the imports said: {dict(outcomes)}")
+        completed = on_server.complete(file)
+        assert is_all_or_nothing(interruption, completed)
+        assert len(interruption.message.splitlines()) == 1
+        if "nothing was changed" in interruption.message:
+            assert (interruption.returncode, interruption.after) == (1, interruption.before)
+        outcomes[interruption.message.strip()] += 1
+    report(f"{outcomes.total()} database crashes; the messages of the imports: {dict(outcomes)}")
 
 
 @pytest.mark.parametrize("returncode", [130, 1])
-def test_an_import_that_is_cut_off_while_the_server_commits_does_not_say_that_nothing_was_changed(
+def test_fault_during_the_commit_is_reported_as_unknown_outcome(
     server: BreakablePostgresql, on_server: Imports, returncode: int
 ) -> None:
     before = on_server.read(EVERYTHING)
     file = on_server.files.next()
-    server.configure("synchronous_standby_names", "nobody")  # what is committed waits for one who never comes
-    importing = on_server.service.popen("import_payments", str(file))
+    server.configure("synchronous_standby_names", "missing")  # a commit waits for a standby that does not exist
+    process = on_server.service.popen("import_payments", str(file))
     while not on_server.read("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
-        assert importing.poll() is None
-        time.sleep(LOOK_EVERY_SECONDS)
+        assert process.poll() is None
+        time.sleep(POLL_SECONDS)
 
     if returncode == 130:
-        interrupt(importing)
+        send_interrupt(process)
     else:
         server.kill()
-    _, words = importing.communicate()
+    _, message = process.communicate()
 
     if returncode == 1:
         server.start()
     server.configure("synchronous_standby_names", "")
-    assert (importing.returncode, words.decode()) == (returncode, CUT_OFF)
-    assert before != on_server.read(EVERYTHING) == on_server.make_whole(file)
+    assert (process.returncode, message.decode()) == (returncode, OUTCOME_UNKNOWN)
+    assert before != on_server.read(EVERYTHING) == on_server.complete(file)
 
 
-def test_an_import_onto_a_full_disk_changes_nothing_and_says_so_in_one_line(imports: Imports) -> None:
+def test_full_disk_changes_nothing_and_is_reported_in_one_line(imports: Imports) -> None:
     before = imports.read(EVERYTHING)
     file = imports.files.next()
 
-    importing = imports.service.popen(
+    process = imports.service.popen(
         "import_payments",
         str(file),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (DISK_BYTES, DISK_BYTES)),
     )
 
-    _, words = importing.communicate()
-    assert importing.returncode == 1
-    assert words.decode() == "CommandError: The database failed, and nothing was changed: disk I/O error\n"
+    _, message = process.communicate()
+    assert process.returncode == 1
+    assert message.decode() == "CommandError: The database failed, and nothing was changed: disk I/O error\n"
     assert imports.read(EVERYTHING) == before

@@ -364,8 +364,8 @@ def test_demo_payments_are_the_same_when_they_are_made_again(run: Run) -> None:
     made, _ = run("export_payments")
     _, second = run(*arguments)
 
-    assert first.startswith("300 demo payments, 300 of them written.")
-    assert second.startswith("300 demo payments, 0 of them written.")
+    assert first.startswith("300 demo payments: 300 written")
+    assert second.startswith("300 demo payments: 0 written")
     assert run("export_payments")[0] == made
     assert len(made.splitlines()) == 300
 

@@ -21,8 +21,9 @@ TESTS: Final = Path(__file__).parents[1]
 ONLY_SQLITE: Final = (
     "database/test_backup.py",
     "management/test_distribute_payments.py::test_on_sqlite_it_says_that_it_is_the_wrong_database",
-    "ingest/test_import_faults.py::test_an_import_interrupted_within_a_function_of_sqlites_says_so_too",
-    "ingest/test_import_faults.py::test_an_import_onto_a_full_disk_changes_nothing_and_says_so_in_one_line",
+    "ingest/test_import_faults.py::test_error_within_a_python_function_of_sqlite_is_not_an_interrupt",
+    "ingest/test_import_faults.py::test_full_disk_changes_nothing_and_is_reported_in_one_line",
+    "ingest/test_import_faults.py::test_interrupt_within_a_python_function_of_sqlite_is_reported",
     "database/test_sqlite_faults.py",
     "database/test_statements.py::test_column_with_a_converter_is_refused",
 )
@@ -37,8 +38,8 @@ ONLY_POSTGRESQL: Final = (
     "deploy/test_replica.py",
     "management/test_distribute_payments.py",
     "database/test_distribution.py",
-    "ingest/test_import_faults.py::test_an_import_that_is_cut_off_while_the_server_commits_does_not_say_that_nothing_was_changed",
-    "ingest/test_import_faults.py::test_an_import_whose_server_crashes_leaves_all_or_nothing_and_says_so_in_one_line",
+    "ingest/test_import_faults.py::test_fault_during_the_commit_is_reported_as_unknown_outcome",
+    "ingest/test_import_faults.py::test_crash_of_the_server_leaves_all_or_nothing_and_is_reported_in_one_line",
     "ingest/test_imports.py::test_import_that_waits_for_a_lock_can_be_interrupted",
     "test_list_plans.py",
     "deploy/test_operations.py",
@@ -93,7 +94,7 @@ ONCE_ON_SQLITE: Final = (
     "runtime/test_hooks.py",
     # Wrong implementations, which the right test finds on either database
     "api/test_filters.py::test_a_wrong_pager_is_found_out",
-    "ingest/test_import_faults.py::test_an_import_that_commits_batch_by_batch_would_be_found_out",
+    "ingest/test_import_faults.py::test_import_that_commits_every_batch_fails_the_check",
     "api/test_inputs.py::test_a_wrong_answer_is_caught",
     "api/test_promises.py::test_pages_that_keep_no_promise_are_found_out",
     # Input, before it reaches the database

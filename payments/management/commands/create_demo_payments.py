@@ -24,12 +24,12 @@ class Command(ExplainedCommand):
     """`create_demo_payments [--count N] [--seed N] [--until DATE]`."""
 
     help = """
-        Make believable payments of three made-up shops, organizations 1001 to 1003, in
-        the year before a day: to try things with.
+        Create realistic payments of three fictitious shops, the organizations 1001 to
+        1003, in the year before a day.
 
-        The same count, seed and day give the same payments, so running it again
-        changes nothing; a greater count adds to them. Payments cannot be deleted: use
-        a database of its own.
+        The same count, seed and day give the same payments, so running the command
+        again changes nothing. A higher count adds payments. Payments cannot be deleted:
+        use a separate database.
     """
     examples = (
         "manage.py create_demo_payments",
@@ -38,27 +38,27 @@ class Command(ExplainedCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--count", type=positive, default=1000, metavar="N", help="how many payments (default: %(default)s)"
+            "--count", type=positive, default=1000, metavar="N", help="the number of payments (default: %(default)s)"
         )
         parser.add_argument(
             "--seed",
             type=int,
             default=1,
             metavar="N",
-            help="which ones: another number, other payments (default: %(default)s)",
+            help="another number gives other payments (default: %(default)s)",
         )
         parser.add_argument(
             "--until",
             type=day,
             metavar="DATE",
-            help="the day before which they all are, such as 2026-01-31, in UTC (default: today)",
+            help="the payments are created before this day, such as 2026-01-31, in UTC (default: today)",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         until = options["until"] or datetime.combine(timezone.now().date(), time(), UTC)
         records = demo_records(options["count"], seed=options["seed"], until=until)
         changed = 0
-        placed: set[PlacedDay] = set()
+        changed_days: set[PlacedDay] = set()
         with transaction.atomic(), tqdm(total=options["count"], unit=" payments", disable=None) as progress:
             for shop in SHOPS:
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
@@ -66,11 +66,11 @@ class Command(ExplainedCommand):
             while batch := list(islice(records, BATCH_RECORDS)):
                 rows = [row(record) for record in batch]
                 changed += write_rows(rows, key=key)
-                placed |= days(rows)
+                changed_days |= days(rows)
                 progress.update(len(batch))
-            note_changes(placed)
+            note_changes(changed_days)
         self.tell(
-            f"{options['count']} demo payments, {changed} of them written.",
+            f"{options['count']} demo payments: {changed} written, the others unchanged.",
             f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME",
         )
 

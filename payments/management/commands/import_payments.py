@@ -1,12 +1,16 @@
 """Import payments from files."""
 
 import os
+import signal
 import sys
+import threading
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
+from types import FrameType
 from typing import Any, cast
 
 from django.core.management.base import CommandError
@@ -21,24 +25,20 @@ from payments.ingest.validation import InvalidRecord
 from payments.management.command import INTERRUPTED, ExplainedCommand
 from payments.models import ApiKey, Mode, Organization, Payment
 
-# What is left of Ctrl-C where SQLite was just asking Django about a regular expression.
-INTERRUPTED_WITHIN_SQLITE = "user-defined function raised exception"
-
 
 class Command(ExplainedCommand):
     """`import_payments FILE... [--keep-going] [--create-organizations]`."""
 
     help = """
-        Load payments from JSON Lines, JSON arrays or saved pages of the API, gzipped
-        or not: what a file is, its content tells. The records are in the form that the
-        API gives.
+        Load payments from JSON Lines, JSON arrays or saved pages of the API. The format
+        is detected, and so is gzip. The records have the form of the API's responses.
 
-        A payment that is there already is updated; importing a file again changes
-        nothing. Where a record is bad it is named on stderr, by file, line and field,
-        and nothing at all is written, unless --keep-going is given.
+        New payments are inserted and existing ones updated. Importing a file again
+        changes nothing. An invalid record is reported on stderr with its file, line and
+        field. Then nothing is written, unless --keep-going is given.
 
-        Exit status: 0 where every record is written, 1 where one was refused or
-        something failed, 130 after Ctrl-C.
+        Exit status: 0 if every record is written, 1 if a record is refused or the
+        import fails, 130 after Ctrl-C.
     """
     examples = (
         "manage.py import_payments payments.jsonl more.json.gz",
@@ -48,74 +48,113 @@ class Command(ExplainedCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "files", nargs="+", metavar="FILE", help="a file, or - for stdin; of several, all are written or none"
+            "files",
+            nargs="+",
+            metavar="FILE",
+            help="a file, or - for stdin; the payments of several files are written together or not at all",
         )
         parser.add_argument(
-            "--keep-going", action="store_true", help="write the good records all the same, and list the bad"
+            "--keep-going", action="store_true", help="write the valid records even if others are invalid"
         )
         parser.add_argument(
             "--create-organizations",
             action="store_true",
-            help="make the organizations that do not exist, rather than refuse their payments",
+            help="create missing organizations instead of refusing their payments",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        with opened(options["files"]) as sources:
-            imported = self.load(sources, options)
-        summary = f"{imported.read} records read: {imported.changed} payments written, {imported.refused} refused."
-        if imported.refused >= REFUSED_MAX and not options["keep_going"]:
-            summary += " There may be more of them."
-        if imported.refused:
+        with open_sources(options["files"]) as sources:
+            result = self.import_sources(sources, options)
+        summary = f"{result.read} records read: {result.changed} payments written, {result.refused} refused."
+        if result.refused >= REFUSED_MAX and not options["keep_going"]:
+            summary += f" The import stopped after {REFUSED_MAX} errors; there may be more."
+        if result.refused:
             raise CommandError(summary if options["keep_going"] else f"{summary} Nothing was changed.")
-        self.tell(summary, *next_step(imported))
+        self.tell(summary, *suggest_key(result))
 
-    def load(self, sources: list[Source], options: dict[str, Any]) -> ImportResult:
-        try:
-            return import_payments(
-                sources,
-                on_refused=self.report,
-                keep_going=options["keep_going"],
-                create_organizations=options["create_organizations"],
-            )
-        except KeyboardInterrupt:
-            raise interrupted() from None
-        except (OperationalError, InterfaceError) as error:
-            if str(error) == INTERRUPTED_WITHIN_SQLITE:
+    def import_sources(self, sources: list[Source], options: dict[str, Any]) -> ImportResult:
+        with recorded_interrupt() as interrupt:
+            try:
+                return import_payments(
+                    sources,
+                    on_refused=report,
+                    keep_going=options["keep_going"],
+                    create_organizations=options["create_organizations"],
+                )
+            except KeyboardInterrupt:
                 raise interrupted() from None
-            reason, _, _ = str(error).partition("\n")  # further lines may repeat a row
-            raise CommandError(f"The database failed, and nothing was changed: {reason}") from error
-        except OutcomeUnknown as error:
-            raise CommandError(
-                "Cut off at the very end: either everything was written or nothing. Import it again to make sure.",
-                returncode=INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else 1,
-            ) from error
+            except (OperationalError, InterfaceError) as error:
+                if interrupt.has_occurred:
+                    raise interrupted() from None
+                reason, _, _ = str(error).partition("\n")  # further lines may repeat a row
+                raise CommandError(f"The database failed, and nothing was changed: {reason}") from error
+            except OutcomeUnknown as error:
+                raise CommandError(
+                    "Interrupted during the commit: either all payments were written or none. Run the import again.",
+                    returncode=INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else 1,
+                ) from error
 
-    def report(self, location: Location, error: InvalidRecord) -> None:
-        tqdm.write(f"{location}: {error}", file=sys.stderr)
+
+def report(location: Location, error: InvalidRecord) -> None:
+    tqdm.write(f"{location}: {error}", file=sys.stderr)
 
 
-def next_step(imported: ImportResult) -> Iterator[str]:
-    """Say how those whose payments were written get a key, where they have none."""
-    with suppress(Error, KeyboardInterrupt):  # the payments are written, whatever comes of this
-        if imported.changed and (organization := keyless(imported.organization_ids)):
-            is_live = Payment.objects.filter(organization=organization, mode=Mode.LIVE).exists()
-            mode = Mode.LIVE if is_live else Mode.TEST
+def interrupted() -> CommandError:
+    return CommandError("Interrupted. Nothing was changed.", returncode=INTERRUPTED)
+
+
+@dataclass
+class Interrupt:
+    """Whether Ctrl-C was pressed."""
+
+    has_occurred: bool = False
+
+
+@contextmanager
+def recorded_interrupt() -> Iterator[Interrupt]:
+    """Record Ctrl-C, which still raises KeyboardInterrupt.
+
+    SQLite calls Python functions, such as Django's REGEXP. If KeyboardInterrupt is raised there, sqlite3 replaces it
+    with an OperationalError that has no error code of its own.
+    """
+    interrupt = Interrupt()
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield interrupt  # a background job ignores Ctrl-C, and only the main thread may handle signals
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        interrupt.has_occurred = True
+        handler(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def suggest_key(result: ImportResult) -> Iterator[str]:
+    """Yield the command that creates an API key, if an organization of the imported payments has none."""
+    with suppress(Error, KeyboardInterrupt):  # the payments are written, so the command must not fail now
+        if result.changed and (organization := find_organization_without_key(result.organization_ids)):
+            has_live = Payment.objects.filter(organization=organization, mode=Mode.LIVE).exists()
+            mode = Mode.LIVE if has_live else Mode.TEST
             yield f"Next: manage.py create_api_key --organization {organization.id} --mode {mode} --name NAME"
 
 
-def keyless(organization_ids: set[int]) -> Organization | None:
-    """Return the first of these organizations that has no usable key."""
+def find_organization_without_key(organization_ids: set[int]) -> Organization | None:
+    """Return the first of the organizations that has no usable API key."""
     usable = ApiKey.objects.usable(now=timezone.now())
     return Organization.objects.filter(id__in=organization_ids).exclude(keys__in=usable).order_by("id").first()
 
 
-def interrupted() -> CommandError:
-    return CommandError("Interrupted; nothing was changed.", returncode=INTERRUPTED)
-
-
 @contextmanager
-def opened(names: list[str]) -> Iterator[list[Source]]:
-    """Open the files: a missing one stops the import before it begins; show on a terminal how far each is read."""
+def open_sources(names: list[str]) -> Iterator[list[Source]]:
+    """Open all files before the first one is read, and show progress bars on a terminal.
+
+    :raises CommandError: if a file cannot be opened
+    """
     with ExitStack() as stack:
         streams: list[tuple[str, BufferedReader, int | None]] = []
         for name in names:
@@ -129,9 +168,9 @@ def opened(names: list[str]) -> Iterator[list[Source]]:
             except OSError as error:
                 raise CommandError(f"{name}: {error.strerror}") from None
             streams.append((name, stream, os.fstat(stream.fileno()).st_size))
-        yield [Source(name, watched(stack, name, stream, size)) for name, stream, size in streams]
+        yield [Source(name, with_progress_bar(stack, name, stream, size)) for name, stream, size in streams]
 
 
-def watched(stack: ExitStack, name: str, stream: BufferedReader, size: int | None) -> BufferedReader:
+def with_progress_bar(stack: ExitStack, name: str, stream: BufferedReader, size: int | None) -> BufferedReader:
     bar = tqdm.wrapattr(stream, "read", total=size, desc=name, disable=None)
     return cast("BufferedReader", stack.enter_context(bar))
