@@ -1,4 +1,4 @@
-"""The log: one JSON object a line in production, readable lines in development, nothing secret in either."""
+"""The log: one JSON object per line in production, readable lines in development, and no secrets in either."""
 
 import json
 import logging
@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 
 from payments.runtime import request_ids
 
-# What an e-mail address is made of.
+# A character of an e-mail address.
 EMAIL_CHARACTER = r"[^\s@%<>\"'=:,;()\[\]{}\\]"
 
-# What stays of each, as a text and in a URL. In a log nobody needs a number as long as a card's, but for the id of a
-# request or a trace. What is searched may be a path of 64 kB that a client chose, so no repetition is looked at twice.
+# Secrets, also percent-encoded in URLs, and their replacements. Numbers as long as a card number are redacted, but not
+# the IDs of requests and traces. The text can be a path of 64 kB that a client chose, so lookbehinds and bounded
+# repetitions keep the search linear.
 SECRETS = (
     (re.compile(r"(live|test)_[A-Za-z0-9]{16,}"), r"\1_[redacted]"),
     (re.compile(r"\b(bearer|basic)(?:[ +]|%20)+[^\s\"',]+", re.IGNORECASE), r"\1 [redacted]"),
@@ -33,27 +34,27 @@ SECRETS = (
             r"(\b[0-9a-f]{32}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"
             r"|(?<![0-9])[0-9](?:(?:[ ./_+-]|%20)?[0-9]){12,18}(?![0-9])"
         ),
-        lambda found: found[1] or "[redacted]",
+        lambda match: match[1] or "[redacted]",
     ),
 )
 
 
 def redacted(text: str) -> str:
     """Return `text` without API keys, credentials, e-mail addresses and card numbers."""
-    for form, rest in SECRETS:
-        text = form.sub(rest, text)
+    for pattern, replacement in SECRETS:
+        text = pattern.sub(replacement, text)
     return text
 
 
 class Redaction(logging.Filter):
-    """Takes what is secret out of a record's message and traceback, whoever writes it."""
+    """Redacts the message and the traceback of a log record."""
 
     formatter = logging.Formatter()
 
     def filter(self, record: logging.LogRecord) -> bool:
         try:
             message = record.getMessage()
-        except (TypeError, ValueError):  # whoever logged it has miscounted; that is no reason to fail
+        except (TypeError, ValueError):  # the arguments do not fit the format
             message = f"{record.msg} {record.args}"
         record.msg, record.args = redacted(message), None
         if record.exc_info:
@@ -62,7 +63,7 @@ class Redaction(logging.Filter):
 
 
 class RequestId(logging.Filter):
-    """Names the request during which a record was made; a dash where there was none."""
+    """Adds the ID of the current request to a log record; `-` outside of requests."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = redacted(request_ids.current.get())
@@ -70,7 +71,7 @@ class RequestId(logging.Filter):
 
 
 class JSONLines(logging.Formatter):
-    """Writes what is named here, and no other attribute of a record: it might be anything."""
+    """Writes these six fields only: other attributes of a record could contain anything."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {

@@ -1,9 +1,10 @@
-"""The log: one line an event, with the request's id, and nothing secret in it."""
+"""The log has one line per event, with the request ID and without secrets."""
 
 import json
 import logging
 import logging.config
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,8 +20,8 @@ from tests.support.factories import PaymentFactory
 KEY = "live_0123456789abcdefghijABCDEFGHIJ0123456789"
 
 
-class Lines(logging.Handler):
-    """Keeps what production's log would have."""
+class Log(logging.Handler):
+    """Collects the lines that production would log."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,9 +39,9 @@ class Lines(logging.Handler):
 
 
 @pytest.fixture
-def log() -> Any:
-    handler = Lines()
-    loggers = [logging.getLogger(), logging.getLogger("django")]  # the latter does not hand on what it has
+def log() -> Iterator[Log]:
+    handler = Log()
+    loggers = [logging.getLogger(), logging.getLogger("django")]  # the latter does not propagate
     for logger in loggers:
         logger.addHandler(handler)
     yield handler
@@ -49,7 +50,7 @@ def log() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("text", "rest"),
+    ("text", "expected"),
     [
         (f"the key {KEY} is bad", "the key live_[redacted] is bad"),
         (KEY.replace("live", "test"), "test_[redacted]"),
@@ -69,8 +70,8 @@ def log() -> Any:
         ("postgresql://payments:hunter@2@db.example/payments", "postgresql://payments:[redacted]@db.example/payments"),
     ],
 )
-def test_what_is_secret_is_taken_out(text: str, rest: str) -> None:
-    assert redacted(text) == rest
+def test_secrets_are_redacted(text: str, expected: str) -> None:
+    assert redacted(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -83,11 +84,11 @@ def test_what_is_secret_is_taken_out(text: str, rest: str) -> None:
         "4bf92f35771234567890123456d0e473, 01234567-1234-1234-1234-123456789012",
     ],
 )
-def test_what_is_not_stays(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert redacted(text) == text
 
 
-def test_secrets_leave_messages_arguments_and_tracebacks(log: Lines) -> None:
+def test_messages_arguments_and_tracebacks_are_redacted(log: Log) -> None:
     try:
         int(KEY)
     except ValueError:
@@ -99,7 +100,7 @@ def test_secrets_leave_messages_arguments_and_tracebacks(log: Lines) -> None:
     assert json.loads(line)["traceback"].endswith("with base 10: 'live_[redacted]'")
 
 
-def test_a_line_is_one_json_object_whatever_is_logged(log: Lines) -> None:
+def test_line_is_one_json_object(log: Log) -> None:
     logging.getLogger("payments").warning('"two\nlines" \ud800 %s', "\u2028")
 
     (line,) = log.lines
@@ -110,14 +111,14 @@ def test_a_line_is_one_json_object_whatever_is_logged(log: Lines) -> None:
     assert (event["level"], event["logger"]) == ("WARNING", "payments")
 
 
-def test_a_message_that_was_miscounted_is_logged_all_the_same(log: Lines) -> None:
+def test_message_with_wrong_arguments_is_logged(log: Log) -> None:
     logging.getLogger("payments").warning("%d", KEY)
 
     assert log.events[0]["message"] == "%d ('live_[redacted]',)"
 
 
-def test_a_bug_is_logged_once_with_its_traceback_and_the_requests_id(
-    api: Api, organization: Organization, log: Lines, monkeypatch: pytest.MonkeyPatch
+def test_bug_is_logged_once_with_traceback_and_request_id(
+    api: Api, organization: Organization, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     PaymentFactory.create(organization=organization)
     monkeypatch.setattr(PaymentListSerializer, "data", property(lambda _: 1 / 0))
@@ -131,7 +132,7 @@ def test_a_bug_is_logged_once_with_its_traceback_and_the_requests_id(
     assert event["traceback"].endswith("ZeroDivisionError: division by zero")
 
 
-def test_what_a_client_does_wrong_is_no_event(api: Api, log: Lines) -> None:
+def test_client_errors_are_not_logged(api: Api, log: Log) -> None:
     api.get(limit=0)
     api.get("/v2/payments/pt_unknown")
     api.send("GET", "/v2/payments", Authorization="Bearer nonsense")
@@ -139,23 +140,23 @@ def test_what_a_client_does_wrong_is_no_event(api: Api, log: Lines) -> None:
     assert log.lines == []
 
 
-@pytest.mark.parametrize("given", ["a", "A-b_c.7", "x" * 64])
+@pytest.mark.parametrize("request_id", ["a", "A-b_c.7", "x" * 64])
 @pytest.mark.parametrize("path", ["/v2/payments", "/healthz", "/admin/login/"])
-def test_a_requests_id_is_taken_in(client: Client, db: None, path: str, given: str) -> None:
-    response = client.get(path, headers={"X-Request-ID": given})
+def test_valid_request_id_is_adopted(client: Client, db: None, path: str, request_id: str) -> None:
+    response = client.get(path, headers={"X-Request-ID": request_id})
 
-    assert response["X-Request-ID"] == given
+    assert response["X-Request-ID"] == request_id
 
 
-@pytest.mark.parametrize("given", ["", "x" * 65, "a b", "a\n", "<script>", "é", KEY + "/"])
-def test_one_of_another_form_is_replaced(client: Client, db: None, given: str) -> None:
-    ids = {client.get("/v2/payments", headers={"X-Request-ID": given})["X-Request-ID"] for _ in range(2)}
+@pytest.mark.parametrize("request_id", ["", "x" * 65, "a b", "a\n", "<script>", "é", KEY + "/"])
+def test_invalid_request_id_is_replaced(client: Client, db: None, request_id: str) -> None:
+    ids = {client.get("/v2/payments", headers={"X-Request-ID": request_id})["X-Request-ID"] for _ in range(2)}
 
     assert len(ids) == 2
-    assert all(re.fullmatch("[0-9a-f]{32}", each) for each in ids)
+    assert all(re.fullmatch("[0-9a-f]{32}", new_id) for new_id in ids)
 
 
-def test_each_request_is_a_line_where_that_is_asked_for(api: Api, settings: Settings, log: Lines) -> None:
+def test_access_log_has_a_line_per_request(api: Api, settings: Settings, log: Log) -> None:
     logging.getLogger("payments_site.access").setLevel(logging.INFO)
     settings.ACCESS_LOG = True
 

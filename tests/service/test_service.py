@@ -1,6 +1,6 @@
-"""The main job, whole: payments are loaded, a key is made, and a client walks the list by its links, over HTTP.
+"""The complete use case: load payments, create a key, and follow the links of the list over HTTP.
 
-Everything here goes through the commands, the server and the database as they are deployed.
+The tests use the commands, the server and the database as they are deployed.
 """
 
 import itertools
@@ -31,7 +31,7 @@ SHOP = SHOPS[0]
 
 
 def records() -> Iterator[Record]:
-    """Yield one organization's live payments: the oldest at one instant, more in small ties, the others alone."""
+    """Yield live payments of one organization. The oldest share one instant, some share an instant in small groups."""
     chance = random.Random(COUNT)  # noqa: S311
     instants = itertools.chain(
         itertools.repeat(NOON - timedelta(days=30), ON_ONE_INSTANT),
@@ -44,21 +44,21 @@ def records() -> Iterator[Record]:
 
 @pytest.fixture(scope="module")
 def lines() -> list[bytes]:
-    """The payments as an export writes them, newest first."""
+    """Return the payments as an export writes them, newest first."""
     ordered = sorted(records(), key=lambda record: (record.created_at, record.id.encode()), reverse=True)
     return [encode(record) for record in ordered]
 
 
 @pytest.fixture(scope="module")
 def key(service: Service, lines: list[bytes], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Load the payments, in no order, and others of the other mode; make a key."""
+    """Load the payments in random order, and test payments. Return a key for live payments."""
     file = tmp_path_factory.mktemp("files") / "payments.jsonl"
     shuffled = random.Random(1).sample(lines, COUNT)  # noqa: S311
     file.write_bytes(b"".join(line + b"\n" for line in shuffled))
     service.create_organization(SHOP.id, name=SHOP.name)
     service.manage("import_payments", str(file))
-    others = (demo_record(random.Random(n), SHOP, Mode.TEST, NOON, recurring=True) for n in range(100))  # noqa: S311
-    service.import_records(map(encode, others))
+    test_payments = (demo_record(random.Random(n), SHOP, Mode.TEST, NOON, recurring=True) for n in range(100))  # noqa: S311
+    service.import_records(map(encode, test_payments))
     return service.create_api_key(organization=SHOP.id, mode="live")
 
 
@@ -71,7 +71,7 @@ def ids(pages: list[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_a_walk_gives_each_payment_once_in_order_and_previous_gives_the_same_pages_back(
+def test_walk_returns_every_payment_once_in_both_directions(
     service: Service, key: str, lines: list[bytes], limit: int
 ) -> None:
     expected = [msgspec.json.decode(line)["id"] for line in lines][-limit * PAGES_MAX :]
@@ -85,17 +85,15 @@ def test_a_walk_gives_each_payment_once_in_order_and_previous_gives_the_same_pag
 
     with ThreadPoolExecutor() as pool:
         walks = [pool.submit(walk, "next", first), pool.submit(walk, "previous", last_page_start)]
-        there, back = (done.result() for done in walks)
+        forward, back = (done.result() for done in walks)
 
-    assert ids(there) == expected
-    assert [page["_embedded"] for page in reversed(back)] == [page["_embedded"] for page in there]
-    assert "next" not in there[-1]["_links"]
+    assert ids(forward) == expected
+    assert [page["_embedded"] for page in reversed(back)] == [page["_embedded"] for page in forward]
+    assert "next" not in forward[-1]["_links"]
     assert ("previous" in back[-1]["_links"]) == (len(expected) < COUNT)
 
 
-def test_from_any_start_previous_ends_at_the_newest_and_misses_none(
-    service: Service, key: str, lines: list[bytes]
-) -> None:
+def test_previous_links_lead_to_the_newest_payment(service: Service, key: str, lines: list[bytes]) -> None:
     expected = [msgspec.json.decode(line)["id"] for line in lines]
 
     for start in random.Random(2).sample(range(COUNT), 5):  # noqa: S311
@@ -107,9 +105,7 @@ def test_from_any_start_previous_ends_at_the_newest_and_misses_none(
         assert set(ids(back)) >= set(expected[:start])
 
 
-def test_what_was_imported_comes_out_of_the_api_the_same_but_for_its_links(
-    service: Service, key: str, lines: list[bytes]
-) -> None:
+def test_api_returns_the_imported_records_and_their_links(service: Service, key: str, lines: list[bytes]) -> None:
     with Walker(service.base_url, key) as walker:
         pages = list(walker.walk("next", f"{service.base_url}/v2/payments?limit=250"))
 
@@ -120,7 +116,7 @@ def test_what_was_imported_comes_out_of_the_api_the_same_but_for_its_links(
     assert [msgspec.json.encode(payment) for payment in without_links] == lines
 
 
-def test_export_import_export_gives_identical_files(service: Service, key: str, lines: list[bytes]) -> None:
+def test_export_after_import_of_an_export_is_identical(service: Service, key: str, lines: list[bytes]) -> None:
     first = service.manage("export_payments", "--organization", str(SHOP.id), "--mode", "live")
 
     done = service.run("import_payments", "-", input=first)
@@ -131,19 +127,19 @@ def test_export_import_export_gives_identical_files(service: Service, key: str, 
     assert second == first
 
 
-def test_whoever_has_seen_enough_of_an_export_ends_it_without_a_word(service: Service, key: str) -> None:
+def test_closed_pipe_ends_an_export_silently(service: Service, key: str) -> None:
     exporting = service.popen("export_payments")
     assert exporting.stdout is not None
 
     first = exporting.stdout.readline()
     exporting.stdout.close()
-    _, words = exporting.communicate()
+    _, messages = exporting.communicate()
 
     assert first.startswith(b'{"id":"pt_')
-    assert (exporting.returncode, words) == (1, b"")
+    assert (exporting.returncode, messages) == (1, b"")
 
 
-def test_saved_pages_can_be_imported_elsewhere(service: Service, key: str, tmp_path: Path) -> None:
+def test_saved_pages_can_be_imported(service: Service, key: str, tmp_path: Path) -> None:
     file = tmp_path / "pages.json"
     with Walker(service.base_url, key) as walker:
         pages = itertools.islice(walker.walk("next", f"{service.base_url}/v2/payments?limit=250"), 4)
@@ -154,8 +150,8 @@ def test_saved_pages_can_be_imported_elsewhere(service: Service, key: str, tmp_p
     assert done.stderr == "1000 records read: 0 payments written, 0 refused.\n"
 
 
-def test_readers_are_served_while_an_import_writes(service: Service, key: str, lines: list[bytes]) -> None:
-    """SQLite has one writer; in its write-ahead log the readers do not wait for it."""
+def test_requests_are_served_during_an_import(service: Service, key: str, lines: list[bytes]) -> None:
+    """SQLite allows one writer, for which readers do not wait in WAL mode."""
     with ThreadPoolExecutor() as pool, Walker(service.base_url, key) as walker:
         changed = b"\n".join(lines).replace(b'"description":"', b'"description":"changed ').decode()
         importing = pool.submit(service.run, "import_payments", "-", input=changed)
@@ -170,7 +166,7 @@ def test_readers_are_served_while_an_import_writes(service: Service, key: str, l
     assert (restored.read, restored.changed, restored.refused) == (COUNT, COUNT, 0)
 
 
-def test_a_revoked_key_is_refused_on_every_worker(service: Service, key: str) -> None:
+def test_revoked_key_is_refused_by_every_worker(service: Service, key: str) -> None:
     revoked = service.create_api_key(organization=SHOP.id, mode="live")
     href = f"{service.base_url}/v2/payments?limit=1"
     with ExitStack() as stack:

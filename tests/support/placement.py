@@ -69,8 +69,8 @@ ONCE_ON_SQLITE: Final = (
     "support/test_placement.py",
     "api/test_root.py",
     "api/test_openapi.py",
-    "service/test_service.py::test_saved_pages_can_be_imported_elsewhere",
-    "service/test_service.py::test_whoever_has_seen_enough_of_an_export_ends_it_without_a_word",
+    "service/test_service.py::test_saved_pages_can_be_imported",
+    "service/test_service.py::test_closed_pipe_ends_an_export_silently",
     "docs/test_synchronising.py",
     # The server, its settings and its deployment
     "service/test_bodies.py",

@@ -1,7 +1,7 @@
-"""The names that requests are counted under: few, whatever clients ask for."""
+"""Label values for paths and methods. There are few of them, so that clients cannot create more time series."""
 
 PATHS = frozenset({"/", "/v2/payments", "/healthz", "/readyz", "/metrics"})
-BELOW = ("/docs/", "/admin/", "/static/")
+PREFIXES = ("/docs/", "/admin/", "/static/")
 PAYMENT = "/v2/payments/"
 OTHER = "other"
 
@@ -9,14 +9,14 @@ METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
 
 
 def route(path: str) -> str:
-    """Return the name of a path; where it has none, `other`."""
+    """Return the route of a path, or `other`."""
     if path in PATHS:
         return path
     if path.startswith(PAYMENT) and path.count("/") == PAYMENT.count("/"):
         return "/v2/payments/{payment_id}"
-    return next((f"{start}..." for start in BELOW if path.startswith(start)), OTHER)
+    return next((f"{prefix}..." for prefix in PREFIXES if path.startswith(prefix)), OTHER)
 
 
 def method(name: str | None) -> str:
-    """Return a method's name; where it is none that anybody knows, `other`."""
+    """Return a known method, or `other`."""
     return name if name in METHODS else OTHER
