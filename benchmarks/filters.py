@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,12 @@ from psycopg import ClientCursor
 
 from benchmarks import dataset
 from benchmarks.pages import MODE
-from payments.api.pagination import page_statement
-from payments.api.parameters import list_parameters
+from payments.api.parameters import parse_list_parameters
 from payments.listing import Listing
 from payments.models import Access, Status
+from payments.page import page_statement
 from payments.record import Record, encode
+from payments.routing import fetch_rows
 
 LIMIT = 20
 TIMES = 3
@@ -102,13 +103,12 @@ def measure_filters() -> Iterator[str]:
 
 
 def cost(query: str, access: Access, *, start: str | None) -> Cost:
-    selection = list_parameters(query, is_known=lambda _: True).selection
+    selection = parse_list_parameters(query, is_known=lambda _: True).selection
     listing = Listing(access, selection)
-    statement = page_statement(limit=LIMIT, from_start=start is not None, order=selection.order, shape=listing.shape)
-    listing.rows(lambda: statement, start=start)
+    statement = page_statement(limit=LIMIT, has_start=start is not None, order=selection.order, shape=listing.shape)
+    fetch_rows(listing, statement, start=start)
     milliseconds = min(timed(listing, statement, start) for _ in range(TIMES))
-    explained: Any = Explained(statement)
-    plan = listing.rows(lambda: explained, start=start)
+    plan = Explained(statement).rows(listing.values(start=start))
     if connection.vendor == "sqlite":
         lines = [line for *_, line in plan]
         return Cost(milliseconds, None, named(re.findall(r"USING (?:COVERING )?INDEX (\w+)", " ".join(lines))))
@@ -121,7 +121,7 @@ def cost(query: str, access: Access, *, start: str | None) -> Cost:
 
 def timed(listing: Listing, statement: Any, start: str | None) -> float:
     began = time.perf_counter()
-    listing.rows(lambda: statement, start=start)
+    fetch_rows(listing, statement, start=start)
     return (time.perf_counter() - began) * 1000
 
 
@@ -137,7 +137,7 @@ class Explained:
     def __init__(self, statement: Any) -> None:
         self.statement = statement
 
-    def rows(self, **values: Any) -> Any:
+    def rows(self, values: Mapping[str, Any]) -> Any:
         connection.ensure_connection()
         is_sqlite = connection.vendor == "sqlite"
         cursor = connection.cursor().cursor if is_sqlite else ClientCursor(connection.connection)

@@ -3,9 +3,8 @@
 import json
 import random
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -14,9 +13,9 @@ import psycopg
 from benchmarks.load import Load, Measured, put_under_load
 from benchmarks.medians import median, ranged
 from benchmarks.servers import SERVICE, Running, Start
-from payments.api.pagination import page_statement
 from payments.listing import Listing
 from payments.models import Access
+from payments.page import page_statement
 
 LIMITS = (20, 250)
 DEPTHS = ("newest", "middle", "end", "ties")
@@ -173,9 +172,9 @@ def buffers(places: Places, *, organization_id: int) -> dict[str, int]:
     listing = Listing(Access(organization_id, MODE))
     found = {}
     for limit in LIMITS:
-        declare: Any = partial(Explained, page_statement(limit=limit, from_start=True))
+        explained = Explained(page_statement(limit, has_start=True))
         for name, start in ((f"limit_{limit}", places.end), (f"limit_{limit}_ties", places.ties)):
-            found[name] = read_by(listing.rows(declare, start=start.payment_id))
+            found[name] = read_by(explained.rows(listing.values(start=start.payment_id)))
     return found
 
 
@@ -185,7 +184,7 @@ class Explained:
     def __init__(self, statement: Any) -> None:
         self.statement = statement
 
-    def rows(self, **values: Any) -> Any:
+    def rows(self, values: Mapping[str, Any]) -> Any:
         from django.db import connection  # noqa: PLC0415
 
         with connection.cursor() as cursor:

@@ -10,7 +10,7 @@ from django.db.models import QuerySet, Value
 from payments.changes import renew_revision
 from payments.fields import MillisecondField
 from payments.models import Access, Payment, PaymentQuerySet
-from payments.ordering import NEWEST_FIRST, compared, place
+from payments.ordering import NEWEST_FIRST, compare, position
 
 BATCH_PAYMENTS = 1000
 
@@ -60,17 +60,17 @@ def anonymize_payments(
 
 def batches(payments: PaymentQuerySet, *, before: datetime | None) -> Iterator[list[str]]:
     """Yield the ids of payments created before a moment, or of all, newest first, piece by piece."""
-    position = None if before is None else (before, "")  # no id comes before an empty one
-    while found := list(older(payments, position)):
+    start: Position | None = None if before is None else (before, "")  # no id comes before an empty one
+    while found := list(older(payments, start)):
         yield [payment_id for _, payment_id in found]
-        position = found[-1]
+        start = found[-1]
 
 
-def older(payments: PaymentQuerySet, position: Position | None) -> QuerySet[Payment, Position]:
-    if position is not None:
-        moment, payment_id = position
-        reached = place(Value(moment, output_field=MillisecondField()), Value(payment_id))
-        payments = payments.filter(compared("<", reached))
+def older(payments: PaymentQuerySet, start: Position | None) -> QuerySet[Payment, Position]:
+    if start is not None:
+        moment, payment_id = start
+        reached = position(Value(moment, output_field=MillisecondField()), Value(payment_id))
+        payments = payments.filter(compare("<", reached))
     return payments.order_by(*NEWEST_FIRST).values_list("created_at", "id")[:BATCH_PAYMENTS]
 
 

@@ -1,44 +1,96 @@
-"""What can be asked of a list: filters, how their texts are read, and what each asks of the payments."""
-
-from __future__ import annotations
+"""The filters of the list, and the selection that the parameters of a request ask for."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from payments.ordering import NEWEST_FIRST, Order
+from payments import filter_types
+from payments.currencies import CURRENCIES
+from payments.filter_types import VALUES_MAX, Filter, Values
+from payments.models import CUSTOMER_ID, METHOD, PaymentQuerySet, SequenceType, Status
+from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
+from payments.record import encode
 
-if TYPE_CHECKING:
-    from payments.models import PaymentQuerySet
+ORDERS: Mapping[str, Order] = {"desc": NEWEST_FIRST, "asc": OLDEST_FIRST}
 
-VALUES_MAX = 20
+# Each metadata pair is a parameter. The filter takes all pairs as one JSON object.
+METADATA = re.compile(r"metadata\[(.+)\]", re.DOTALL)
+METADATA_PAIRS_MAX = 5
+METADATA_CHARACTERS_MAX = 500
+METADATA_TEXT = re.compile(rf"[^\x00\ud800-\udfff]{{1,{METADATA_CHARACTERS_MAX}}}")
 
-# A date, or a time of it, which is in UTC unless it says otherwise (RFC 3339).
-CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-MOMENT = rf"\A[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:T{CLOCK}:[0-5][0-9](?:\.[0-9]{{1,6}})?(?:Z|[+-]{CLOCK})?)?\Z"
-AMOUNT = r"\A-?(?:0|[1-9][0-9]{0,12})(?:\.[0-9]{1,2})?\Z"
+RANGES = {
+    "createdAt": ("created_at", filter_types.time),
+    "paidAt": ("paid_at", filter_types.time),
+    "amount": ("amount", filter_types.amount),
+}
+LOWER, UPPER = ("gte", "gt"), ("lte", "lt")
+BOUNDS = (*LOWER, *UPPER)
 
-Values: TypeAlias = tuple[Any, ...]
-Narrow: TypeAlias = "Callable[[PaymentQuerySet, Values], PaymentQuerySet]"
+# In the order of their parameters in a link.
+FILTERS: Mapping[str, Filter] = {
+    "status": filter_types.known_words(
+        PaymentQuerySet.with_status, Status.values, example=["open", "pending"], is_planned_by_value=True
+    ),
+    "method": filter_types.words(
+        PaymentQuerySet.with_method,
+        pattern=METHOD,
+        description="a word of 1 to 32 lower-case letters, digits or underscores",
+        example=["creditcard"],
+    ),
+    "customerId": filter_types.words(
+        PaymentQuerySet.of_customer,
+        pattern=CUSTOMER_ID,
+        description="a customer ID, ct_ and 1 to 61 letters or digits",
+        example=["ct_7"],
+    ),
+    "sequenceType": filter_types.known_words(
+        PaymentQuerySet.with_sequence_type, SequenceType.values, example=["recurring"]
+    ),
+    "currency": filter_types.known_words(
+        PaymentQuerySet.in_currency,
+        CURRENCIES,
+        must_be=f"an ISO 4217 currency code, or up to {VALUES_MAX} of them, separated by commas",
+        example=["EUR"],
+    ),
+    **{
+        f"{name}[{bound}]": filter_type(partial(PaymentQuerySet.bounded, column=column, bound=bound))
+        for name, (column, filter_type) in RANGES.items()
+        for bound in BOUNDS
+    },
+    "metadata": filter_types.document(
+        PaymentQuerySet.with_metadata,
+        must_be=f"at most {METADATA_PAIRS_MAX} pairs, key and value of 1 to {METADATA_CHARACTERS_MAX} characters each",
+        schema={
+            "type": "object",
+            "propertyNames": {"minLength": 1, "maxLength": METADATA_CHARACTERS_MAX},
+            "additionalProperties": {"type": "string", "minLength": 1, "maxLength": METADATA_CHARACTERS_MAX},
+            "maxProperties": METADATA_PAIRS_MAX,
+        },
+        example={"order": "84820"},
+    ),
+}
+
+# The parameters of a selection, without the metadata pairs.
+PARAMETERS = ("sort", *(name for name in FILTERS if name != "metadata"))
+
+# A parameter's name that an error message may repeat.
+SAFE_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$.\[\]-]{0,31}")
 
 
-@dataclass(frozen=True, eq=False)
-class Filter:
-    """A way to ask for some payments of a list; of several values any will do."""
+class InvalidFilter(ValueError):
+    """A parameter of the selection is invalid. `field` is its name; a response may repeat it."""
 
-    narrow: Narrow
-    read: Callable[[str], Values | None]  # None: that is no text for it
-    must_be: str
-    schema: Mapping[str, Any]
-    example: Any
-    chooses_index: bool = False  # by its values, which are then a part of the statement
+    def __init__(self, name: str, must_be: str) -> None:
+        self.field = safe_name(name) or "metadata"  # the names of all other parameters are known and safe
+        super().__init__(f"{self.field} must be {must_be}.")
 
 
-class GivenFilter(NamedTuple):
-    """A filter, and the values that were given for it."""
+class AppliedFilter(NamedTuple):
+    """A filter and its values."""
 
     name: str
     filter: Filter
@@ -46,70 +98,89 @@ class GivenFilter(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Which payments of a list are asked for, in which order, and what a link adds to say so."""
+    """The filters and the order of a list."""
 
-    filters: tuple[GivenFilter, ...] = ()
+    filters: tuple[AppliedFilter, ...] = ()
     order: Order = NEWEST_FIRST
-    query: str = ""
+    query: str = ""  # the same as parameters of a link: `&status=open&sort=asc`
 
 
 EVERYTHING = Selection()
 
 
-def words(narrow: Narrow, *, pattern: str, description: str, example: list[str]) -> Filter:
-    """Return a filter by words of a form."""
-    must_be = f"{description}, or up to {VALUES_MAX} of them, separated by commas"
-    schema = listed({"type": "string", "pattern": pattern})
-    matches = re.compile(pattern).match
-    return Filter(narrow, lambda text: split(text, matches), must_be, schema, example)
+class Range(NamedTuple):
+    """A lower and an upper bound of one field."""
+
+    low: Any
+    high: Any
+    is_closed: bool  # both bounds belong to the range
+
+    @property
+    def is_empty(self) -> bool:
+        return bool(self.low > self.high or (self.low == self.high and not self.is_closed))
 
 
-def known_words(
-    narrow: Narrow, known: Collection[str], *, must_be: str = "", example: list[str], chooses_index: bool = False
-) -> Filter:
-    """Return a filter by words of which there are no others."""
-    must_be = must_be or f"{', '.join(known)}, or some of them, separated by commas"
-    schema = listed({"type": "string", "enum": list(known)})
-    return Filter(narrow, lambda text: split(text, known.__contains__), must_be, schema, example, chooses_index)
+def parse_selection(parameters: Mapping[str, str]) -> Selection:
+    """Return the selection that parameters ask for. Parameters of other names are ignored.
+
+    :raises InvalidFilter: for the first invalid parameter
+    """
+    names = [*(name for name in PARAMETERS if name in parameters), *sorted(filter(METADATA.fullmatch, parameters))]
+    if not names:
+        return EVERYTHING
+    order = parse_order(parameters["sort"]) if "sort" in parameters else NEWEST_FIRST
+    filters = tuple(parse_filters(parameters))
+    values = {filter_.name: filter_.values[0] for filter_ in filters}
+    refuse_empty_ranges(values)
+    refuse_amounts_without_currency(values)
+    query = "".join(f"&{quote(name, safe='')}={quote(parameters[name], safe='')}" for name in names)
+    return Selection(filters, order, query)
 
 
-def split(text: str, is_right: Callable[[str], object]) -> Values | None:
-    """Return the words of a list, each once, in the order of their letters; None where one of them is not right."""
-    found = text.split(",")
-    return tuple(sorted(set(found))) if len(found) <= VALUES_MAX and all(map(is_right, found)) else None
+def parse_order(text: str) -> Order:
+    if text not in ORDERS:
+        raise InvalidFilter("sort", " or ".join(ORDERS))
+    return ORDERS[text]
 
 
-def listed(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": item, "minItems": 1, "maxItems": VALUES_MAX}
+def parse_filters(parameters: Mapping[str, str]) -> Iterator[AppliedFilter]:
+    for name, filter_ in FILTERS.items():
+        text = metadata_document(parameters) if name == "metadata" else parameters.get(name)
+        if text is not None:
+            values = filter_.parse(text)
+            if values is None:
+                raise InvalidFilter(name, filter_.must_be)
+            yield AppliedFilter(name, filter_, values)
 
 
-def moment(narrow: Narrow) -> Filter:
-    """Return a filter by a moment."""
-    must_be = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
-    return Filter(narrow, read_moment, must_be, {"type": "string", "pattern": MOMENT}, "2026-01-01")
+def metadata_document(parameters: Mapping[str, str]) -> str | None:
+    """Return the metadata pairs as one JSON object; None if there are no pairs.
+
+    :raises InvalidFilter: for too many pairs, or a key or value that is too long or not a text
+    """
+    names = {match[1]: match[0] for match in map(METADATA.fullmatch, parameters) if match}
+    for key, name in names.items():
+        is_valid = METADATA_TEXT.fullmatch(key) and METADATA_TEXT.fullmatch(parameters[name])
+        if len(names) > METADATA_PAIRS_MAX or not is_valid:
+            raise InvalidFilter(name, FILTERS["metadata"].must_be)
+    return encode({key: parameters[name] for key, name in names.items()}).decode() if names else None
 
 
-def read_moment(text: str) -> Values | None:
-    """Read a moment: without an offset it is in UTC, and a date is its first instant."""
-    if not re.match(MOMENT, text):
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-        return (found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC),)
-    except (ValueError, OverflowError):  # the 30th of February; an offset that leads out of the calendar
-        return None
+def refuse_empty_ranges(values: Mapping[str, Any]) -> None:
+    for field, lower, upper in product(RANGES, LOWER, UPPER):
+        low, high = values.get(f"{field}[{lower}]"), values.get(f"{field}[{upper}]")
+        if low is None or high is None:
+            continue
+        if Range(low, high, is_closed=(lower, upper) == ("gte", "lte")).is_empty:
+            raise InvalidFilter(f"{field}[{upper}]", f"greater than {field}[{lower}]")
 
 
-def amount(narrow: Narrow) -> Filter:
-    """Return a filter by a decimal number."""
-    must_be = "a decimal with at most 13 digits before the point and 2 after it"
-    return Filter(narrow, read_amount, must_be, {"type": "string", "pattern": AMOUNT}, "100.00")
+def refuse_amounts_without_currency(values: Mapping[str, Any]) -> None:
+    for name in values:
+        if name.startswith("amount") and "currency" not in values:
+            raise InvalidFilter(name, "given together with currency")
 
 
-def read_amount(text: str) -> Values | None:
-    return (Decimal(text),) if re.match(AMOUNT, text) else None
-
-
-def document(narrow: Narrow, *, must_be: str, schema: Mapping[str, Any], example: Mapping[str, str]) -> Filter:
-    """Return a filter by a JSON object."""
-    return Filter(narrow, lambda text: (text,), must_be, schema, example)
+def safe_name(name: str) -> str | None:
+    """Return a parameter's name if a response may repeat it; None for a long or unusual one."""
+    return name if SAFE_NAME.fullmatch(name) else None

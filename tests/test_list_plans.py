@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
-from payments.api.pagination import fetch_page, page_statement
-from payments.database.statements import kept, prepared_statements
+from payments.database.statements import cached_runner, prepared_statements
 from payments.listing import Listing
 from payments.models import Access, Organization, Payment
+from payments.page import fetch_page, page_statement
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory
 from tests.support.lists import placed
@@ -48,7 +48,7 @@ def test_plan_made_without_statistics_is_replaced(tmp_path: Path) -> None:
         execute("VACUUM payments_payment")
         without_statistics = plan()
         execute("ANALYZE payments_payment")
-        kept(connections[DEFAULT_DB_ALIAS], prepared_statements).plans_expire_at = 0.0
+        cached_runner(connections[DEFAULT_DB_ALIAS], prepared_statements).plans_expire_at = 0.0
         with_statistics = plan()
 
     assert "payments_payment_pkey" not in without_statistics, "expected a plan that searches all payments for the start"
@@ -62,8 +62,9 @@ def execute(statement: str) -> None:
 
 def plan_of_page(*, limit: int, **values: str) -> str:
     """Return the query plan that this connection uses for a page."""
-    prepared = kept(connections[DEFAULT_DB_ALIAS], prepared_statements).statements[page_statement(limit, True).sql]
-    given = ", ".join(f"'{values[slot]}'" for slot in prepared.placeholders)
+    statements = cached_runner(connections[DEFAULT_DB_ALIAS], prepared_statements).statements
+    prepared = statements[page_statement(limit, True).sql]
+    given = ", ".join(f"'{values[name]}'" for name in prepared.placeholders)
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN EXECUTE {prepared.name.decode()} ({given})")
         return "\n".join(line for (line,) in cursor.fetchall())

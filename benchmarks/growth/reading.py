@@ -2,8 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -14,11 +13,12 @@ from benchmarks.dataset import LARGE
 from benchmarks.growth.dataset import SPAN, UNTIL
 from benchmarks.growth.tables import TABLE, TABLES, Table, execute, used
 from benchmarks.pages import LIMITS, MODE, read_by
-from payments.api.pagination import page_statement
-from payments.api.parameters import list_parameters
-from payments.database.statements import Statement, kept, prepared_statements
+from payments.api.parameters import parse_list_parameters
+from payments.database.statements import Statement, cached_runner, prepared_statements
 from payments.listing import Listing, payment_statement
 from payments.models import Access
+from payments.page import page_statement
+from payments.routing import fetch_rows
 
 ACCESS = Access(LARGE.id, MODE)
 TIMES = 10
@@ -35,11 +35,10 @@ class Asked(NamedTuple):
     start: str | None = None
 
     def rows(self) -> Any:
-        return self.listing.rows(lambda: self.statement, start=self.start)
+        return fetch_rows(self.listing, self.statement, start=self.start)
 
     def explained(self) -> Any:
-        declare: Any = partial(Explained, self.statement)
-        [(document,)] = self.listing.rows(declare, start=self.start)
+        [(document,)] = Explained(self.statement).rows(self.listing.values(start=self.start))
         return document
 
 
@@ -49,10 +48,10 @@ class Explained:
     def __init__(self, statement: Statement[Any]) -> None:
         self.statement = statement
 
-    def rows(self, **values: Any) -> Any:
-        if self.statement.is_planned_anew:
-            return filters.Explained(self.statement).rows(**values)
-        prepared = kept(connection, prepared_statements).find_or_prepare(self.statement.sql)
+    def rows(self, values: Mapping[str, Any]) -> Any:
+        if self.statement.is_planned_by_value:
+            return filters.Explained(self.statement).rows(values)
+        prepared = cached_runner(connection, prepared_statements).find_or_prepare(self.statement.sql)
         given = ", ".join(["%s"] * len(prepared.placeholders))
         return (
             ClientCursor(connection.connection)
@@ -97,9 +96,9 @@ def statements() -> Iterator[Asked]:
     everything = Listing(ACCESS)
     places = find_places()
     for limit in LIMITS:
-        yield Asked(f"{limit} a page, the first", page_statement(limit, from_start=False), everything)
+        yield Asked(f"{limit} a page, the first", page_statement(limit, has_start=False), everything)
         for name, place in places.items():
-            statement = page_statement(limit, from_start=True)
+            statement = page_statement(limit, has_start=True)
             yield Asked(f"{limit} a page, {name}", statement, everything, place)
     middle = places["in the middle"]
     yield Asked("one payment", payment_statement(), everything, middle)
@@ -118,7 +117,7 @@ def statements() -> Iterator[Asked]:
         "createdAt[gte]={day}&createdAt[lt]={day}T23:59:59",
     ):
         asked = query.format(customer=customer, order=order, day=day)
-        selection = list_parameters(asked, is_known=lambda _: True).selection
+        selection = parse_list_parameters(asked, is_known=lambda _: True).selection
         listing = Listing(ACCESS, selection)
         for name, start in (("the first", None), ("from the middle", middle)):
             statement = page_statement(LIMITS[0], start is not None, selection.order, listing.shape)
@@ -176,7 +175,7 @@ def measure_anywhere() -> Iterator[str]:
     yield "| pages that begin anywhere | buffers | of them not in the server's own |"
     yield "|---|---|---|"
     for limit in LIMITS:
-        statement = page_statement(limit, from_start=True)
+        statement = page_statement(limit, has_start=True)
         plans = [Asked("", statement, Listing(ACCESS), start).explained()[0]["Plan"] for (start,) in starts]
         hit, read = (statistics.mean(plan[f"Shared {kind} Blocks"] for plan in plans) for kind in ("Hit", "Read"))
         yield f"| {limit} a page | {hit + read:.1f} | {read:.1f} |"
@@ -186,7 +185,7 @@ def measure_anywhere() -> Iterator[str]:
 def planned(table: Table) -> tuple[float, float]:
     """Return what it takes to plan a page once for a connection, in ms, and what the plan then holds there, in kB."""
     connection.close()
-    page = Asked("a page of 20", page_statement(LIMITS[0], from_start=True), Listing(ACCESS), "")
+    page = Asked("a page of 20", page_statement(LIMITS[0], has_start=True), Listing(ACCESS), "")
     times = []
     with used(table):
         for _ in range(PLANNED_TIMES):

@@ -14,8 +14,8 @@ from benchmarks.growth.reading import ACCESS, Asked
 from benchmarks.growth.sizes import length
 from benchmarks.growth.tables import PLAIN, TABLE, execute
 from benchmarks.pages import LIMITS, read_by
-from payments.api.pagination import page_statement
 from payments.listing import Listing
+from payments.page import page_statement
 from payments.record import encode
 
 NEW_RECORDS = 20_000
@@ -45,7 +45,7 @@ def imported_place() -> str:
 
 
 def read_from(place: str) -> str:
-    pages = [Asked("", page_statement(limit, from_start=True), Listing(ACCESS), place).explained() for limit in LIMITS]
+    pages = [Asked("", page_statement(limit, has_start=True), Listing(ACCESS), place).explained() for limit in LIMITS]
     buffers = ", ".join(str(read_by([(page,)])) for page in pages)
     fetched = ", ".join(str(sum(map(int, re.findall(r'"Heap Fetches": (\d+)', json.dumps(page))))) for page in pages)
     return f"{buffers} | {fetched}"

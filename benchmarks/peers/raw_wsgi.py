@@ -21,12 +21,12 @@ django.setup()
 
 from payments import api_keys, hal  # noqa: E402
 from payments.access.authentication import key_statement  # noqa: E402
-from payments.api.pagination import page_statement  # noqa: E402
 from payments.api.serializers import RecordLinksWriter, record  # noqa: E402
 from payments.database.statements import Statement  # noqa: E402
 from payments.hal import HAL, HTML, Link  # noqa: E402
-from payments.links import Addresses  # noqa: E402
+from payments.links import Links  # noqa: E402
 from payments.models import PAYMENT_ID  # noqa: E402
+from payments.page import page_statement  # noqa: E402
 
 Environment = dict[str, Any]
 
@@ -42,8 +42,8 @@ def rows(statement: Statement[Any], values: dict[str, Any]) -> list[tuple[Any, .
 
 
 @lru_cache
-def links_writer(base: str) -> tuple[Addresses, RecordLinksWriter]:
-    addresses = Addresses(base)
+def links_writer(base: str) -> tuple[Links, RecordLinksWriter]:
+    addresses = Links(base)
     return addresses, RecordLinksWriter(addresses)
 
 

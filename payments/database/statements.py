@@ -1,10 +1,11 @@
-"""Statements that the ORM declares, compiled once for each shape instead of once for each request.
+"""SELECT statements declared with the ORM and compiled once for each shape, not once for each request.
 
-The ORM takes longer to write the SQL of a page than PostgreSQL takes to answer it, and it writes the same every time:
-requests of one shape differ in values alone. Those are left open, as slots.
+Compiling the SQL of a page takes the ORM longer than PostgreSQL takes to run it, and the result is always the same:
+requests of one shape differ only in their values. A statement has placeholders for them, bound when it runs.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Generic, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -17,11 +18,11 @@ from payments.database.prepared import PreparedStatements
 from payments.runtime.process import process
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
-Kept = TypeVar("Kept")
+Runner = TypeVar("Runner")
 
 
-class Slot(Expression):
-    """A value that is named when the statement is declared, and given when it is run, as the database takes it."""
+class Placeholder(Expression):
+    """A named placeholder, bound when the statement runs. The database gets the value as it is."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -32,72 +33,81 @@ class Slot(Expression):
 
 
 class Statement(Generic[Row]):
-    """What QuerySets of tuples ask for, the rows of one behind those of the other.
+    """The rows of one or several QuerySets of tuples, joined by UNION ALL.
 
-    Columns are given as they come: no converter of the ORM's is applied.
+    Values are returned as the database driver returns them: the ORM's converters are not applied.
 
-    `is_planned_anew` has PostgreSQL see the values before it plans, each time: which index is best depends on them.
-    Unless `provided` finds something there are no rows.
+    `is_planned_by_value`: PostgreSQL plans the statement with its values each time, because the best index depends on
+    them. `condition`: a QuerySet. `rows(..., if_condition=True)` returns no rows unless the condition has a row.
 
-    :raises ValueError: where a QuerySet holds a value that is not in a slot, or a column that needs a converter
+    :raises ValueError: a QuerySet has a value that is not a placeholder, or a column that needs a converter
     """
 
     def __init__(
         self,
         *querysets: QuerySet[Any, Row],
-        is_planned_anew: bool = False,
-        provided: QuerySet[Any, Any] | None = None,
+        is_planned_by_value: bool = False,
+        condition: QuerySet[Any, Any] | None = None,
     ) -> None:
-        parts = list(map(compiled, querysets))
-        joined = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)
-        self.sql = joined if len(parts) > 1 else parts[0]
-        if provided is not None:
-            self.sql = f"SELECT * FROM ({self.sql}) AS found WHERE EXISTS ({compiled(provided)})"
-        self.is_planned_anew = is_planned_anew
+        parts = list(map(compile_queryset, querysets))
+        union = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)
+        self.sql = union if len(parts) > 1 else parts[0]
+        self.is_planned_by_value = is_planned_by_value
+        self.condition = condition
 
-    def rows(self, using: str = DEFAULT_DB_ALIAS, /, **values: Any) -> list[Row]:
-        """Ask the database of that alias, once."""
+    @cached_property
+    def conditional_sql(self) -> str:
+        """Return the SQL for a run with the condition. Only services with a replica need it."""
+        if self.condition is None:
+            raise ValueError("This statement has no condition.")
+        return f"SELECT * FROM ({self.sql}) AS rows WHERE EXISTS ({compile_queryset(self.condition)})"
+
+    def rows(
+        self, values: Mapping[str, Any], using: str = DEFAULT_DB_ALIAS, *, if_condition: bool = False
+    ) -> list[Row]:
+        """Run the statement once on the database with this alias."""
+        sql = self.conditional_sql if if_condition else self.sql
         if process.hooks.registered:
-            return process.hooks.run_statement(self.sql, lambda: self.asked(using, values))
-        return self.asked(using, values)
+            return process.hooks.run_statement(sql, lambda: self.run(sql, values, using))
+        return self.run(sql, values, using)
 
-    def asked(self, using: str, values: Mapping[str, Any]) -> list[Row]:
+    def run(self, sql: str, values: Mapping[str, Any], using: str) -> list[Row]:
         connection = connections[using]
         connection.close_if_health_check_failed()
         connection.ensure_connection()
         with connection.wrap_database_errors:
             if connection.queries_logged or connection.execute_wrappers:
-                return fetched(connection.cursor(), self.sql, values)  # whoever watches the queries sees this one
+                return fetch(connection.cursor(), sql, values)  # so that query logs and wrappers see the statement
             if connection.vendor != "postgresql":
-                return fetched(kept(connection, open_cursor), self.sql, values)
-            if self.is_planned_anew:
-                return fetched(ClientCursor(connection.connection), self.sql, values)
-            statements = kept(connection, prepared_statements)
+                return fetch(cached_runner(connection, open_cursor), sql, values)
+            if self.is_planned_by_value:
+                return fetch(ClientCursor(connection.connection), sql, values)
+            statements = cached_runner(connection, prepared_statements)
             if statements.can_run():
-                return cast("list[Row]", statements.rows(self.sql, values))
-            return fetched(connection.cursor(), self.sql, values)
+                return cast("list[Row]", statements.rows(sql, values))
+            return fetch(connection.cursor(), sql, values)
 
 
-def compiled(queryset: QuerySet[Any, Any]) -> str:
+def compile_queryset(queryset: QuerySet[Any, Any]) -> str:
     compiler = queryset.query.get_compiler(connection=connections[DEFAULT_DB_ALIAS])
     sql, parameters = cast("tuple[str, tuple[Any, ...]]", compiler.as_sql())
     if parameters or compiler.get_converters([column for column, _, _ in compiler.select]):
-        raise ValueError(f"Not a statement of slots and plain columns: {sql}")
+        raise ValueError(f"Only placeholders and columns without a converter can be compiled: {sql}")
     return sql
 
 
-def fetched(cursor: Any, sql: str, values: Mapping[str, Any]) -> list[Any]:
+def fetch(cursor: Any, sql: str, values: Mapping[str, Any]) -> list[Any]:
     cursor.execute(sql, values)
     rows: list[Any] = cursor.fetchall()
     return rows
 
 
-def kept(connection: BaseDatabaseWrapper, make: Callable[[BaseDatabaseWrapper], Kept]) -> Kept:
-    """Return what statements are run with, made once for an open connection and kept beside it."""
-    found: Any = vars(connection).get("kept")
-    if found is None or found.connection is not connection.connection:
-        found = vars(connection)["kept"] = make(connection)
-    return cast("Kept", found)
+def cached_runner(connection: BaseDatabaseWrapper, make: Callable[[BaseDatabaseWrapper], Runner]) -> Runner:
+    """Return the object that runs statements on an open connection; made once for each connection."""
+    runner: Any = vars(connection).get("statement_runner")
+    if runner is None or runner.connection is not connection.connection:
+        runner = vars(connection)["statement_runner"] = make(connection)
+    return cast("Runner", runner)
 
 
 def prepared_statements(connection: BaseDatabaseWrapper) -> PreparedStatements:
@@ -105,5 +115,5 @@ def prepared_statements(connection: BaseDatabaseWrapper) -> PreparedStatements:
 
 
 def open_cursor(connection: BaseDatabaseWrapper) -> Any:
-    """Return a cursor without the ORM's own around it: to open one costs as much as to ask a small query."""
+    """Return the driver's cursor. Opening the ORM's cursor takes as long as a small query."""
     return connection.cursor().cursor

@@ -18,8 +18,8 @@ from sqlglot.errors import ParseError
 
 from payments.admin.payments import payments_with_id
 from payments.anonymization import anonymize_payments
-from payments.api.parameters import FILTERS
 from payments.export import export_payments
+from payments.filters import FILTERS
 from payments.ingest import ImportResult, import_payments
 from payments.ingest.writing import ID_KEY, prepare_transaction
 from payments.management.distribution import State, statements

@@ -17,12 +17,12 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from pytest_django import DjangoDbBlocker
 
 from payments.access.authentication import find_key
-from payments.api.pagination import fetch_page
 from payments.api_keys import new_key
 from payments.database.postgresql.base import CONNECT_SECONDS_WITH_FAILOVER
 from payments.ingest import import_payments
 from payments.listing import Listing
 from payments.models import ApiKey, Organization
+from payments.page import fetch_page
 from payments.rows import Row
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process

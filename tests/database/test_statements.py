@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import pytest
@@ -14,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from moneyed import Money
 
-from payments.api.pagination import page_querysets, page_statement
-from payments.api.serializers import record
-from payments.database.statements import Slot, Statement
-from payments.listing import Listing, find_payment, payment_statement
+from payments.database.statements import Placeholder, Statement
+from payments.listing import Listing, payment_statement
 from payments.models import ApiKey, Payment, Status
+from payments.page import page_querysets, page_statement
 from payments.record import encode
+from payments.routing import fetch_rows, find_payment
+from payments.rows import build_record
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.scale import examples
 
@@ -43,8 +43,8 @@ payments = st.fixed_dictionaries(
         "redirect_url": st.sampled_from(["", 'https://shop.example/?q=%s&r="é']),
         "webhook_url": st.sampled_from(["", "https://shop.example/"]),
         "status": st.sampled_from(Status.values),
-        "metadata": st.dictionaries(texts, texts, max_size=2).map(lambda found: encode(found).decode()),
-        "details": st.none() | st.dictionaries(texts, texts, max_size=2).map(lambda found: encode(found).decode()),
+        "metadata": st.dictionaries(texts, texts, max_size=2).map(lambda texts: encode(texts).decode()),
+        "details": st.none() | st.dictionaries(texts, texts, max_size=2).map(lambda texts: encode(texts).decode()),
         "created_at": moments,
         "expires_at": st.none() | moments,
         "paid_at": moments,
@@ -97,7 +97,7 @@ def test_record_has_the_values_of_the_model(described: list[dict[str, Any]]) -> 
             row = find_payment(Listing(key.access), payment.id)
             assert row is not None
 
-            written = encode(record(row)).decode()
+            written = encode(build_record(row)).decode()
 
             assert list(json.loads(written).items()) == list(reference_record(payment).items())
         transaction.set_rollback(True)
@@ -117,51 +117,51 @@ def test_compiled_page_equals_the_query_of_the_orm(positions: list[tuple[int, st
             Payment.objects.visible_to(key.access), start=None if start is None else Value(start), limit=limit
         )
 
-        compiled = Listing(key.access).rows(partial(page_statement, limit, start is not None), start=start)
+        compiled = fetch_rows(Listing(key.access), page_statement(limit, start is not None), start=start)
 
         assert compiled == list(by_orm)
         transaction.set_rollback(True)
 
 
 def test_same_shape_is_compiled_once() -> None:
-    assert page_statement(limit=20, from_start=True) is page_statement(limit=20, from_start=True)
-    assert page_statement(limit=20, from_start=True) is not page_statement(limit=20, from_start=False)
+    assert page_statement(limit=20, has_start=True) is page_statement(limit=20, has_start=True)
+    assert page_statement(limit=20, has_start=True) is not page_statement(limit=20, has_start=False)
     assert payment_statement() is payment_statement()
 
 
 def test_statement_of_a_page_has_three_placeholders() -> None:
-    sql = page_statement(limit=20, from_start=True).sql
+    sql = page_statement(limit=20, has_start=True).sql
 
     assert {name.split(")")[0] for name in sql.split("%(")[1:]} == {"organization_id", "mode", "start"}
 
 
-NOT_A_STATEMENT = "Not a statement of slots and plain columns: SELECT"
+CANNOT_BE_COMPILED = "Only placeholders and columns without a converter can be compiled: SELECT"
 
 
 def test_value_without_a_placeholder_is_refused() -> None:
-    with pytest.raises(ValueError, match=NOT_A_STATEMENT):
+    with pytest.raises(ValueError, match=CANNOT_BE_COMPILED):
         Statement(Payment.objects.filter(id="pt_1").values_list("id"))
 
 
 def test_column_with_a_converter_is_refused() -> None:
-    with pytest.raises(ValueError, match=NOT_A_STATEMENT):
-        Statement(Payment.objects.filter(id=Slot("id")).values_list("created_at", "amount"))
+    with pytest.raises(ValueError, match=CANNOT_BE_COMPILED):
+        Statement(Payment.objects.filter(id=Placeholder("id")).values_list("created_at", "amount"))
 
 
 @pytest.mark.django_db(transaction=True)
 def test_statement_runs_on_a_new_connection(key: ApiKey) -> None:
-    statement = Statement(ApiKey.objects.filter(digest=Slot("digest")).values_list("id"))
-    before = statement.rows(digest=key.digest)
+    statement = Statement(ApiKey.objects.filter(digest=Placeholder("digest")).values_list("id"))
+    before = statement.rows({"digest": key.digest})
 
     connection.close()
 
-    assert statement.rows(digest=key.digest) == before == [(key.pk,)]
+    assert statement.rows({"digest": key.digest}) == before == [(key.pk,)]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_connection_that_the_server_ended_is_replaced_before_use(key: ApiKey) -> None:
-    statement = Statement(ApiKey.objects.filter(digest=Slot("digest")).values_list("id"))
-    statement.rows(digest=key.digest)
+    statement = Statement(ApiKey.objects.filter(digest=Placeholder("digest")).values_list("id"))
+    statement.rows({"digest": key.digest})
     process_id = connection.connection.info.backend_pid
     other = connections.create_connection("default")
     with other.cursor() as cursor:
@@ -170,12 +170,12 @@ def test_connection_that_the_server_ended_is_replaced_before_use(key: ApiKey) ->
 
     close_old_connections()
 
-    assert statement.rows(digest=key.digest) == [(key.pk,)]
+    assert statement.rows({"digest": key.digest}) == [(key.pk,)]
     assert connection.connection.info.backend_pid != process_id
 
 
 def test_statement_is_visible_to_query_capture_and_wrappers(key: ApiKey) -> None:
-    statement = Statement(ApiKey.objects.filter(digest=Slot("digest")).values_list("id"))
+    statement = Statement(ApiKey.objects.filter(digest=Placeholder("digest")).values_list("id"))
     wrapped: list[str] = []
 
     def record_sql(execute: Any, sql: str, *rest: Any) -> Any:
@@ -183,8 +183,8 @@ def test_statement_is_visible_to_query_capture_and_wrappers(key: ApiKey) -> None
         return execute(sql, *rest)
 
     with CaptureQueriesContext(connection) as captured:
-        statement.rows(digest=key.digest)
+        statement.rows({"digest": key.digest})
     with connection.execute_wrapper(record_sql):
-        statement.rows(digest=key.digest)
+        statement.rows({"digest": key.digest})
 
     assert len(captured) == len(wrapped) == 1

@@ -3,10 +3,10 @@
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
-from payments.api.pagination import Page, fetch_page
-from payments.api.parameters import list_parameters
+from payments.api.parameters import parse_list_parameters
 from payments.listing import Listing
 from payments.models import Access, Organization, Payment
+from payments.page import Page, fetch_page
 from tests.support.factories import NOON, PaymentFactory
 
 
@@ -20,7 +20,7 @@ def placed(organization: Organization, mode: str, instant: int, name: str) -> Pa
 
 
 def listing(access: Access, query: dict[str, str]) -> Listing:
-    return Listing(access, list_parameters(urlencode(query), is_known=lambda _: True).selection)
+    return Listing(access, parse_list_parameters(urlencode(query), is_known=lambda _: True).selection)
 
 
 def there_and_back(listing: Listing, *, limit: int) -> tuple[list[Page], list[Page]]:

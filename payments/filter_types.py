@@ -1,0 +1,117 @@
+"""The types of filters: how the text of a filter is parsed, and how its values select payments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from payments.models import PaymentQuerySet
+
+VALUES_MAX = 20
+
+# A date, or a time in UTC unless it has an offset (RFC 3339).
+CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+TIME = rf"\A[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:T{CLOCK}:[0-5][0-9](?:\.[0-9]{{1,6}})?(?:Z|[+-]{CLOCK})?)?\Z"
+AMOUNT = r"\A-?(?:0|[1-9][0-9]{0,12})(?:\.[0-9]{1,2})?\Z"
+
+Values: TypeAlias = tuple[Any, ...]
+Select: TypeAlias = Callable[[PaymentQuerySet, Values], PaymentQuerySet]
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """A filter of the list. Its values may be placeholders of a compiled statement."""
+
+    select: Select
+    parse: Callable[[str], Values | None]  # None: the text is invalid
+    must_be: str
+    schema: Mapping[str, Any]
+    example: Any
+    is_planned_by_value: bool = False  # the values decide which index is best, so they are part of the statement
+
+
+def words(
+    select: Callable[[PaymentQuerySet, Collection[Any]], PaymentQuerySet],
+    *,
+    pattern: str,
+    description: str,
+    example: list[str],
+) -> Filter:
+    """Return a filter by words of an open vocabulary. Any of its words may match."""
+    must_be = f"{description}, or up to {VALUES_MAX} of them, separated by commas"
+    schema = list_schema({"type": "string", "pattern": pattern})
+    matches = re.compile(pattern).match
+    return Filter(select, lambda text: split_words(text, matches), must_be, schema, example)
+
+
+def known_words(
+    select: Callable[[PaymentQuerySet, Collection[Any]], PaymentQuerySet],
+    known: Collection[str],
+    *,
+    must_be: str = "",
+    example: list[str],
+    is_planned_by_value: bool = False,
+) -> Filter:
+    """Return a filter by words of a closed vocabulary. Any of its words may match."""
+    must_be = must_be or f"{', '.join(known)}, or some of them, separated by commas"
+    schema = list_schema({"type": "string", "enum": list(known)})
+    return Filter(
+        select, lambda text: split_words(text, known.__contains__), must_be, schema, example, is_planned_by_value
+    )
+
+
+def split_words(text: str, is_valid: Callable[[str], object]) -> Values | None:
+    """Return the words of a comma-separated list without duplicates, sorted; None if one of them is invalid."""
+    words = text.split(",")
+    return tuple(sorted(set(words))) if len(words) <= VALUES_MAX and all(map(is_valid, words)) else None
+
+
+def list_schema(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": item, "minItems": 1, "maxItems": VALUES_MAX}
+
+
+def single(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Select:
+    """Return the function for a filter with one value."""
+    return lambda payments, values: select(payments, *values)
+
+
+def time(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Filter:
+    """Return a filter by a time."""
+    must_be = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
+    return Filter(single(select), parse_time, must_be, {"type": "string", "pattern": TIME}, "2026-01-01")
+
+
+def parse_time(text: str) -> Values | None:
+    """Parse a time. Without an offset it is in UTC; a date is its first instant."""
+    if not re.match(TIME, text):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return (time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC),)
+    except (ValueError, OverflowError):  # 30 February, or an offset that leads out of the calendar
+        return None
+
+
+def amount(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Filter:
+    """Return a filter by a decimal number."""
+    must_be = "a decimal with at most 13 digits before the point and 2 after it"
+    return Filter(single(select), parse_amount, must_be, {"type": "string", "pattern": AMOUNT}, "100.00")
+
+
+def parse_amount(text: str) -> Values | None:
+    return (Decimal(text),) if re.match(AMOUNT, text) else None
+
+
+def document(
+    select: Callable[[PaymentQuerySet, Any], PaymentQuerySet],
+    *,
+    must_be: str,
+    schema: Mapping[str, Any],
+    example: Mapping[str, str],
+) -> Filter:
+    """Return a filter by a JSON object."""
+    return Filter(single(select), lambda text: (text,), must_be, schema, example)

@@ -1,0 +1,119 @@
+"""One page of a list: its payments, and where the neighbouring pages start.
+
+A page is found by its position in the list's index, never by counting. Its cost does not depend on the depth, and a
+payment that arrives meanwhile moves no other payment to another page.
+"""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from django.db.models import Expression, QuerySet, Subquery, TextField, Value
+from django.db.models.functions import Coalesce
+
+from payments.database.statements import Placeholder, Statement
+from payments.expressions import Literal
+from payments.listing import Listing, Shape, apply_filters, has_revision, visible_payments
+from payments.models import PaymentQuerySet
+from payments.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position
+from payments.routing import fetch_rows
+from payments.rows import COLUMNS, ID, Row, as_rows
+
+LIMIT_MAX = 250
+
+# For each limit one statement with and one without a start, and as many with filters. A statement takes 10 kB.
+STATEMENTS_MAX = 3 * LIMIT_MAX
+
+# The columns that a page's rows have after those of the record.
+PREVIOUS_FROM = len(COLUMNS)  # the ID that the previous page starts at
+PART = len(COLUMNS) + 1  # only with filters: whether the row belongs to the page, or is that of its start
+
+NO_PREVIOUS = Value(None, output_field=TextField())
+PAGE_PART, START_PART = "page", "start"
+
+
+class UnknownStart(LookupError):
+    """The payment that a page should start at is not visible to the listing's access."""
+
+
+class Page(NamedTuple):
+    """Rows in list order, and the IDs that the neighbouring pages start at (None: there is no such page)."""
+
+    rows: list[Row]
+    previous_from: str | None
+    next_from: str | None
+
+
+EMPTY = Page([], None, None)
+
+
+def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Return up to `limit` payments of the listing in its order, from the position of the payment `start`.
+
+    `start` need not match the listing's filters.
+
+    Cost: one statement, which reads at most `2 * limit + 3` index entries, and the entries that filters skip.
+
+    :raises UnknownStart: `start` is not visible to the listing's access
+    """
+    order, shape = listing.selection.order, listing.shape
+    rows = fetch_rows(listing, page_statement(limit, start is not None, order, shape), start=start)
+    if start is None:
+        return page_of(rows, limit=limit)
+    if not rows:
+        raise UnknownStart(start)
+    start_row = rows[0]
+    if shape:
+        start_row = next(row for row in rows if row[PART] == START_PART)
+        rows = [row for row in rows if row[PART] == PAGE_PART]
+    return page_of(rows, limit=limit, previous_from=start_row[PREVIOUS_FROM])
+
+
+def page_of(rows: list[Row], *, limit: int, previous_from: str | None = None) -> Page:
+    return Page(rows[:limit], previous_from, next_from=rows[limit][ID] if len(rows) > limit else None)
+
+
+@lru_cache(STATEMENTS_MAX)
+def page_statement(
+    limit: int,
+    has_start: bool,  # noqa: FBT001  a positional argument: lru_cache finds it faster, and each request calls this
+    order: Order = NEWEST_FIRST,
+    shape: Shape = (),
+) -> Statement[Row]:
+    """Return the statement for the rows of a page and the first row of the next page."""
+    start = Placeholder("start") if has_start else None
+    querysets = page_querysets(visible_payments(), start=start, limit=limit, order=order, shape=shape)
+    return Statement(*querysets, is_planned_by_value=bool(shape), condition=has_revision())
+
+
+def page_querysets(
+    payments: PaymentQuerySet, *, start: Expression | None, limit: int, order: Order = NEWEST_FIRST, shape: Shape = ()
+) -> list[QuerySet[Any, Row]]:
+    """Return the queries for a page: the page with the first row of the next and, with filters, the row of the start.
+
+    Without filters, the start is the first row of the page. With filters it may be no part of it, or the page may be
+    empty. Its own row then shows that the start exists, and has the start of the previous page.
+    """
+    if start is None:
+        first_page = apply_filters(payments, shape).order_by(*order)
+        return [as_rows(first_page, NO_PREVIOUS, *([Literal(PAGE_PART)] if shape else []))[: limit + 1]]
+    at = position(Subquery(payments.filter(id=start).values("created_at")), start)
+    # The position stands before the filters: an index range starts at the first of two bounds in one direction.
+    page = apply_filters(payments.filter(is_at_or_after(at, order)), shape).order_by(*order)
+    preceding = apply_filters(payments.filter(is_before(at, order)), shape)
+    previous_from = previous_start(preceding, limit=limit, order=order)
+    if not shape:
+        return [as_rows(page, previous_from)[: limit + 1]]
+    start_row = payments.filter(id=start)
+    return [
+        as_rows(page, NO_PREVIOUS, Literal(PAGE_PART))[: limit + 1],
+        as_rows(start_row, previous_from, Literal(START_PART)),
+    ]
+
+
+def previous_start(preceding: PaymentQuerySet, *, limit: int, order: Order) -> Expression:
+    """Return the ID `limit` positions back; the first ID if there are fewer; null if there are none."""
+    nearest_first = preceding.order_by(*opposite(order)).values("id")
+    return Coalesce(
+        Subquery(nearest_first[limit - 1 : limit]),
+        Subquery(preceding.order_by(*order).values("id")[:1]),
+    )
