@@ -99,7 +99,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "djmoney",
     "rest_framework",
-    "drf_spectacular",
     "drf_spectacular_sidecar",
 ]
 
@@ -132,7 +131,7 @@ TEMPLATES = [
     },
 ]
 
-DATABASE_ROUTERS = ["payments.database.router.ReplicaRouter"] if DATABASE_REPLICA_URL else []
+DATABASE_ROUTERS = ["payments.database.router.PrimaryRouter"] if DATABASE_REPLICA_URL else []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 TIME_ZONE = "UTC"
@@ -205,20 +204,8 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PARSER_CLASSES": [],
     "DEFAULT_THROTTLE_CLASSES": ["payments.access.throttling.KeyThrottle"],
-    "DEFAULT_SCHEMA_CLASS": "payments.api.openapi.OperationSchema",
     "EXCEPTION_HANDLER": "payments.api.errors.problem_response",
     "URL_FORMAT_OVERRIDE": None,
-}
-
-SPECTACULAR_SETTINGS = {
-    "TITLE": "Payments",
-    "VERSION": "2",
-    "DESCRIPTION": "An organization's payments, page by page, newest first, as HAL.",
-    "OAS_VERSION": "3.1.0",
-    "POSTPROCESSING_HOOKS": ["payments.api.openapi.complete"],
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
-    "SERVE_AUTHENTICATION": [],
 }
 
 # scripts/start passes this file to Granian too, so that all log lines have the same format.

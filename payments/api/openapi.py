@@ -1,30 +1,34 @@
-"""How the API describes itself (OpenAPI 3.1): the record's own schema, and every status that the contract knows."""
+"""The OpenAPI 3.1 description of the API. Its schemas follow from the declaration of the record and of the filters."""
 
 import re
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
-from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
-from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.plumbing import ResolvedComponent
 
+from payments.api.parameters import LIMIT_DEFAULT
 from payments.api.problems import Problem
 from payments.api.renderers import ProblemRenderer
-from payments.record import schemas
+from payments.filter_types import Filter
+from payments.filters import BOUNDS, FILTERS, ORDERS, RANGES
+from payments.hal import HAL
+from payments.models import PAYMENT_ID
+from payments.page import LIMIT_MAX
+from payments.record import json_schemas
 
-REF = "#/components/schemas/{name}"
+REFERENCE = "#/components/schemas/{name}"
+DEEP_OBJECT = {"style": "deepObject", "explode": True}  # name[key]=value
 
-HEADERS = {
-    HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate", "What is missing or wrong (RFC 6750)."),
-    HTTPStatus.METHOD_NOT_ALLOWED: ("Allow", "The methods that are answered."),
-    HTTPStatus.TOO_MANY_REQUESTS: ("Retry-After", "Seconds after which to ask again."),
-    HTTPStatus.SERVICE_UNAVAILABLE: ("Retry-After", "Seconds after which to ask again."),
+ERROR_HEADERS = {
+    HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate", "The missing or invalid credentials (RFC 6750)."),
+    HTTPStatus.METHOD_NOT_ALLOWED: ("Allow", "The allowed methods."),
+    HTTPStatus.TOO_MANY_REQUESTS: ("Retry-After", "The seconds to wait before the next request."),
+    HTTPStatus.SERVICE_UNAVAILABLE: ("Retry-After", "The seconds to wait before the next request."),
 }
-PROBLEMS = (
+LIST_ERRORS = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.UNAUTHORIZED,
-    HTTPStatus.NOT_FOUND,
     HTTPStatus.METHOD_NOT_ALLOWED,
     HTTPStatus.NOT_ACCEPTABLE,
     HTTPStatus.TOO_MANY_REQUESTS,
@@ -33,84 +37,194 @@ PROBLEMS = (
 )
 
 
-class OperationSchema(AutoSchema):
-    """What a view of this API does, in the view's own words."""
-
-    view: Any
-
-    def get_operation_id(self) -> str:
-        return str(self.view.operation_id)
-
-    def get_summary(self) -> str:
-        return str(self.view.summary)
-
-    def get_tags(self) -> list[str]:
-        return ["payments"]
-
-
-class BearerScheme(OpenApiAuthenticationExtension):
-    """The key, as RFC 6750 has it."""
-
-    target_class = "payments.access.authentication.BearerAuthentication"
-    match_subclasses = True
-    name = "apiKey"
-
-    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer", "description": "An API key: `live_...` or `test_...`."}
-
-
-class PaymentSchema(OpenApiSerializerExtension):
-    """The record, from the declaration that the import reads it by."""
-
-    target_class = "payments.api.serializers.PaymentSerializer"
-
-    def get_name(self, auto_schema: AutoSchema, direction: str) -> str:
-        return "Payment"
-
-    def map_serializer(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
-        parts = schemas()
-        payment = parts.pop("Record")
-        for name, schema in parts.items():
-            auto_schema.registry.register_on_missing(
-                ResolvedComponent(name=name, type=ResolvedComponent.SCHEMA, schema=schema, object=name)
-            )
-        return {**payment, "title": "Payment", "required": [*payment["required"], "resource", "_links"]}
+def openapi_document() -> dict[str, Any]:
+    """Return the description as JSON data."""
+    document = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Payments",
+            "version": "2",
+            "description": "An organization's payments, page by page, newest first, as HAL.",
+        },
+        "paths": {
+            "/v2/payments": {"get": list_operation()},
+            "/v2/payments/{payment_id}": {"get": payment_operation()},
+        },
+        "components": {
+            "schemas": schemas(),
+            "securitySchemes": {
+                "apiKey": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An API key: `live_...` or `test_...`.",
+                }
+            },
+        },
+    }
+    return dict(with_ecma_patterns(document))
 
 
-def complete(result: dict[str, Any], **_generation: Any) -> dict[str, Any]:
-    """Add what holds for every operation: 304 and the problems. A postprocessing hook of drf-spectacular."""
-    _, components = msgspec.json.schema_components([Problem], ref_template=REF)
-    result["components"]["schemas"].update(components)
-    for path, operations in result["paths"].items():
-        for operation in operations.values():
-            operation["responses"]["304"] = {"description": "What If-None-Match names is still what would be given."}
-            for status in PROBLEMS:
-                if status != HTTPStatus.NOT_FOUND or "{" in path:
-                    operation["responses"][str(status.value)] = problem_response(status)
-            operation["responses"] = dict(sorted(operation["responses"].items()))
-    return dict(with_javascript_patterns(result))
+def list_operation() -> dict[str, Any]:
+    return {
+        "operationId": "listPayments",
+        "summary": "List payments",
+        "description": "Payments, newest first, page by page.",
+        "tags": ["payments"],
+        "security": [{"apiKey": []}],
+        "parameters": list_parameters(),
+        "responses": responses("PaginatedPaymentList", "A page of payments.", errors=LIST_ERRORS),
+    }
 
 
-def problem_response(status: HTTPStatus) -> dict[str, Any]:
+def payment_operation() -> dict[str, Any]:
+    return {
+        "operationId": "getPayment",
+        "summary": "Get one payment",
+        "description": "One payment.",
+        "tags": ["payments"],
+        "security": [{"apiKey": []}],
+        "parameters": [{"name": "payment_id", "in": "path", "required": True, "schema": {"type": "string"}}],
+        "responses": responses("Payment", "The payment.", errors=(*LIST_ERRORS, HTTPStatus.NOT_FOUND)),
+    }
+
+
+def list_parameters() -> list[dict[str, Any]]:
+    """Return the parameters in the order of links. A range is one object, and so are the metadata pairs."""
+    return [
+        {
+            "name": "limit",
+            "in": "query",
+            "description": "The number of payments in a page.",
+            "schema": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
+        },
+        {
+            "name": "from",
+            "in": "query",
+            "description": "The ID of the payment the page starts at. Default: the first payment.",
+            "schema": {"type": "string", "pattern": PAYMENT_ID},
+        },
+        {
+            "name": "sort",
+            "in": "query",
+            "description": "Newest payments first (desc) or oldest first (asc).",
+            "schema": {"type": "string", "enum": list(ORDERS), "default": "desc"},
+        },
+        *(words_parameter(name, filter_) for name, filter_ in FILTERS.items() if filter_.schema["type"] == "array"),
+        *(range_parameter(field) for field in RANGES),
+        {
+            "name": "metadata",
+            "in": "query",
+            "description": f"Pairs that metadata contains, metadata[KEY]=VALUE: {FILTERS['metadata'].must_be}.",
+            **DEEP_OBJECT,
+            "schema": FILTERS["metadata"].schema,
+            "example": FILTERS["metadata"].example,
+        },
+    ]
+
+
+def words_parameter(name: str, filter_: Filter) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "query",
+        "description": f"Any of these values matches. Must be {filter_.must_be}.",
+        "style": "form",
+        "explode": False,
+        "schema": filter_.schema,
+        "example": filter_.example,
+    }
+
+
+def range_parameter(field: str) -> dict[str, Any]:
+    bounds = {bound: FILTERS[f"{field}[{bound}]"] for bound in BOUNDS}
+    name, first = next(iter(bounds.items()))
+    needs = " Needs currency." if field == "amount" else ""
+    return {
+        "name": field,
+        "in": "query",
+        "description": f"A range, such as {field}[{name}]={first.example}. Each bound must be {first.must_be}.{needs}",
+        **DEEP_OBJECT,
+        "schema": {
+            "type": "object",
+            "properties": {bound: filter_.schema for bound, filter_ in bounds.items()},
+            "additionalProperties": False,
+        },
+        "example": {name: first.example},
+    }
+
+
+def responses(schema: str, description: str, *, errors: tuple[HTTPStatus, ...]) -> dict[str, Any]:
+    return {
+        "200": {"description": description, "content": content(HAL, schema)},
+        "304": {"description": "The client's If-None-Match names the current version."},
+        **{str(status.value): error_response(status) for status in sorted(errors)},
+    }
+
+
+def error_response(status: HTTPStatus) -> dict[str, Any]:
     response: dict[str, Any] = {
         "description": status.phrase,
-        "content": {ProblemRenderer.media_type: {"schema": {"$ref": REF.format(name="Problem")}}},
+        "content": content(ProblemRenderer.media_type, "Problem"),
     }
-    if status in HEADERS:
-        name, description = HEADERS[status]
+    if status in ERROR_HEADERS:
+        name, description = ERROR_HEADERS[status]
         response["headers"] = {name: {"description": description, "schema": {"type": "string"}}}
     return response
 
 
-def with_javascript_patterns(value: Any) -> Any:
-    r"""Return `value`, its patterns as ECMA-262 has them. Ours end in `\Z`: behind Python's `$` may be a line feed."""
+def content(media_type: str, schema: str) -> dict[str, Any]:
+    return {media_type: {"schema": reference(schema)}}
+
+
+def reference(name: str) -> dict[str, str]:
+    return {"$ref": REFERENCE.format(name=name)}
+
+
+def schemas() -> dict[str, Any]:
+    """Return the schemas of the record and its parts, of the page and of the errors, by name."""
+    parts = json_schemas()
+    payment = parts.pop("Record")
+    required = [*payment["required"], "resource", "_links"]
+    _, problems = msgspec.json.schema_components([Problem], ref_template=REFERENCE)
+    return {
+        "Payment": {**payment, "title": "Payment", "required": required},
+        **parts,
+        "PaginatedPaymentList": page_schema(),
+        **problems,
+    }
+
+
+def page_schema() -> Mapping[str, Any]:
+    link = reference("Link")
+    payments = {"type": "array", "items": reference("Payment")}
+    return {
+        "type": "object",
+        "required": ["count", "_embedded", "_links"],
+        "properties": {
+            "count": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": LIMIT_MAX,
+                "description": "The number of payments in this page.",
+            },
+            "_embedded": {"type": "object", "required": ["payments"], "properties": {"payments": payments}},
+            "_links": {
+                "type": "object",
+                "required": ["self", "documentation"],
+                "properties": {"self": link, "previous": link, "next": link, "documentation": link},
+            },
+        },
+    }
+
+
+def with_ecma_patterns(value: Any) -> Any:
+    r"""Return `value` with the patterns of ECMA-262, which JSON Schema uses: `^` and `$` for Python's `\A` and `\Z`."""
     if isinstance(value, dict):
         return {
             key: re.sub(r"\\Z$", "$", re.sub(r"^\\A", "^", inner))
             if key == "pattern" and isinstance(inner, str)
-            else with_javascript_patterns(inner)
+            else with_ecma_patterns(inner)
             for key, inner in value.items()
         }
     if isinstance(value, list):
-        return [with_javascript_patterns(inner) for inner in value]
+        return [with_ecma_patterns(inner) for inner in value]
     return value

@@ -5,10 +5,10 @@ import re
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.test import Client
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from payments.models import Organization, Status
 from tests.support.api import Api
@@ -29,8 +29,8 @@ def validate(schema: Any, name: str, instance: Any) -> None:
     Draft202012Validator({**schema, "$ref": f"#/components/schemas/{name}"}).validate(instance)
 
 
-def test_it_is_made_without_a_warning() -> None:
-    call_command("spectacular", "--validate", "--fail-on-warn", "--file", "/dev/null")
+def test_document_is_valid_openapi(schema: Any) -> None:
+    OpenAPIV31SpecValidator(schema).validate()
 
 
 def test_every_status_of_every_operation_is_declared(schema: Any) -> None:
@@ -105,7 +105,12 @@ def test_a_page_is_described_with_its_links(schema: Any) -> None:
         "type": "object",
         "required": ["count", "_embedded", "_links"],
         "properties": {
-            "count": {"type": "integer", "minimum": 0, "maximum": 250, "description": "Payments in this page."},
+            "count": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": 250,
+                "description": "The number of payments in this page.",
+            },
             "_embedded": {"type": "object", "required": ["payments"], "properties": {"payments": payments}},
             "_links": {
                 "type": "object",

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
+from http import HTTPStatus
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,13 +17,13 @@ from typing import Any, NamedTuple
 import pytest
 from markdown_it import MarkdownIt
 
-from payments.api.errors import DETAILS, TooWide, Unavailable, Unreadable
-from payments.api.openapi import PROBLEMS
-from payments.api.parameters import FILTERS, NAMES
+from payments.api.errors import DETAILS, QueryTimeout, Unavailable, UnreadableRequest
+from payments.api.openapi import LIST_ERRORS
+from payments.api.parameters import NAMES
 from payments.api.problems import Problem
+from payments.filters import FILTERS
 from payments.models import Mode, SequenceType, Status
-from payments.record import encode, schemas
-from payments.rows import record_time
+from payments.record import encode, json_schemas, record_time
 from tests.support.contract import PAGE_KEYS, PAGE_LINKS, RULES
 from tests.support.factories import NOON
 from tests.support.lines import line
@@ -247,7 +248,7 @@ def test_what_a_parameter_must_be_is_said_in_the_words_of_its_refusal(name: str)
 
 def test_every_field_of_a_record_is_there_in_its_order() -> None:
     record, details, money, links = (
-        schemas()[name]["properties"] for name in ("Record", "Details", "Money", "RecordLinks")
+        json_schemas()[name]["properties"] for name in ("Record", "Details", "Money", "RecordLinks")
     )
     plain = [name for name in record if name != "_links"]
 
@@ -271,7 +272,7 @@ def test_every_part_of_a_page_and_of_an_error_is_there_in_its_order() -> None:
 
 def test_every_status_has_a_section() -> None:
     assert re.findall(r"^### (\d{3} .*)$", REFERENCE, flags=re.MULTILINE) == [
-        f"{status.value} {status.phrase}" for status in PROBLEMS
+        f"{status.value} {status.phrase}" for status in sorted([*LIST_ERRORS, HTTPStatus.NOT_FOUND])
     ]
 
 
@@ -279,10 +280,10 @@ def test_every_status_has_a_section() -> None:
     "detail",
     [
         *DETAILS.values(),
-        *(kind.default_detail for kind in (TooWide, Unavailable, Unreadable)),
-        "This API key is not valid.",
+        *(kind.default_detail for kind in (QueryTimeout, Unavailable, UnreadableRequest)),
+        "This API key is invalid.",
         "There is no parameter of this name.",
-        "The service failed. Its log tells its operators why.",
+        "An internal error occurred. The service's log has the details.",
     ],
 )
 def test_every_sentence_that_an_error_says_is_there(detail: str) -> None:

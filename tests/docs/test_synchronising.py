@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from payments.models import Status
-from payments.rows import record_time
+from payments.record import record_time
 from tests.support.factories import NOON
 from tests.support.lines import line
 from tests.support.processes import ROOT
