@@ -1,0 +1,37 @@
+"""The database tables. Their constraints hold the rules of a record, whatever writes to them."""
+
+from payments.models.api_key import ApiKey, ApiKeyQuerySet, KeyState
+from payments.models.choices import IN_FLIGHT, Mode, SequenceType, Status
+from payments.models.organization import ORGANIZATION_ID_MAX, REVISION_BITS, Access, Organization
+from payments.models.payment import (
+    CUSTOMER_ID,
+    METHOD,
+    PAYMENT_ID,
+    Payment,
+    PaymentQuerySet,
+    PaymentsCannotBeDeleted,
+    new_payment_id,
+)
+from payments.models.summed_day import SummedDay
+
+__all__ = [
+    "CUSTOMER_ID",
+    "IN_FLIGHT",
+    "METHOD",
+    "ORGANIZATION_ID_MAX",
+    "PAYMENT_ID",
+    "REVISION_BITS",
+    "Access",
+    "ApiKey",
+    "ApiKeyQuerySet",
+    "KeyState",
+    "Mode",
+    "Organization",
+    "Payment",
+    "PaymentQuerySet",
+    "PaymentsCannotBeDeleted",
+    "SequenceType",
+    "Status",
+    "SummedDay",
+    "new_payment_id",
+]

@@ -1,0 +1,80 @@
+"""API keys: each gives access to one organization's payments in one mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from payments import api_keys
+from payments.models.choices import Mode
+from payments.models.organization import ONE_LINE, Access, Organization
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.db.models.expressions import Combinable
+
+
+class KeyState(models.TextChoices):
+    """Whether a key can be used."""
+
+    USABLE = "usable"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
+    """API keys, selected by their state."""
+
+    def issue(
+        self, organization: Organization, *, mode: str, name: str, expires_at: datetime | None = None
+    ) -> tuple[ApiKey, str]:
+        """Create a key and return it with its text. The text is not stored, so it can be shown only now."""
+        text = api_keys.new_key(mode)
+        key = self.create(
+            organization=organization, mode=mode, name=name, expires_at=expires_at, digest=api_keys.digest(text)
+        )
+        return key, text
+
+    def usable(self, *, now: datetime | Combinable) -> ApiKeyQuerySet:
+        """Return the keys that are neither revoked nor expired."""
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
+
+    def revoke(self, *, now: datetime) -> int:
+        """Revoke the keys from their next request on. Return the number that were not revoked before."""
+        return self.filter(revoked_at=None).update(revoked_at=now)
+
+
+class ApiKey(models.Model):
+    """A client's key to one organization's payments in one mode."""
+
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="keys")
+    mode = models.CharField(max_length=4, choices=Mode.choices)
+    name = models.CharField(max_length=200, validators=[ONE_LINE])
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, editable=False)
+    revoked_at = models.DateTimeField(null=True, editable=False)
+
+    objects = ApiKeyQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "API key"
+        verbose_name_plural = "API keys"
+        constraints = [models.CheckConstraint(name="api_key_mode_known", condition=Q(mode__in=Mode.values))]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.mode})"
+
+    @property
+    def access(self) -> Access:
+        return Access(self.organization_id, self.mode)
+
+    def state(self, *, now: datetime) -> KeyState:
+        if self.revoked_at is not None:
+            return KeyState.REVOKED
+        return KeyState.EXPIRED if self.expires_at is not None and self.expires_at <= now else KeyState.USABLE

@@ -1,0 +1,37 @@
+"""Organizations, which own payments and API keys."""
+
+from typing import NamedTuple
+
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models import Q
+
+ORGANIZATION_ID_MAX = 2**63 - 1
+REVISION_BITS = 63
+
+# Names appear in lists with one line for each.
+ONE_LINE = RegexValidator(r"\A[^\x00-\x1f\x7f]*\Z", "A name is one line of text.")
+
+
+class Access(NamedTuple):
+    """Which payments may be seen: those of one organization, in one mode."""
+
+    organization_id: int
+    mode: str
+
+
+class Organization(models.Model):
+    """The owner of payments. Its ID is the record's `organizationId`, so the operator chooses it."""
+
+    id = models.PositiveBigIntegerField(
+        primary_key=True, validators=[MinValueValidator(1), MaxValueValidator(ORGANIZATION_ID_MAX)]
+    )
+    name = models.CharField(max_length=200, validators=[ONE_LINE])
+    # A random number, renewed by every change of the organization's payments.
+    revision = models.BigIntegerField(db_default=0, editable=False)
+
+    class Meta:
+        constraints = [models.CheckConstraint(name="organization_id_positive", condition=Q(id__gte=1))]
+
+    def __str__(self) -> str:
+        return self.name

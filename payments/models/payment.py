@@ -1,0 +1,201 @@
+"""Payments: the table, its constraints and indexes, and the conditions that lists use."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Length
+from django.db.models.lookups import LessThanOrEqual
+from django.utils import timezone
+from djmoney.models.fields import MoneyField
+
+from payments import currencies  # noqa: F401  registers currencies, which djmoney needs to read stored amounts
+from payments.expressions import HasIndexedWord, IndexPredicate, Literal, Prefix, prefix_upper_bound
+from payments.fields import DocumentField, IdentifierField, MillisecondField
+from payments.identifiers import RANDOM_BYTES, payment_id
+from payments.models.choices import IN_FLIGHT, Mode, SequenceType, Status
+from payments.models.organization import Organization
+from payments.ordering import NEWEST_FIRST
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from moneyed import Money
+
+    from payments.models.organization import Access
+
+PAYMENT_ID = r"\Apt_[A-Za-z0-9]{1,61}\Z"
+CUSTOMER_ID = r"\Act_[A-Za-z0-9]{1,61}\Z"
+METHOD = r"\A[a-z0-9_]{1,32}\Z"
+IDENTIFIER_MAX = 64
+METHOD_MAX = 32
+
+# SQLite computes in binary. It returns up to 15 digits unchanged.
+MONEY_DIGITS = 15
+
+
+class PaymentsCannotBeDeleted(Exception):
+    """Raised by any attempt to delete a payment: a client that walks the list would lose its position."""
+
+
+def new_payment_id() -> str:
+    """Return an ID for a payment that is created now."""
+    return payment_id(timezone.now(), secrets.token_bytes(RANDOM_BYTES))
+
+
+class PaymentQuerySet(models.QuerySet["Payment"]):
+    """Payments, selected by access and by what filters ask for.
+
+    A value may be a placeholder of a compiled statement instead of a text.
+    """
+
+    def visible_to(self, access: Access) -> PaymentQuerySet:
+        """Return the payments of the organization and mode. Every list starts here."""
+        return self.filter(organization_id=access.organization_id, mode=access.mode)
+
+    def with_status(self, statuses: Collection[str]) -> PaymentQuerySet:
+        payments = self.filter(status__in=list(map(Literal, statuses)))
+        if len(statuses) > 1 and IN_FLIGHT.issuperset(statuses):
+            return payments.filter(IndexPredicate(Q(status__in=list(map(Literal, sorted(IN_FLIGHT))))))
+        if Status.SUCCEEDED in statuses:
+            return payments
+        return payments.filter(IndexPredicate(~Q(status=Literal(Status.SUCCEEDED))))
+
+    def with_method(self, methods: Collection[Any]) -> PaymentQuerySet:
+        return self.filter(HasIndexedWord(methods), method__in=methods)
+
+    def of_customer(self, customer_ids: Collection[Any]) -> PaymentQuerySet:
+        return self.filter(IndexPredicate(~Q(customer_id=Literal(""))), customer_id__in=customer_ids)
+
+    def with_sequence_type(self, sequence_types: Collection[Any]) -> PaymentQuerySet:
+        return self.filter(HasIndexedWord(sequence_types), sequence_type__in=sequence_types)
+
+    def in_currency(self, codes: Collection[Any]) -> PaymentQuerySet:
+        return self.filter(HasIndexedWord(codes), amount_currency__in=codes)
+
+    def bounded(self, value: Any, *, column: str, bound: str) -> PaymentQuerySet:
+        """Return the payments on one side of a value; `bound` is a lookup: gte, gt, lte or lt."""
+        return self.filter(**{f"{column}__{bound}": value})
+
+    def with_metadata(self, document: Any) -> PaymentQuerySet:
+        """Return the payments whose metadata contains all members of a JSON object of texts."""
+        return self.filter(metadata__contains_members=document)
+
+    def with_description_prefix(self, prefix: Any) -> PaymentQuerySet:
+        """Return the payments whose description starts with a text of at most `Prefix.LENGTH` characters."""
+        payments = self.alias(prefix=Prefix("description"))
+        return payments.filter(prefix__gte=prefix, prefix__lt=prefix_upper_bound(prefix))
+
+    def delete(self) -> NoReturn:
+        raise PaymentsCannotBeDeleted
+
+    delete.alters_data = True  # type: ignore[attr-defined]
+    delete.queryset_only = True  # type: ignore[attr-defined]
+
+
+def matches(field: str, pattern: str, length_max: int) -> Q:
+    """Return the condition that a text matches `pattern`.
+
+    The length is checked apart: with a count inside its pattern PostgreSQL takes ten times as long.
+    """
+    uncounted = re.sub(r"\{1,[0-9]+\}", "+", pattern)
+    return Q(**{f"{field}__regex": uncounted}) & Q(LessThanOrEqual(Length(field), length_max))
+
+
+def both_or_neither(money: str) -> Q:
+    """Return the condition that an optional amount has both a value and a currency, or neither."""
+    is_absent = {f"{money}__isnull": True, f"{money}_currency__isnull": True}
+    return Q(**is_absent) | Q(**dict.fromkeys(is_absent, False))
+
+
+class Payment(models.Model):
+    """A payment. It is never deleted, and its `created_at` never changes."""
+
+    id = IdentifierField(primary_key=True, max_length=IDENTIFIER_MAX, default=new_payment_id, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="payments", db_index=False)
+    mode = models.CharField(max_length=4, choices=Mode.choices)
+    amount: models.Field[Money, Money] = MoneyField(max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None)
+    amount_net: models.Field[Money | None, Money | None] = MoneyField(
+        max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None, null=True, blank=True
+    )
+    amount_remaining: models.Field[Money | None, Money | None] = MoneyField(
+        max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None, null=True, blank=True
+    )
+    description = models.TextField(blank=True)
+    method = models.CharField(max_length=METHOD_MAX, blank=True)
+    redirect_url = models.TextField("redirect URL", blank=True)
+    webhook_url = models.TextField("webhook URL", blank=True)
+    status = models.CharField(max_length=10, choices=Status.choices)
+    sequence_type = models.CharField(max_length=9, choices=SequenceType.choices)
+    metadata = DocumentField(default="{}")
+    details = DocumentField(null=True, blank=True)
+    created_at = MillisecondField(default=timezone.now)
+    expires_at = MillisecondField(null=True, blank=True)
+    paid_at = MillisecondField(null=True, blank=True)
+    customer_id = models.CharField("customer ID", max_length=IDENTIFIER_MAX, blank=True)
+
+    objects = PaymentQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            # The list of one organization and mode, from any position, in both directions.
+            models.Index(
+                "organization",
+                "mode",
+                models.F("created_at").desc(),
+                models.F("id").desc(),
+                name="payment_list",
+            ),
+            # The list of one status. Most payments have succeeded; for those the list itself is dense enough.
+            models.Index(
+                fields=["organization", "mode", "status", *NEWEST_FIRST],
+                name="payment_status",
+                condition=~Q(status=Status.SUCCEEDED),
+            ),
+            # The list of several statuses in flight.
+            models.Index(
+                fields=["organization", "mode", *NEWEST_FIRST],
+                name="payment_in_flight",
+                condition=Q(status__in=sorted(IN_FLIGHT)),
+            ),
+            models.Index(
+                fields=["organization", "mode", "customer_id", *NEWEST_FIRST],
+                name="payment_customer",
+                condition=~Q(customer_id=""),
+            ),
+            # The search of the admin for the start of a description.
+            models.Index("organization", "mode", Prefix("description"), name="payment_description"),
+        ]
+        constraints = [
+            models.CheckConstraint(name="payment_id_form", condition=matches("id", PAYMENT_ID, IDENTIFIER_MAX)),
+            models.CheckConstraint(name="payment_mode_known", condition=Q(mode__in=Mode.values)),
+            models.CheckConstraint(name="payment_status_known", condition=Q(status__in=Status.values)),
+            models.CheckConstraint(
+                name="payment_sequence_type_known", condition=Q(sequence_type__in=SequenceType.values)
+            ),
+            models.CheckConstraint(
+                name="payment_succeeded_is_paid",
+                condition=~Q(status=Status.SUCCEEDED) | Q(paid_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="payment_method_form", condition=Q(method="") | matches("method", METHOD, METHOD_MAX)
+            ),
+            models.CheckConstraint(
+                name="payment_customer_id_form",
+                condition=Q(customer_id="") | matches("customer_id", CUSTOMER_ID, IDENTIFIER_MAX),
+            ),
+            *(
+                models.CheckConstraint(name=f"payment_{money}_whole", condition=both_or_neither(money))
+                for money in ("amount_net", "amount_remaining")
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    def delete(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise PaymentsCannotBeDeleted
