@@ -14,8 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from payments.identifiers import RANDOM_BYTES, base62, payment_id
 from payments.models import Mode, SequenceType, Status
-from payments.record import Money, Record, encode
-from payments.rows import record_time
+from payments.record import Money, Record, encode, record_time
 
 Choice = TypeVar("Choice")
 

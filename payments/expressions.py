@@ -1,4 +1,4 @@
-"""What conditions are made of, beside what Django has: each in a way that the database has an index for."""
+"""SQL expressions that Django lacks: texts of values, and conditions in a form that an index serves."""
 
 import sys
 from collections.abc import Collection
@@ -6,16 +6,53 @@ from typing import Any
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, Expression, F, Func, Value
+from django.db.models import BooleanField, Expression, F, Func, TextField, Value
 from django.db.models.sql.compiler import SQLCompiler
 
 from payments.fields import DocumentField
 
 
-class Repeated(Func):
-    """The condition that an index has: SQLite takes the index only where it reads that, to the letter.
+class DecimalText(Func):
+    """An amount with two decimal places, or null."""
 
-    PostgreSQL infers it, and would reckon with it twice.
+    arity = 1
+    output_field = TextField()
+    template = "%(expressions)s::text"
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        """Keep a null: `printf` would return 0.00 for it."""
+        template = "CASE WHEN %(expressions)s IS NOT NULL THEN printf('%%%%.2f', %(expressions)s) END"
+        return self.as_sql(compiler, connection, template=template, **context)
+
+
+class SecondsText(Func):
+    """A time as seconds since 1970, or null."""
+
+    arity = 1
+    output_field = TextField()
+    template = "date_part('epoch', %(expressions)s)::text"
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        return self.as_sql(compiler, connection, template="strftime('%%%%s', %(expressions)s)", **context)
+
+
+class TimeText(Func):
+    """A time in UTC with three fractional digits, or null."""
+
+    arity = 1
+    output_field = TextField()
+    template = "to_char(%(expressions)s AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS')"
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+        template = "strftime('%%%%Y-%%%%m-%%%%dT%%%%H:%%%%M:%%%%f', %(expressions)s)"
+        return self.as_sql(compiler, connection, template=template, **context)
+
+
+class IndexPredicate(Func):
+    """The predicate of a partial index, repeated in a query.
+
+    SQLite uses the index only if the query contains its predicate literally. PostgreSQL infers the predicate; repeated,
+    it would count twice in the estimate of rows.
     """
 
     template = "%(expressions)s"
@@ -26,7 +63,9 @@ class Repeated(Func):
 
 
 class Literal(Expression):
-    """A text that is written into the SQL, for whoever plans a statement to see."""
+    """A text written into the SQL, so that the planner sees it."""
+
+    output_field = TextField()
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -37,8 +76,8 @@ class Literal(Expression):
         return f"'{quoted}'", ()
 
 
-class Beginning(Func):
-    """The first characters of a text, compared byte by byte, whatever the database's language."""
+class Prefix(Func):
+    """The first 64 characters of a text, compared byte by byte in every locale."""
 
     LENGTH = 64
     output_field = models.TextField()
@@ -53,24 +92,28 @@ class Beginning(Func):
         return self.as_sql(compiler, connection, template=f"substr(%(expressions)s, 1, {self.LENGTH})", **context)
 
 
-def after_all_that_begin_with(text: Any) -> Expression:
-    """Return what comes behind every text that begins with `text`: it goes on with the last of all characters."""
-    begun = text if isinstance(text, Expression) else Value(text)
+def prefix_upper_bound(prefix: Any) -> Expression:
+    """Return a text that sorts after every text with this prefix: the prefix and the last Unicode character."""
+    start = prefix if isinstance(prefix, Expression) else Value(prefix)
     last = Literal(chr(sys.maxunicode))
-    return Func(begun, last, template="(%(expressions)s)", arg_joiner=" || ", output_field=models.TextField())
+    return Func(start, last, template="(%(expressions)s)", arg_joiner=" || ", output_field=models.TextField())
 
 
-class Words(Func):
-    """Texts as one array; PostgreSQL's own."""
+class TextArray(Func):
+    """An array of texts (PostgreSQL)."""
 
     template = "ARRAY[%(expressions)s]::text[]"
 
 
-class HasWord(Func):
-    """Whether one of these words stands in a column of words.
+# The columns whose values the GIN index has in one array (migration 0003).
+INDEXED_WORDS = ("method", "sequence_type", "amount_currency")
 
-    It asks no more than the column itself is asked beside it, but of an index of all words at once: small, and quick
-    where a word is rare. SQLite has none of the kind.
+
+class HasIndexedWord(Func):
+    """True if one of the words is a value of a column in `INDEXED_WORDS`.
+
+    A redundant condition beside that of the column itself: it lets PostgreSQL use one small GIN index for all these
+    columns, which is fast if the word is rare. SQLite has no such index.
     """
 
     template = "%(expressions)s"
@@ -78,30 +121,27 @@ class HasWord(Func):
     output_field = BooleanField()
 
     def __init__(self, words: Collection[Any]) -> None:
-        asked = [word if isinstance(word, Expression) else Value(word) for word in words]
-        super().__init__(Words(*map(F, WORD_COLUMNS)), Words(*asked))
+        values = [word if isinstance(word, Expression) else Value(word) for word in words]
+        super().__init__(TextArray(*map(F, INDEXED_WORDS)), TextArray(*values))
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> tuple[str, tuple[()]]:
         return "TRUE", ()
 
 
-WORD_COLUMNS = ("method", "sequence_type", "amount_currency")
-
-
 @DocumentField.register_lookup
-class HoldsTexts(models.Lookup):
-    """Whether an object has all members of another one, given as JSON, whose values are texts: `metadata__holds=`."""
+class ContainsMembers(models.Lookup):
+    """True if a JSON object has all members of another one, whose values are texts: `metadata__contains_members=`."""
 
-    lookup_name = "holds"
+    lookup_name = "contains_members"
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, list[Any]]:
-        held, held_parameters = self.process_lhs(compiler, connection)
-        asked, asked_parameters = self.process_rhs(compiler, connection)
-        return f"({held})::jsonb @> ({asked})::jsonb", [*held_parameters, *asked_parameters]
+        document, document_parameters = self.process_lhs(compiler, connection)
+        members, members_parameters = self.process_rhs(compiler, connection)
+        return f"({document})::jsonb @> ({members})::jsonb", [*document_parameters, *members_parameters]
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, list[Any]]:
-        held, held_parameters = self.process_lhs(compiler, connection)
-        asked, asked_parameters = self.process_rhs(compiler, connection)
-        is_held = f"SELECT 1 FROM json_each({held}) AS held WHERE held.key = asked.key AND held.value = asked.value"
-        missing = f"SELECT 1 FROM json_each({asked}) AS asked WHERE NOT EXISTS ({is_held})"
-        return f"NOT EXISTS ({missing})", [*asked_parameters, *held_parameters]
+        document, document_parameters = self.process_lhs(compiler, connection)
+        members, members_parameters = self.process_rhs(compiler, connection)
+        same = f"SELECT 1 FROM json_each({document}) AS own WHERE own.key = wanted.key AND own.value = wanted.value"
+        missing = f"SELECT 1 FROM json_each({members}) AS wanted WHERE NOT EXISTS ({same})"
+        return f"NOT EXISTS ({missing})", [*members_parameters, *document_parameters]

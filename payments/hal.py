@@ -1,4 +1,4 @@
-"""The shape of a HAL document (draft-kelly-json-hal): links and a page of embedded resources. Pure."""
+"""The form of a HAL document (draft-kelly-json-hal): links, and a page of embedded resources."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
@@ -10,14 +10,14 @@ HTML: Final = "text/html"
 
 
 class Link(Struct, frozen=True):
-    """Where something is, and as what it comes."""
+    """A URL and the media type of its document."""
 
     href: str
     type: Literal["application/hal+json", "text/html"]
 
 
 def page(relation: str, resources: Sequence[Any], *, links: Mapping[str, Link | None]) -> dict[str, Any]:
-    """Return a page of `resources`. A link that leads nowhere is left out: HAL has no null link."""
+    """Return the document of a page. A link that is None is omitted: HAL has no null link."""
     return {
         "count": len(resources),
         "_embedded": {relation: resources},

@@ -1,4 +1,4 @@
-"""The public address of everything that a link names."""
+"""The public URLs of the API, the admin and the documentation."""
 
 from __future__ import annotations
 
@@ -11,40 +11,43 @@ from django.http import HttpRequest
 from django.urls import reverse
 from rest_framework.request import Request
 
-BASES_MAX = 64
-HOST_LENGTH_MAX = 253 + len(":65535")  # of a name in DNS (RFC 1035), and a port
+# How many base URLs are cached. Without PUBLIC_BASE_URL each host of ALLOWED_HOSTS has its own.
+CACHED_MAX = 64
+
+HOST_LENGTH_MAX = 253 + len(":65535")  # a DNS name (RFC 1035) and a port
 
 
 @dataclass(frozen=True)
-class Addresses:
-    """Absolute addresses below one base, such as `https://pay.example`."""
+class Links:
+    """Absolute URLs below one base, such as `https://pay.example`."""
 
     base: str
-    script_name: str = ""  # of the site, where it is mounted below another
+    script_name: str = ""  # of the site, if it is mounted below another one: part of the cache's key
 
     @classmethod
-    def of(cls, request: HttpRequest | Request) -> Addresses:
-        """Return those for the answer to `request`: PUBLIC_BASE_URL's, else those of the host it came to.
+    def of(cls, request: HttpRequest | Request) -> Links:
+        """Return the links for the response to `request`, below PUBLIC_BASE_URL or below the request's host.
 
-        :raises DisallowedHost: where that host is not ours
+        :raises DisallowedHost: the host is not in ALLOWED_HOSTS
         """
         host = request.get_host()
-        if len(host) > HOST_LENGTH_MAX:  # Django takes any number for a port, and every link would repeat it
+        if len(host) > HOST_LENGTH_MAX:  # Django accepts a port of any length, and each link would repeat it
             raise DisallowedHost(f"A host of {len(host)} characters.")
-        return addresses(settings.PUBLIC_BASE_URL or f"{request.scheme}://{host}", request.META.get("SCRIPT_NAME", ""))
+        base = settings.PUBLIC_BASE_URL or f"{request.scheme}://{host}"
+        return cached_links(base, request.META.get("SCRIPT_NAME", ""))
 
     @classmethod
-    def of_refusal(cls, request: HttpRequest | Request) -> Addresses:
-        """Return the same for a refusal, which carries its links all the same: relative ones to a host not ours."""
+    def of_error(cls, request: HttpRequest | Request) -> Links:
+        """Return the links for an error response; relative ones if the request's host is not allowed."""
         try:
             return cls.of(request)
         except DisallowedHost:
-            return addresses(settings.PUBLIC_BASE_URL, request.META.get("SCRIPT_NAME", ""))
+            return cached_links(settings.PUBLIC_BASE_URL, request.META.get("SCRIPT_NAME", ""))
 
-    def page(self, *, limit: int, start: str | None, selected: str = "") -> str:
-        """Return a page's address; `selected` is what is asked for beside, as a query string goes on."""
-        begun = "" if start is None else f"&from={start}"
-        return f"{self.list}?limit={limit}{begun}{selected}"
+    def page(self, *, limit: int, start: str | None, query: str = "") -> str:
+        """Return the URL of a page; `query` has the filters and the sort order, and starts with `&`."""
+        from_ = "" if start is None else f"&from={start}"
+        return f"{self.list}?limit={limit}{from_}{query}"
 
     def payment(self, payment_id: str) -> str:
         return f"{self.list}/{payment_id}"
@@ -53,8 +56,8 @@ class Addresses:
         return f"{self.changelist}{admin_quoted(payment_id)}/change/"
 
     @cached_property
-    def named(self) -> tuple[str, ...]:
-        """Return all that the links of an answer are made of, beside what it shows."""
+    def parts(self) -> tuple[str, ...]:
+        """Return the URLs that all links of a response are made of."""
         return self.list, self.changelist, self.documentation
 
     @cached_property
@@ -75,8 +78,8 @@ class Addresses:
 
 
 def admin_quoted(payment_id: str) -> str:
-    """Return the id as the admin's addresses have it: an underscore, of which there is one, is written _5F."""
+    """Return the ID as the admin's URLs contain it: Django writes the underscore as _5F."""
     return payment_id.replace("_", "_5F")
 
 
-addresses = lru_cache(BASES_MAX)(Addresses)
+cached_links = lru_cache(CACHED_MAX)(Links)

@@ -1,4 +1,4 @@
-"""The list's order, and a payment's place in it."""
+"""The order of the list, and comparisons of positions in it."""
 
 from typing import TypeAlias
 
@@ -15,23 +15,26 @@ def opposite(order: Order) -> Order:
     return OLDEST_FIRST if order == NEWEST_FIRST else NEWEST_FIRST
 
 
-def place(created_at: BaseExpression | F, payment_id: BaseExpression | F) -> Expression:
+def position(created_at: BaseExpression | F, payment_id: BaseExpression | F) -> Expression:
+    """Return the position of a payment: the row value `(created_at, id)`."""
     return Func(created_at, payment_id, template="(%(expressions)s)", arg_joiner=", ")
 
 
-def is_at_or_behind(other: Expression, order: Order) -> Expression:
-    return compared("<=" if order == NEWEST_FIRST else ">=", other)
+def is_at_or_after(other: Expression, order: Order) -> Expression:
+    """Return the condition that a payment stands at the position `other` or after it."""
+    return compare("<=" if order == NEWEST_FIRST else ">=", other)
 
 
-def is_ahead_of(other: Expression, order: Order) -> Expression:
-    return compared(">" if order == NEWEST_FIRST else "<", other)
+def is_before(other: Expression, order: Order) -> Expression:
+    """Return the condition that a payment stands before the position `other`."""
+    return compare(">" if order == NEWEST_FIRST else "<", other)
 
 
-def compared(operator: str, other: Expression) -> Expression:
-    """Return `(created_at, id) <operator> other`, which both databases look up in the list's index.
+def compare(operator: str, other: Expression) -> Expression:
+    """Return the condition `(created_at, id) <operator> other`, which both databases look up in the list's index.
 
-    Django's own tuple lookups write it for SQLite as `a < x OR (a = x AND b <= y)`, which scans. So does SQLite where
-    one subquery gives both values: hence the row of a subquery for the time, and the id that is known.
+    Django's tuple lookups become `a < x OR (a = x AND b <= y)` on SQLite, which scans the table. SQLite also scans it
+    if one subquery returns both values of `other`. So `other` has a subquery for the time, and the ID as a value.
     """
-    own = place(*map(F, OLDEST_FIRST))
+    own = position(*map(F, OLDEST_FIRST))
     return Func(own, other, template="%(expressions)s", arg_joiner=f" {operator} ", output_field=BooleanField())

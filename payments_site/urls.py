@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
 from django.urls import include, path
 
-from payments.api.error_pages import nothing_here
+from payments.api.error_pages import api_not_found
 from payments.api.root import root
 from payments.service.health import alive, ready
 
@@ -21,7 +21,7 @@ urlpatterns = [
     path("favicon.ico", favicon),
     path("healthz", alive),
     path("readyz", ready),
-    path("v2", nothing_here),
+    path("v2", api_not_found),
     path("v2/", include("payments.api.urls")),
     path("docs/", include("payments.docs.urls")),
     path("admin/", admin.site.urls),
@@ -34,5 +34,5 @@ if settings.METRICS:
 
 handler400 = "payments.api.error_pages.bad_request"
 handler403 = "payments.api.error_pages.permission_denied"
-handler404 = "payments.api.error_pages.not_found"
+handler404 = "payments.api.error_pages.page_not_found"
 handler500 = "payments.api.error_pages.server_error"

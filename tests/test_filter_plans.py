@@ -11,8 +11,8 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
-from payments.api.pagination import fetch_page
 from payments.models import Access, Mode, Organization, Payment, Status
+from payments.page import fetch_page
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lists import listing, moment
 

@@ -8,7 +8,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import ProtectedError
 from moneyed import Money
 
-from payments.models import ApiKey, Organization, Payment, PaymentsAreKept, new_payment_id
+from payments.models import ApiKey, Organization, Payment, PaymentsCannotBeDeleted, new_payment_id
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 
 pytestmark = pytest.mark.django_db
@@ -118,11 +118,11 @@ def test_new_ids_are_ordered_by_time() -> None:
 def test_a_payment_cannot_be_deleted() -> None:
     payment = PaymentFactory.create()
 
-    with pytest.raises(PaymentsAreKept):
+    with pytest.raises(PaymentsCannotBeDeleted):
         payment.delete()
-    with pytest.raises(PaymentsAreKept):
+    with pytest.raises(PaymentsCannotBeDeleted):
         Payment.objects.all().delete()
-    with pytest.raises(PaymentsAreKept):
+    with pytest.raises(PaymentsCannotBeDeleted):
         Payment.objects.filter(id=payment.id).delete()
     with pytest.raises(ProtectedError):
         payment.organization.delete()

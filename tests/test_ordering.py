@@ -10,10 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments.api.pagination import Page, UnknownStart, fetch_page
 from payments.listing import Listing
 from payments.models import Access, Payment, PaymentQuerySet
 from payments.ordering import NEWEST_FIRST
+from payments.page import Page, UnknownStart, fetch_page
 from tests.support.factories import OrganizationFactory
 from tests.support.lists import placed, there_and_back
 from tests.support.scale import examples

@@ -1,4 +1,4 @@
-"""The Authorization header, as RFC 6750 has it: `Bearer <API_KEY>`."""
+"""Authentication by API key: `Authorization: Bearer <API_KEY>` (RFC 6750)."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -10,16 +10,16 @@ from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from payments import api_keys
-from payments.access.last_use import note_use
-from payments.access.throttling import count_bad_key
-from payments.database.statements import Slot, Statement
+from payments.access.last_use import record_use
+from payments.access.throttling import count_invalid_key
+from payments.database.statements import Placeholder, Statement
+from payments.expressions import SecondsText
 from payments.models import Access, ApiKey
-from payments.rows import SecondsText
 from payments.runtime.process import process
 from payments.runtime.servers import PRIMARY, has_replica, run_with_failover
 
 CHALLENGE = 'Bearer realm="payments"'
-NOBODY = AnonymousUser()
+ANONYMOUS = AnonymousUser()
 
 
 class AuthenticatedKey(NamedTuple):
@@ -31,40 +31,57 @@ class AuthenticatedKey(NamedTuple):
     revision: int | None = None  # of the organization's payments on the primary; read only if there is a replica
 
 
-def authenticated(text: str, request: Request) -> tuple[AnonymousUser, AuthenticatedKey]:
-    """Return who shows the key of that text, and the key. Only bad ones are counted.
+class BearerAuthentication(BaseAuthentication):
+    """Sets `request.auth` to the client's key. The user stays anonymous: a key is not a login.
 
-    A text that cannot be a key is refused without a query; any other costs one.
+    Only failures count towards BAD_KEY_LIMIT, so a valid key is never blocked.
+    """
 
-    :raises AuthenticationFailed: where it is no usable key
-    :raises Throttled: where too many that are none came from the same address
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
+        scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        return authenticate_key(credentials.strip(), request)
+
+    def authenticate_header(self, request: Request) -> str:
+        return CHALLENGE
+
+
+def authenticate_key(text: str, request: Request) -> tuple[AnonymousUser, AuthenticatedKey]:
+    """Return the anonymous user and the key with this text. Record that the key was used.
+
+    A text with a wrong checksum costs no query, any other text costs one.
+
+    :raises AuthenticationFailed: there is no usable key with this text
+    :raises Throttled: too many invalid keys came from the client's address
     """
     now = datetime.now(UTC)
     key = find_key(text, now=now) if api_keys.is_key(text) else None
     if key is None:
-        if wait := count_bad_key(request):
+        if wait := count_invalid_key(request):
             raise Throttled(wait)
-        raise AuthenticationFailed("This API key is not valid.")
-    note_use(key, now=now)
-    return NOBODY, key
+        raise AuthenticationFailed("This API key is invalid.")
+    record_use(key, now=now)
+    return ANONYMOUS, key
 
 
 def find_key(text: str, *, now: datetime) -> AuthenticatedKey | None:
-    """Return the usable key of that text; `now` is in UTC. One query.
+    """Return the usable key with this text; `now` is in UTC. One query.
 
-    It is the primary that is asked, so what was made or revoked a moment ago is known; a replica, where that is away.
+    The primary is asked, so a new or revoked key counts at once. A replica is asked while the primary is unavailable.
     """
     values = {"digest": api_keys.digest(text), "now": str(now.replace(tzinfo=None))}
     if not has_replica():
-        rows = key_statement().rows(**values)
+        rows = key_statement().rows(values)
         return authenticated_key(*rows[0]) if rows else None
 
-    def ask(using: str) -> list[Any]:
-        return key_statement("organization__revision").rows(using, **values)
+    def rows_of(using: str) -> list[Any]:
+        return key_statement("organization__revision").rows(values, using)
 
-    rows, server = run_with_failover(ask, primary=process.primary, replica=process.replica)
-    if server is not process.primary:  # which alone can tell that there is no such key, and what the revision is
-        rows = [(*row[:-1], None) for row in rows] or ask(PRIMARY)
+    rows, server = run_with_failover(rows_of, primary=process.primary, replica=process.replica)
+    if server is not process.primary:
+        # Only the primary can prove that a key does not exist, and only its revision is current.
+        rows = [(*row[:-1], None) for row in rows] or rows_of(PRIMARY)
     return authenticated_key(*rows[0]) if rows else None
 
 
@@ -76,21 +93,5 @@ def authenticated_key(
 
 @lru_cache
 def key_statement(*more: str) -> Statement[Any]:
-    shown = ApiKey.objects.usable(now=Slot("now")).filter(digest=Slot("digest"))
-    return Statement(shown.values_list("id", "organization_id", "mode", SecondsText("last_used_at"), *more))
-
-
-class BearerAuthentication(BaseAuthentication):
-    """Puts the key that the client showed on `request.auth`; the user stays anonymous: a key is nobody's login.
-
-    Only bad keys are counted, so that who shows too many of them keeps nobody out who has a good one.
-    """
-
-    def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
-        scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-        if scheme.lower() != "bearer":
-            return None
-        return authenticated(credentials.strip(), request)
-
-    def authenticate_header(self, request: Request) -> str:
-        return CHALLENGE
+    keys = ApiKey.objects.usable(now=Placeholder("now")).filter(digest=Placeholder("digest"))
+    return Statement(keys.values_list("id", "organization_id", "mode", SecondsText("last_used_at"), *more))

@@ -1,4 +1,4 @@
-"""Who sent a request, as far as its address tells."""
+"""The address of the client that sent a request."""
 
 import re
 from collections.abc import Mapping
@@ -7,23 +7,23 @@ from typing import Any
 
 from django.conf import settings
 
-# Whoever has one IPv6 address usually has all that share its first 64 bits.
+# A client with one IPv6 address usually has the whole network of its first 64 bits.
 IPV6_PREFIX = 64
 
 WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([0-9.]+))(?::[0-9]+)?")
 
 
 def client_address(environ: Mapping[str, Any]) -> str:
-    """Return the address, or the network, from which a request came.
+    """Return the address of the client, or its network for IPv6; an empty text for a local socket.
 
-    A trusted proxy adds to X-Forwarded-For whom it speaks for; what stands before that, anybody may have written.
+    A trusted proxy appends the client's address to X-Forwarded-For. The client can forge the entries before it.
     """
-    texts = [environ.get("REMOTE_ADDR", "")]
+    candidates = [environ.get("REMOTE_ADDR", "")]
     if settings.TRUST_PROXY:
-        texts.insert(0, environ.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip())
-    address = next(filter(None, map(read_address, texts)), None)
+        candidates.insert(0, environ.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip())
+    address = next(filter(None, map(parse_address, candidates)), None)
     if address is None:
-        return ""  # a socket of this machine's
+        return ""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped:
             return str(address.ipv4_mapped)
@@ -31,10 +31,10 @@ def client_address(environ: Mapping[str, Any]) -> str:
     return str(address)
 
 
-def read_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Read an address, which some proxies give with its port: `203.0.113.7:51234`, `[2001:db8::1]:443`."""
-    found = WITH_PORT.fullmatch(text)
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Parse an address, with or without a port: `203.0.113.7:51234`, `[2001:db8::1]:443`."""
+    match = WITH_PORT.fullmatch(text)
     try:
-        return ip_address(found[1] or found[2] if found else text)
+        return ip_address(match[1] or match[2] if match else text)
     except ValueError:
         return None

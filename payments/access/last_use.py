@@ -1,4 +1,4 @@
-"""When a key was last used: written at most once a minute, and so that no request waits or fails for it."""
+"""The time of a key's last use, written at most once a minute. A request never waits or fails because of it."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from payments.runtime.process import process
 if TYPE_CHECKING:
     from payments.access.authentication import AuthenticatedKey
 
-WRITTEN_EVERY_SECONDS = 60
+WRITE_INTERVAL_SECONDS = 60
 
-# Where it could not be written, it would fail again and again.
-PAUSE = timedelta(seconds=10)
+# After a failed write, later requests would probably fail too.
+PAUSE_AFTER_FAILURE = timedelta(seconds=10)
 paused_until: dict[int, datetime] = {}
 
-# Do not wait for another writer, for a slow disk, or until the write outlives a power cut.
-IMPATIENT = {"lock_timeout": "1ms", "statement_timeout": "100ms", "synchronous_commit": "off"}
+# Never wait for locks or for the disk.
+NO_WAITING = {"lock_timeout": "1ms", "statement_timeout": "100ms", "synchronous_commit": "off"}
 
 logger = logging.getLogger(__name__)
 
 
-def note_use(key: AuthenticatedKey, *, now: datetime) -> None:
-    """Write that `key` was used, unless that is written or the database is busy: then a later request does it."""
-    if key.last_used_at is not None and now.timestamp() - float(key.last_used_at) < WRITTEN_EVERY_SECONDS:
+def record_use(key: AuthenticatedKey, *, now: datetime) -> None:
+    """Write that `key` was used, unless a recent use is stored or the database is busy. A later request writes it."""
+    if key.last_used_at is not None and now.timestamp() - float(key.last_used_at) < WRITE_INTERVAL_SECONDS:
         return
     if now < paused_until.get(key.id, now) or process.primary.breaker.is_open:
         return
-    unwritten = Q(last_used_at=None) | Q(last_used_at__lte=now - timedelta(seconds=WRITTEN_EVERY_SECONDS))
-    free = ApiKey.objects.select_for_update(skip_locked=True).filter(unwritten, pk=key.id)
+    is_due = Q(last_used_at=None) | Q(last_used_at__lte=now - timedelta(seconds=WRITE_INTERVAL_SECONDS))
+    unlocked = ApiKey.objects.select_for_update(skip_locked=True).filter(is_due, pk=key.id)
     try:
-        with without_waiting():
-            ApiKey.objects.filter(pk__in=free.values("pk")).update(last_used_at=now)
+        with transaction_without_waiting():
+            ApiKey.objects.filter(pk__in=unlocked.values("pk")).update(last_used_at=now)
     except Error as error:
-        paused_until[key.id] = now + PAUSE
+        paused_until[key.id] = now + PAUSE_AFTER_FAILURE
         logger.warning("The last use of API key %s was not written: %s", key.id, error)
 
 
 @contextmanager
-def without_waiting() -> Iterator[None]:
-    """Make a transaction that waits for no other writer, nor until it outlives a power cut."""
+def transaction_without_waiting() -> Iterator[None]:
+    """Open a transaction that does not wait for other writers, nor for the disk."""
     if connection.vendor == "postgresql":
         with transaction.atomic(), connection.cursor() as cursor:
-            usual = change_settings(cursor, IMPATIENT)
+            previous = change_settings(cursor, NO_WAITING)
             yield
-            change_settings(cursor, usual)  # within another transaction they would outlive this savepoint
+            change_settings(cursor, previous)  # inside another transaction they would outlive this savepoint
         return
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA busy_timeout")
@@ -67,7 +67,7 @@ def without_waiting() -> Iterator[None]:
 
 
 def change_settings(cursor: CursorWrapper, values: dict[str, str]) -> dict[str, str]:
-    """Change PostgreSQL's settings until the transaction ends; return their values before."""
+    """Change settings of PostgreSQL for this transaction, and return their previous values."""
     columns = ", ".join(["current_setting(%s), set_config(%s, %s, true)"] * len(values))
     cursor.execute(f"SELECT {columns}", [part for name, value in values.items() for part in (name, name, value)])
     return dict(zip(values, cursor.fetchone()[::2], strict=True))

@@ -1,4 +1,4 @@
-"""Who may see anything at all."""
+"""The permission of the API: a valid API key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HasKey(BasePermission):
-    """Holders of a key; OPTIONS, which browsers send without one, tells nothing of any payment."""
+    """Requires a key, except for OPTIONS, which browsers send without one and which returns no data."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         return request.method == "OPTIONS" or request.auth is not None

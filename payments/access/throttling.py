@@ -1,4 +1,4 @@
-"""How often a key may ask, where RATE_LIMIT says so, and how often a bad one may be shown."""
+"""Rate limits: how many requests a key may send, and how many invalid keys an address may try."""
 
 from __future__ import annotations
 
@@ -20,26 +20,32 @@ if TYPE_CHECKING:
 
 
 class KeyThrottle(BaseThrottle):
-    """Counts a key's requests, and says with every answer how many are left (draft-ietf-httpapi-ratelimit-headers)."""
+    """Counts the requests of a key, and reports the remaining ones in the `RateLimit` headers of each response.
+
+    The headers follow draft-ietf-httpapi-ratelimit-headers.
+    """
+
+    headers: dict[str, str] = {}
+    wait_seconds = 0.0
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         if request.auth is None:
             return True
         limit: RateLimit = settings.RATE_LIMIT
-        self.usage = process.rate_limits.count(f"key {cast('AuthenticatedKey', request.auth).id}", limit)
-        view.headers = {
-            **view.headers,
+        usage = process.rate_limits.count(f"key {cast('AuthenticatedKey', request.auth).id}", limit)
+        self.wait_seconds = usage.reset_seconds
+        self.headers = {
             "RateLimit-Policy": f'"key";q={limit.events_max};w={limit.seconds}',
-            "RateLimit": f'"key";r={max(0, self.usage.remaining)};t={ceil(self.usage.reset_seconds)}',
+            "RateLimit": f'"key";r={max(0, usage.remaining)};t={ceil(usage.reset_seconds)}',
         }
-        return self.usage.remaining >= 0
+        return usage.remaining >= 0
 
     def wait(self) -> float:
-        return self.usage.reset_seconds
+        return self.wait_seconds
 
 
-def count_bad_key(request: Any) -> float:
-    """Count a bad key that was shown; return for how many seconds its sender is to be refused, 0 where it is not."""
+def count_invalid_key(request: Any) -> float:
+    """Count an invalid key. Return the seconds for which the client's address is blocked; 0 if it is not."""
     if settings.BAD_KEY_LIMIT is None:
         return 0.0
     return process.rate_limits.count(f"bad keys {client_address(request.META)}", settings.BAD_KEY_LIMIT).wait_seconds

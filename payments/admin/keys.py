@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 
 from payments.admin.access_form import OrganizationField
 from payments.admin.base import NoChangeAdmin
-from payments.links import Addresses
+from payments.links import Links
 from payments.models import ApiKey
 
 if TYPE_CHECKING:
@@ -114,9 +114,7 @@ class ApiKeyAdmin(NoChangeAdmin):
         with transaction.atomic():
             key, text = form.issue_key()
             self.log_addition(request, key, [{"added": {}}])
-        context = self.page_context(
-            request, "Copy your key now", key=key, text=text, api_href=Addresses.of(request).list
-        )
+        context = self.page_context(request, "Copy your key now", key=key, text=text, api_href=Links.of(request).list)
         return TemplateResponse(request, "admin/payments/apikey/created.html", context)
 
     def add_form_response(self, request: HttpRequest, form: ApiKeyForm) -> HttpResponse:

@@ -19,14 +19,14 @@ from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, Format, export_part
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.api.errors import RETRY_SECONDS
-from payments.api.pagination import Page, UnknownStart, fetch_page
-from payments.api.parameters import FILTERS
-from payments.api.serializers import record, writer
-from payments.filters import GivenFilter, Selection
-from payments.links import Addresses
+from payments.api.serializers import link_template
+from payments.filters import FILTERS, AppliedFilter, Selection
+from payments.links import Links
 from payments.listing import Listing
 from payments.models import PAYMENT_ID, Access, Organization, Payment, PaymentQuerySet
+from payments.page import Page, UnknownStart, fetch_page
 from payments.record import encode
+from payments.rows import as_rows, build_record
 from payments.runtime.database_errors import is_timeout
 
 PAGE_ROWS = 50
@@ -72,9 +72,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         if payment is None:
             messages.warning(request, "No payment has this ID.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
-        context = self.page_context(
-            request, payment.record.id, **payment_context(payment, addresses=Addresses.of(request))
-        )
+        context = self.page_context(request, payment.record.id, **payment_context(payment, links=Links.of(request)))
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 
     def export_view(self, request: HttpRequest, suffix: str) -> HttpResponse:
@@ -130,7 +128,7 @@ def build_listing(form: SearchForm, start: str | None) -> Listing:
 def get_payment(payment_id: str) -> PaymentDisplay | None:
     if not re.fullmatch(PAYMENT_ID, payment_id):
         return None
-    return next(map(PaymentDisplay, payments_with_id(payment_id).as_rows()), None)
+    return next(map(PaymentDisplay, as_rows(payments_with_id(payment_id))), None)
 
 
 def payments_with_id(payment_id: str) -> PaymentQuerySet:
@@ -139,16 +137,16 @@ def payments_with_id(payment_id: str) -> PaymentQuerySet:
     return Payment.objects.filter(id=payment_id, organization__in=Organization.objects.all())
 
 
-def payment_context(payment: PaymentDisplay, *, addresses: Addresses) -> dict[str, Any]:
+def payment_context(payment: PaymentDisplay, *, links: Links) -> dict[str, Any]:
     """Return the template context of a payment's page."""
     organization = Organization.objects.get(id=payment.record.organization_id)
     access = Access(organization.id, payment.record.mode)
-    api_response = encode(record(payment.row, links=writer(addresses).links(payment.record.id)))
+    api_response = encode(build_record(payment.row, link_template(links).fill(payment.record.id)))
     return {
         "payment": payment,
         "organization": organization,
         "api_response": format_json(api_response, indent=2).decode(),
-        "api_href": addresses.payment(payment.record.id),
+        "api_href": links.payment(payment.record.id),
         "customer_payments": other_customer_payments(payment, access),
         "access_query": urlencode({"organization": access.organization_id, "mode": access.mode}),
     }
@@ -159,7 +157,7 @@ def other_customer_payments(payment: PaymentDisplay, access: Access) -> list[Pay
     customer_id = payment.record.customer_id
     if not customer_id:
         return []
-    selection = Selection((GivenFilter("customerId", FILTERS["customerId"], (customer_id,)),))
+    selection = Selection((AppliedFilter("customerId", FILTERS["customerId"], (customer_id,)),))
     page = fetch_page(Listing(access, selection), start=None, limit=CUSTOMER_PAYMENTS_MAX + 1)
     payments = map(PaymentDisplay, page.rows)
     return [other for other in payments if other.record.id != payment.record.id][:CUSTOMER_PAYMENTS_MAX]

@@ -8,17 +8,16 @@ from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
 from payments.admin.access_form import AccessForm
-from payments.api import parameters
-from payments.api.errors import InvalidParameter
-from payments.expressions import Beginning
-from payments.filters import EVERYTHING, Filter, GivenFilter
+from payments.expressions import Prefix
+from payments.filter_types import Filter, single
+from payments.filters import EVERYTHING, AppliedFilter, InvalidFilter, parse_selection
 from payments.models import CUSTOMER_ID, PAYMENT_ID, PaymentQuerySet, Status
 
 DESCRIPTION_START = Filter(
-    PaymentQuerySet.with_description_start,
-    read=lambda text: (text,) if len(text) <= Beginning.LENGTH else None,
-    must_be=f"the start of a description, up to {Beginning.LENGTH} characters",
-    schema={"type": "string", "maxLength": Beginning.LENGTH},
+    single(PaymentQuerySet.with_description_prefix),
+    parse=lambda text: (text,) if len(text) <= Prefix.LENGTH else None,
+    must_be=f"the start of a description, up to {Prefix.LENGTH} characters",
+    schema={"type": "string", "maxLength": Prefix.LENGTH},
     example="Order 84820",
 )
 
@@ -31,7 +30,7 @@ class SearchForm(AccessForm):
     q = forms.CharField(
         label="Search",
         required=False,
-        max_length=Beginning.LENGTH,
+        max_length=Prefix.LENGTH,
         widget=forms.TextInput(
             attrs={"type": "search", "placeholder": "Payment ID, customer ID or start of the description"}
         ),
@@ -54,13 +53,13 @@ class SearchForm(AccessForm):
         if since and until and until < since:
             raise ValidationError({"until": "Enter a date on or after From."})
         try:
-            selection = parameters.selection(self.api_parameters())
-        except InvalidParameter as error:
+            selection = parse_selection(self.api_parameters())
+        except InvalidFilter as error:
             # The page puts the field's label before the text.
-            text = str(error.detail).removeprefix(f"{error.field} ")
-            raise ValidationError({str(error.field): text}) from None
+            text = str(error).removeprefix(f"{error.field} ")
+            raise ValidationError({error.field: text}) from None
         if self.is_description_start:
-            description_filter = GivenFilter("descriptionStart", DESCRIPTION_START, (self.search_text,))
+            description_filter = AppliedFilter("descriptionStart", DESCRIPTION_START, (self.search_text,))
             selection = selection._replace(filters=(*selection.filters, description_filter))
         self.selection = selection
         return self.cleaned_data

@@ -1,4 +1,4 @@
-"""Answers to what fails outside of any API view: below `/v2` a problem, elsewhere Django's page for people."""
+"""Responses to errors outside of the API's views: below `/v2` a problem, elsewhere Django's error page."""
 
 import sys
 from http import HTTPStatus
@@ -6,10 +6,16 @@ from http import HTTPStatus
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views import defaults
 
-from payments.api.errors import RETRY_SECONDS, OutageResponse, Unavailable
+from payments.api.errors import (
+    RETRY_SECONDS,
+    OutageProblem,
+    OutageResponse,
+    Unavailable,
+    UnreadableRequest,
+    render_problem,
+)
 from payments.api.problems import problem
-from payments.api.renderers import ProblemRenderer
-from payments.links import Addresses
+from payments.links import Links
 from payments.runtime.database_errors import is_outage
 
 
@@ -19,19 +25,19 @@ class OutagePage(OutageResponse, HttpResponse):
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if is_api(request.path_info):
-        return problem_page(request, HTTPStatus.BAD_REQUEST, "This request cannot be read.")
+        return problem_page(request, HTTPStatus.BAD_REQUEST, UnreadableRequest.default_detail)
     return defaults.bad_request(request, exception)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if is_api(request.path_info):
-        return problem_page(request, HTTPStatus.FORBIDDEN, "This is not allowed.")
+        return problem_page(request, HTTPStatus.FORBIDDEN, "Permission denied.")
     return defaults.permission_denied(request, exception)
 
 
-def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
     if is_api(request.path_info):
-        return nothing_here(request)
+        return api_not_found(request)
     return defaults.page_not_found(request, exception)
 
 
@@ -39,27 +45,24 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
     if is_outage(sys.exception()):
         return unavailable(request)
     if is_api(request.path_info):
-        detail = "The service failed. Its log tells its operators why."
+        detail = "An internal error occurred. The service's log has the details."
         return problem_page(request, HTTPStatus.INTERNAL_SERVER_ERROR, detail)
     return defaults.server_error(request)
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
-    """Answer while the database does not; it is worth asking again."""
-    status, detail = HTTPStatus.SERVICE_UNAVAILABLE, str(Unavailable.default_detail)
+    """Return 503: the database is unavailable."""
+    status, detail = HTTPStatus.SERVICE_UNAVAILABLE, Unavailable.default_detail
+    headers = {"Retry-After": str(RETRY_SECONDS)}
     if is_api(request.path_info):
-        content = ProblemRenderer().render(problem(request, status, detail))
-        response = OutagePage(content, status=status, content_type=ProblemRenderer.media_type)
-    else:
-        response = OutagePage(detail, status=status)
-    response.headers["Retry-After"] = str(RETRY_SECONDS)
-    return response
+        return render_problem(problem(request, status, detail), OutageProblem, headers=headers)
+    return OutagePage(detail, status=status, headers=headers)
 
 
-def nothing_here(request: HttpRequest) -> HttpResponse:
-    """Answer for the paths below `/v2` that have no view; a view itself, so that development answers the same."""
-    Addresses.of(request)  # a host that is not ours is refused here as anywhere
-    return problem_page(request, HTTPStatus.NOT_FOUND, "There is nothing here.")
+def api_not_found(request: HttpRequest) -> HttpResponse:
+    """Return 404 for a path below `/v2` without a view. It is a view itself, so development responds the same way."""
+    Links.of(request)  # refuses a host that is not allowed
+    return problem_page(request, HTTPStatus.NOT_FOUND, "Not found.")
 
 
 def is_api(path: str) -> bool:
@@ -67,5 +70,4 @@ def is_api(path: str) -> bool:
 
 
 def problem_page(request: HttpRequest, status: HTTPStatus, detail: str) -> HttpResponse:
-    body = problem(request, status, detail)
-    return HttpResponse(ProblemRenderer().render(body), status=status, content_type=ProblemRenderer.media_type)
+    return render_problem(problem(request, status, detail))

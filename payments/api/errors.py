@@ -1,4 +1,4 @@
-"""What can go wrong in a view, and the answer to it."""
+"""The errors of the API's views, and the handler that turns exceptions into problem responses."""
 
 import logging
 import math
@@ -7,12 +7,13 @@ from typing import Any
 
 from django.core.exceptions import SuspiciousOperation
 from django.db import connection
+from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from payments.api.problems import problem
+from payments.api.problems import Problem, problem
 from payments.api.renderers import ProblemRenderer
 from payments.runtime.database_errors import is_outage
 
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class InvalidParameter(exceptions.APIException):
-    """A parameter that is unknown, given twice, or of a value that it cannot have."""
+    """A query parameter is unknown, repeated or invalid. `field` is its name if the response may repeat it."""
 
     status_code = HTTPStatus.BAD_REQUEST
 
@@ -31,78 +32,79 @@ class InvalidParameter(exceptions.APIException):
         self.field = field
 
 
-class Unreadable(exceptions.APIException):
-    """A request that Django itself will not read: one to a host that is not ours, say."""
+class UnreadableRequest(exceptions.APIException):
+    """Django refuses the request, for example because its host is not allowed."""
 
     status_code = HTTPStatus.BAD_REQUEST
     default_detail = "This request cannot be read."
 
 
 class Unavailable(exceptions.APIException):
-    """The database does not answer, or cannot; it is worth asking again."""
+    """The database is unavailable. The client can try again."""
 
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
-    default_detail = "The service is not available just now. Try again."
+    default_detail = "The service is unavailable. Try again later."
     wait = RETRY_SECONDS
 
 
-class TooWide(Unavailable):
-    """What was asked for could not be found in time: too much lies between the payments that match."""
+class QueryTimeout(Unavailable):
+    """The database stopped a query with filters, because too many payments lie between those that match."""
 
-    default_detail = "What matches could not be found in time. Narrow createdAt: give it two ends, or closer ones."
+    default_detail = "The query timed out. Narrow createdAt: give both bounds, or closer ones."
     field = "createdAt"
+
+
+# The details of the framework's exceptions may repeat what the client sent.
+DETAILS: dict[type[Exception], str] = {
+    exceptions.NotAuthenticated: "Send an API key: Authorization: Bearer <API_KEY>.",
+    exceptions.MethodNotAllowed: "Only GET, HEAD and OPTIONS are allowed.",
+    exceptions.NotAcceptable: "The Accept header excludes application/hal+json.",
+    exceptions.NotFound: "Not found.",
+    exceptions.Throttled: "Too many requests. Wait for the number of seconds in Retry-After.",
+}
 
 
 class OutageResponse:
     """Marks a response to a database outage. After a slow one the handler fails fast (service/handler.py)."""
 
 
-class OutageProblem(OutageResponse, Response):
+class OutageProblem(OutageResponse, HttpResponse):
     """A problem in response to a database outage."""
 
 
-# What the framework says of its own exceptions repeats what the client sent.
-DETAILS: dict[type[Exception], str] = {
-    exceptions.NotAuthenticated: "An API key is needed: Authorization: Bearer <API_KEY>.",
-    exceptions.MethodNotAllowed: "Only GET, HEAD and OPTIONS are answered here.",
-    exceptions.NotAcceptable: "The answer comes as application/hal+json, which the Accept header leaves out.",
-    exceptions.NotFound: "There is nothing here.",
-    exceptions.Throttled: "There were too many requests. Retry-After says when to go on.",
-}
-
-
-def problem_response(exception: Exception, context: dict[str, Any]) -> Response | None:
-    """Return the answer to a request that `exception` ended; None where it is a bug. DRF's EXCEPTION_HANDLER."""
+def problem_response(exception: Exception, context: dict[str, Any]) -> HttpResponse | None:
+    """Return the response to a request that ended in `exception`; None for a bug. DRF's EXCEPTION_HANDLER."""
     if is_outage(exception):
         logger.error("The database %s failed: %s", connection.settings_dict["NAME"], exception)
         exception = Unavailable()
     elif isinstance(exception, SuspiciousOperation):
-        exception = Unreadable()
+        exception = UnreadableRequest()
     if not isinstance(exception, exceptions.APIException):
         return None
     request: Request = context["request"]
-    if not isinstance(getattr(request, "accepted_renderer", None), BrowsableAPIRenderer):
-        request.accepted_renderer = ProblemRenderer()
-        request.accepted_media_type = ProblemRenderer.media_type
-    response_class = OutageProblem if type(exception) is Unavailable else Response
-    return response_class(
-        problem(
-            request,
-            exception.status_code,
-            DETAILS.get(type(exception), str(exception.detail)),
-            field=getattr(exception, "field", None),
-        ),
-        status=exception.status_code,
-        headers=headers(exception),
-    )
+    detail = DETAILS.get(type(exception), str(exception.detail))
+    body = problem(request, exception.status_code, detail, field=getattr(exception, "field", None))
+    headers = error_headers(exception)
+    if isinstance(getattr(request, "accepted_renderer", None), BrowsableAPIRenderer):
+        return Response(body, status=body.status, headers=headers)
+    response_class = OutageProblem if type(exception) is Unavailable else HttpResponse
+    return render_problem(body, response_class, headers=headers)
 
 
-def headers(exception: exceptions.APIException) -> dict[str, str]:
-    """Return what RFC 6750 (3) and RFC 9110 (10.2.3) ask for beside the body."""
-    found = {}
+def render_problem(
+    body: Problem, response_class: type[HttpResponse] = HttpResponse, *, headers: dict[str, str] | None = None
+) -> HttpResponse:
+    """Return a response with the problem as JSON."""
+    content = ProblemRenderer().render(body)
+    return response_class(content, status=body.status, headers=headers, content_type=ProblemRenderer.media_type)
+
+
+def error_headers(exception: exceptions.APIException) -> dict[str, str]:
+    """Return the headers that RFC 6750 (section 3) and RFC 9110 (section 10.2.3) require."""
+    headers = {}
     if challenge := getattr(exception, "auth_header", None):
-        refused = isinstance(exception, exceptions.AuthenticationFailed) and challenge.startswith("Bearer")
-        found["WWW-Authenticate"] = f'{challenge}, error="invalid_token"' if refused else challenge
+        is_invalid_token = isinstance(exception, exceptions.AuthenticationFailed) and challenge.startswith("Bearer")
+        headers["WWW-Authenticate"] = f'{challenge}, error="invalid_token"' if is_invalid_token else challenge
     if isinstance(exception, exceptions.Throttled | Unavailable):
-        found["Retry-After"] = str(math.ceil(getattr(exception, "wait", None) or RETRY_SECONDS))
-    return found
+        headers["Retry-After"] = str(math.ceil(getattr(exception, "wait", None) or RETRY_SECONDS))
+    return headers

@@ -1,6 +1,6 @@
-"""Answers that a client may keep and ask about again (RFC 9110, 13): ETag, If-None-Match, 304.
+"""Conditional requests (RFC 9110, section 13): ETag, If-None-Match and 304.
 
-An ETag names what an answer is made of, not its bytes: who has it already is told so before anything is written.
+An ETag is a digest of the values that a response is built from, not of its bytes. Therefore a 304 costs no rendering.
 """
 
 from collections.abc import Callable
@@ -20,24 +20,28 @@ def digest_of_source(directory: Path) -> str:
     return xxh3_128_hexdigest(b"".join(path.read_bytes() for path in sorted(directory.rglob("*.py"))))
 
 
-# Another release may write the same payment differently, so its ETags are different.
+# Another release may render the same payment differently, so its ETags differ.
 RELEASE = digest_of_source(Path(payments.__file__).parent)
 
 encode = msgspec.msgpack.Encoder().encode
 
 
-def answer_conditionally(
-    whole: Callable[[], HttpResponseBase], *, made_of: tuple[Any, ...], known: str | None
+def conditional_response(
+    build: Callable[[], HttpResponseBase], *, version: tuple[Any, ...], if_none_match: str | None
 ) -> HttpResponseBase:
-    """Return the whole answer, which is made of these values; in its place a 304, where If-None-Match names it."""
-    etag = f'"{xxh3_128_hexdigest(encode((RELEASE, made_of)))}"'
-    response = HttpResponseNotModified() if known is not None and names(known, etag) else whole()
+    """Return the response that `build` returns, or 304 if If-None-Match names its ETag.
+
+    `version` has all values that the response depends on.
+    """
+    etag = f'"{xxh3_128_hexdigest(encode((RELEASE, version)))}"'
+    is_known = if_none_match is not None and matches(if_none_match, etag)
+    response = HttpResponseNotModified() if is_known else build()
     response.headers["Cache-Control"] = "private, no-cache"
     response.headers["Vary"] = "Accept, Authorization"
     response.headers["ETag"] = etag
     return response
 
 
-def names(if_none_match: str, etag: str) -> bool:
-    """Tell whether a client names the ETag, be it weakly: a proxy that compresses makes it weak."""
+def matches(if_none_match: str, etag: str) -> bool:
+    """Return whether the header names the ETag. A proxy that compresses a response makes its ETag weak."""
     return any(known == "*" or known.removeprefix("W/") == etag for known in parse_etags(if_none_match))

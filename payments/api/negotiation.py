@@ -1,4 +1,4 @@
-"""Which form the client asked for: there is one, under several names."""
+"""Content negotiation: HAL under several media types, or HTML in development."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,27 +13,27 @@ from rest_framework.request import Request
 
 from payments.hal import HAL, HTML
 
-# From 0 to 1, in as many digits as anybody sends: Java's own client says `q=.2`.
+# From 0 to 1. RFC 9110 allows three digits and requires the leading 0, but Java's client sends `q=.2`.
 QUALITY = re.compile(r"0?\.[0-9]+|0\.?|1(?:\.0*)?")
 QUOTED = re.compile(r'"[^"]*"')
 
-# Clients send the same header again and again. A long one is nobody's habit; kept, it would be memory for the asking.
-HEADERS_KEPT = 128
-KEPT_LENGTH_MAX = 512
+# Clients repeat a few headers. Long headers are not cached: each could be different and fill the memory.
+CACHED_HEADERS_MAX = 128
+CACHED_LENGTH_MAX = 512
 
 
 class HALNegotiation(BaseContentNegotiation):
-    """Answers in HAL whoever accepts that or JSON; in HTML, where there is a renderer for it, whoever prefers it."""
+    """Selects HAL if the client accepts it or JSON; in development, HTML if the client prefers it."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        """Return none: nothing reads a body here, whatever Content-Type came with it."""
+        """Return no parser: the API reads no bodies."""
         return None
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
         by_media_type = {renderer.media_type: renderer for renderer in renderers}
-        accepted = qualities(request.META)
+        accepted = accepted_ranges(request.META)
         if HTML in by_media_type and prefers_html(accepted):
             return by_media_type[HTML], HTML
         if hal_quality(accepted) > 0:
@@ -41,17 +41,16 @@ class HALNegotiation(BaseContentNegotiation):
         raise NotAcceptable
 
 
-def qualities(meta: Mapping[str, Any]) -> Mapping[str, float]:
-    """Return what a request accepts, each range with its quality."""
+def accepted_ranges(meta: Mapping[str, Any]) -> Mapping[str, float]:
+    """Return the media ranges that a request accepts, with their quality."""
     header = meta.get("HTTP_ACCEPT", "")
-    return kept_qualities(header) if len(header) <= KEPT_LENGTH_MAX else accepted_qualities(header)
+    return cached_ranges(header) if len(header) <= CACHED_LENGTH_MAX else parse_accept(header)
 
 
-def accepted_qualities(header: str) -> Mapping[str, float]:
-    """Return the ranges of an Accept header, each with its quality (RFC 9110, 12.5.1); an empty one accepts all.
+def parse_accept(header: str) -> Mapping[str, float]:
+    """Return the media ranges of an Accept header with their quality (RFC 9110, 12.5.1). An empty one accepts all.
 
-    Not by Django's `parse_header_parameters`: it fails on an encoding that it does not know, and takes seconds to read
-    what is long and quoted.
+    Django's `parse_header_parameters` raises for an unknown encoding, and takes seconds for a long quoted text.
     """
     accepted: dict[str, float] = {}
     for item in QUOTED.sub("", header).lower().split(",") if header.strip() else ["*/*"]:
@@ -60,23 +59,23 @@ def accepted_qualities(header: str) -> Mapping[str, float]:
     return accepted
 
 
-kept_qualities = lru_cache(HEADERS_KEPT)(accepted_qualities)
+cached_ranges = lru_cache(CACHED_HEADERS_MAX)(parse_accept)
 
 
 def prefers_html(accepted: Mapping[str, float]) -> bool:
-    """Tell whether a page is what was asked for, as browsers do."""
+    """Return whether the client prefers HTML to HAL, as browsers do."""
     return accepted.get(HTML, 0) > hal_quality(accepted)
 
 
 def quality(parameters: list[str]) -> float:
-    """Return what `q` says, else 1; what is no weight accepts nothing."""
-    named = (parameter.partition("=") for parameter in parameters)
-    *_, weight = ["1", *(value.strip() for name, _, value in named if name.strip() == "q")]
+    """Return the value of the parameter `q`; 1 without it, 0 if it is invalid."""
+    pairs = (parameter.partition("=") for parameter in parameters)
+    *_, weight = ["1", *(value.strip() for name, _, value in pairs if name.strip() == "q")]
     return float(weight) if QUALITY.fullmatch(weight) else 0
 
 
 def hal_quality(accepted: Mapping[str, float]) -> float:
-    """Return the quality of HAL: that of its own range, else of JSON where that is accepted, else of the narrowest."""
+    """Return the quality of HAL: its own, else that of JSON if accepted, else that of the narrowest wildcard."""
     if HAL in accepted:
         return accepted[HAL]
     if json := accepted.get("application/json"):

@@ -1,4 +1,4 @@
-"""The one error body (RFC 9457)."""
+"""The error body of the API (RFC 9457)."""
 
 from http import HTTPStatus
 
@@ -7,21 +7,18 @@ from msgspec import UNSET, Struct, UnsetType
 from rest_framework.request import Request
 
 from payments.hal import HTML, Link
-from payments.links import Addresses
+from payments.links import Links
 from payments.runtime import request_ids
 
 
 class ProblemLinks(Struct, frozen=True):
-    """Where errors are explained."""
+    """The links of an error."""
 
     documentation: Link
 
 
 class Problem(Struct, kw_only=True, frozen=True, rename={"links": "_links", "request_id": "requestId"}):
-    """What went wrong, for a program and for a person; `field` names the parameter at fault, where it is one.
-
-    By `request_id` the service's operators find the request in their log.
-    """
+    """An error, for programs and people. `field` names the invalid parameter, `request_id` the request in the log."""
 
     type: str = "about:blank"
     title: str
@@ -33,9 +30,9 @@ class Problem(Struct, kw_only=True, frozen=True, rename={"links": "_links", "req
 
 
 def problem(request: HttpRequest | Request, status: int, detail: str, *, field: str | None = None) -> Problem:
-    """Return the body of an answer that says `detail`.
+    """Return the body of an error response.
 
-    It never repeats what the client sent, but for a parameter's short name and the request's id.
+    It repeats nothing that the client sent, except a parameter's short name and the request ID.
     """
     return Problem(
         title=HTTPStatus(status).phrase,
@@ -43,5 +40,5 @@ def problem(request: HttpRequest | Request, status: int, detail: str, *, field: 
         detail=detail,
         field=field or UNSET,
         request_id=request.META.get(request_ids.ENVIRON_KEY, UNSET),
-        links=ProblemLinks(documentation=Link(href=Addresses.of_refusal(request).documentation, type=HTML)),
+        links=ProblemLinks(documentation=Link(href=Links.of_error(request).documentation, type=HTML)),
     )

@@ -1,16 +1,19 @@
-"""Media type and bytes of an answer."""
+"""Renders documents as HAL and errors as problem+json."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from django.http import HttpResponse
 from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
 
 from payments.hal import HAL
 
 
 class HALRenderer(BaseRenderer):
-    """Compact UTF-8; indented where a page shows it to a person."""
+    """Compact UTF-8 JSON; indented for the browsable API."""
 
     media_type = HAL
     format = "hal"
@@ -29,7 +32,19 @@ class HALRenderer(BaseRenderer):
 
 
 class ProblemRenderer(HALRenderer):
-    """The same, for what RFC 9457 describes."""
+    """The same for errors (RFC 9457)."""
 
     media_type = "application/problem+json"
     format = "problem"
+
+
+def build_response(request: Request, document: Any) -> HttpResponse:
+    """Return the response for a document.
+
+    HAL is rendered at once. DRF's `Response`, which renders later and refers to its view and request, is needed only
+    for the templates of the browsable API.
+    """
+    renderer = request.accepted_renderer
+    if isinstance(renderer, HALRenderer):
+        return HttpResponse(renderer.render(document), content_type=renderer.media_type)
+    return Response(document)

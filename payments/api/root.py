@@ -1,4 +1,4 @@
-"""Where everything begins: a person is led to the documentation, a program gets the links."""
+"""The entry point `/`: links for programs, the documentation for browsers."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -6,25 +6,25 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from payments.api.negotiation import prefers_html, qualities
+from payments.api.negotiation import accepted_ranges, prefers_html
 from payments.api.renderers import HALRenderer
 from payments.hal import HAL, HTML, Link
-from payments.links import Addresses
+from payments.links import Links
 
 
-@csrf_exempt  # there is nothing to forge, and another method is to be told so
+@csrf_exempt  # so that POST gets 405, not a CSRF error
 @require_safe
 @vary_on_headers("Accept")
 def root(request: HttpRequest) -> HttpResponse:
-    """Answer without a key, whatever is accepted: to whoever is just looking, a refusal would tell nothing."""
-    if prefers_html(qualities(request.META)):
+    """Return the links of the API. Neither a key nor an acceptable media type is required."""
+    if prefers_html(accepted_ranges(request.META)):
         return redirect("documentation")
-    return HttpResponse(HALRenderer().render({"_links": links(Addresses.of(request))}), content_type=HAL)
+    return HttpResponse(HALRenderer().render({"_links": root_links(Links.of(request))}), content_type=HAL)
 
 
-def links(addresses: Addresses) -> dict[str, Link]:
+def root_links(links: Links) -> dict[str, Link]:
     return {
-        "self": Link(href=addresses.root, type=HAL),
-        "payments": Link(href=addresses.list, type=HAL),
-        "documentation": Link(href=addresses.documentation, type=HTML),
+        "self": Link(href=links.root, type=HAL),
+        "payments": Link(href=links.list, type=HAL),
+        "documentation": Link(href=links.documentation, type=HTML),
     }

@@ -1,108 +1,53 @@
-"""A row as a record. No queries."""
+"""Serializes rows of the database as records with links. It runs no queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw
 from rest_framework.serializers import BaseSerializer
 
 from payments.hal import HAL, HTML, Link
-from payments.links import BASES_MAX, Addresses, admin_quoted
-from payments.record import Money, RecordLinks, WrittenRecord, encode
-from payments.rows import Row
+from payments.links import CACHED_MAX, Links, admin_quoted
+from payments.record import Record, RecordLinks, encode
+from payments.rows import ID, Row, build_record
 
 
-class PaymentSerializer(BaseSerializer[Any]):
-    """The record as the API gives it, links included; `context` holds the view. Its instances are rows."""
+class PaymentSerializer(BaseSerializer[Row]):
+    """A payment's record, as the API returns it. The instance is a row of the database, not a model.
 
-    def to_representation(self, instance: Row) -> Any:
-        return record(instance, links=writer(self.context["view"].addresses).links(instance[0]))
+    A page is serialized by `serialize_page`: the `ListSerializer` that DRF makes for `many=True` costs more than the
+    records.
+    """
 
-    @classmethod
-    def many_init(cls, *rows: Sequence[Row], **options: Any) -> Any:
-        """Return what writes a page; without one, DRF's own, for whoever describes it."""
-        return PaymentListSerializer(*rows, **options) if rows else super().many_init(**options)
+    def __init__(self, instance: Row | None = None, *, links: Links) -> None:
+        super().__init__(instance)
+        self.record_links = link_template(links)
 
-
-class PaymentListSerializer:
-    """What `PaymentSerializer(rows, many=True)` makes, without a serializer's machinery: a page has no use for it."""
-
-    def __init__(self, rows: Sequence[Row], *, context: Mapping[str, Any]) -> None:
-        self.rows = rows
-        self.writer = writer(context["view"].addresses)
-
-    @property
-    def data(self) -> list[Any]:
-        links = self.writer.links
-        return [record(row, links=links(row[0])) for row in self.rows]
+    def to_representation(self, instance: Row) -> Record:
+        return build_record(instance, self.record_links.fill(instance[ID]))
 
 
-class RecordLinksWriter:
-    """Writes the links of record after record, which differ in the id alone."""
+def serialize_page(rows: Sequence[Row], *, links: Links) -> list[Record]:
+    """Return the records of a page."""
+    fill = link_template(links).fill
+    return [build_record(row, fill(row[ID])) for row in rows]
 
-    PLACE = "\0"  # of the id: no address holds it, and JSON writes it in one way
 
-    def __init__(self, addresses: Addresses) -> None:
-        links = RecordLinks(
-            itself=Link(href=addresses.payment(self.PLACE), type=HAL),
-            dashboard=Link(href=addresses.dashboard(self.PLACE), type=HTML),
-            documentation=Link(href=addresses.documentation, type=HTML),
+class LinkTemplate:
+    """The JSON of a record's links, which differ only in the payment's ID."""
+
+    MARK = "\0"  # stands for the ID: no URL contains this character, and JSON has one form for it
+
+    def __init__(self, links: Links) -> None:
+        record_links = RecordLinks(
+            itself=Link(href=links.payment(self.MARK), type=HAL),
+            dashboard=Link(href=links.dashboard(self.MARK), type=HTML),
+            documentation=Link(href=links.documentation, type=HTML),
         )
-        self.before, self.between, self.after = encode(links).decode().split(encode(self.PLACE).decode()[1:-1])
+        self.before, self.between, self.after = encode(record_links).decode().split(encode(self.MARK).decode()[1:-1])
 
-    def links(self, payment_id: str) -> Raw:
+    def fill(self, payment_id: str) -> Raw:
         return Raw(f"{self.before}{payment_id}{self.between}{admin_quoted(payment_id)}{self.after}")
 
 
-writer = lru_cache(BASES_MAX)(RecordLinksWriter)
-
-
-def record(row: Row, *, links: Raw | UnsetType = UNSET) -> Any:
-    """Return a payment in the form of the contract (section 2): what has no value is left out."""
-    (
-        payment_id,
-        mode,
-        amount,
-        amount_currency,
-        amount_net,
-        amount_net_currency,
-        amount_remaining,
-        amount_remaining_currency,
-        description,
-        method,
-        redirect_url,
-        webhook_url,
-        status,
-        organization_id,
-        sequence_type,
-        metadata,
-        details,
-        created_at,
-        expires_at,
-        paid_at,
-        customer_id,
-        _,
-    ) = row
-    return WrittenRecord(
-        payment_id,
-        "payment",
-        mode,
-        Money(amount, amount_currency),
-        UNSET if amount_net is None else Money(amount_net, amount_net_currency),
-        UNSET if amount_remaining is None else Money(amount_remaining, amount_remaining_currency),
-        description,
-        method or UNSET,
-        redirect_url or UNSET,
-        webhook_url or UNSET,
-        status,
-        organization_id,
-        sequence_type,
-        Raw(metadata),
-        UNSET if details is None else Raw(details),
-        created_at,
-        expires_at or UNSET,
-        paid_at or UNSET,
-        customer_id or UNSET,
-        links,
-    )
+link_template = lru_cache(CACHED_MAX)(LinkTemplate)

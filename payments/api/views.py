@@ -1,110 +1,134 @@
-"""The two resources of the API: whose payments they show, and by which classes."""
+"""The two resources of the API: the list of payments and one payment."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from django.conf import settings
-from django.db import router
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework.exceptions import NotFound
-from rest_framework.generics import GenericAPIView, ListAPIView, RetrieveAPIView
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.status import HTTP_304_NOT_MODIFIED
+from rest_framework.throttling import BaseThrottle
+from rest_framework.views import APIView
 
 from payments.access.authentication import AuthenticatedKey
-from payments.api.etags import answer_conditionally
+from payments.access.throttling import KeyThrottle
+from payments.api.etags import conditional_response
 from payments.api.negotiation import HALNegotiation
 from payments.api.pagination import KeysetPagination
-from payments.api.parameters import single_values
-from payments.api.responses import answered
-from payments.api.serializers import PaymentSerializer
+from payments.api.parameters import parse_query
+from payments.api.renderers import build_response
+from payments.api.serializers import PaymentSerializer, serialize_page
 from payments.hal import HAL
-from payments.links import Addresses
-from payments.listing import Listing, find_payment
-from payments.models import PAYMENT_ID, Payment
+from payments.links import Links
+from payments.listing import Listing
+from payments.models import PAYMENT_ID
+from payments.routing import find_payment, server_for_lists
+from payments.rows import Row
 
 
-class PaymentView(GenericAPIView[Payment]):
-    """What the list and the record share: payments of the key's own organization and mode, kept by the client alone."""
+class PaymentView(APIView):
+    """The common part of both resources. `get` is written by hand: payments are read by compiled statements."""
 
     http_method_names = ["get", "head", "options"]
-    default_response_headers = {"Allow": "GET, HEAD, OPTIONS"}
     content_negotiation_class = HALNegotiation
     serializer_class = PaymentSerializer
 
-    queryset = Payment.objects.none()  # the model, for whoever describes the view
+    links: Links
+    throttles: Sequence[BaseThrottle] = ()
 
-    def get_queryset(self) -> Any:
-        """Return what the key sees: a `Listing`, whose SQL is there already, where DRF expects a QuerySet."""
-        key = cast("AuthenticatedKey", self.request.auth)
-        using = router.db_for_read(self.queryset.model, key=key)
-        return Listing(key.access, using=using, revision=key.revision)
+    @property
+    def default_response_headers(self) -> dict[str, str]:
+        return {"Allow": "GET, HEAD, OPTIONS"}
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """Return the request without a parser context, because the API reads no bodies.
+
+        The context refers to the request and the view. That reference cycle would keep both in memory until the
+        garbage collector runs.
+        """
+        drf_request = super().initialize_request(request, *args, **kwargs)
+        drf_request.parser_context.clear()
+        return drf_request
+
+    def head(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Respond as to GET. Without this method Django sets `self.head = self.get`, which is a reference cycle."""
+        return self.get(request, *args, **kwargs)
+
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        raise NotImplementedError
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        itself = request._request  # noqa: SLF001  Django's own, in which DRF's looks for each attribute
-        self.meta = itself.META
-        self.addresses = Addresses.of(itself)
+        self.links = Links.of(request)  # refuses a host that is not allowed before anything else
         super().initial(request, *args, **kwargs)
 
-    def check_throttles(self, request: Request) -> None:
-        if settings.RATE_LIMIT:
-            super().check_throttles(request)
+    def get_throttles(self) -> list[BaseThrottle]:
+        """Return no throttle without RATE_LIMIT. The throttles also report the remaining requests in headers."""
+        throttles = super().get_throttles() if settings.RATE_LIMIT else []
+        self.throttles = throttles
+        return throttles
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Answer with bytes, and free what they were made of.
-
-        DRF ties the request, the view and the response to each other. A tie that nobody cuts is memory that only the
-        garbage collector finds: here a whole page, for each request.
-        """
-        response: Any = super().dispatch(request, *args, **kwargs)
-        if isinstance(response, Response):
-            response.render()
-            vars(response)["renderer_context"].clear()
-        self.request.parser_context.clear()
-        vars(self).clear()
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        super().finalize_response(request, response, *args, **kwargs)
+        for throttle in self.throttles:
+            if isinstance(throttle, KeyThrottle):
+                for name, value in throttle.headers.items():
+                    response.headers[name] = value
         if response.status_code == HTTP_304_NOT_MODIFIED:
             del response.headers["Allow"]
-        return cast("HttpResponseBase", response)
+        return response
 
-    def answer(self, made_of: tuple[Any, ...], whole: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-        """Return the answer that is made of these values, or the word that the client has it already."""
-        if self.request.accepted_renderer.media_type != HAL:
-            return whole()  # a page for people, of whose templates nothing is known here
-        known = self.meta.get("HTTP_IF_NONE_MATCH")
-        return answer_conditionally(whole, made_of=(self.addresses.named, made_of), known=known)
+    @property
+    def listing(self) -> Listing:
+        """Return all payments that the request's key gives access to."""
+        key = cast("AuthenticatedKey", self.request.auth)
+        return Listing(key.access, using=server_for_lists(), revision=key.revision)
+
+    def respond(self, build_document: Callable[[], Any], *, version: tuple[Any, ...]) -> HttpResponseBase:
+        """Return the document, or 304 if the client has this version of it.
+
+        A page of the browsable API also depends on templates, so it has no ETag.
+        """
+        request = self.request
+        if request.accepted_renderer.media_type != HAL:
+            return build_response(request, build_document())
+        return conditional_response(
+            lambda: build_response(request, build_document()),
+            version=(self.links.parts, version),
+            if_none_match=request.META.get("HTTP_IF_NONE_MATCH"),
+        )
 
 
-class PaymentList(PaymentView, ListAPIView[Payment]):
+class PaymentList(PaymentView):
     """Payments, newest first, page by page."""
 
     name = "Payments"
-    operation_id = "listPayments"
-    summary = "List payments"
     pagination_class = KeysetPagination
 
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Any:
-        rows = self.paginate_queryset(self.get_queryset())
-        made_of = cast("KeysetPagination", self.paginator).made_of
-        return self.answer(made_of, lambda: self.get_paginated_response(self.get_serializer(rows, many=True).data))
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        paginator = self.pagination_class()
+        listed = paginator.paginate(self.listing, request.META["QUERY_STRING"])
+
+        def document() -> dict[str, Any]:
+            records = serialize_page(listed.page.rows, links=self.links)
+            return paginator.envelope(listed, records, links=self.links)
+
+        return self.respond(document, version=listed.version)
 
 
-class PaymentDetail(PaymentView, RetrieveAPIView[Payment]):
+class PaymentDetail(PaymentView):
     """One payment."""
 
     name = "Payment"
-    operation_id = "getPayment"
-    summary = "Get one payment"
 
-    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Any:
-        row = self.get_object()
-        return self.answer((row,), lambda: answered(request, self.get_serializer(row).data))
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        parse_query(request.META["QUERY_STRING"])  # refuses all parameters
+        row = self.find(kwargs["payment_id"])
+        return self.respond(lambda: self.serializer_class(row, links=self.links).data, version=(row,))
 
-    def get_object(self) -> Any:
-        single_values(self.meta["QUERY_STRING"])
-        payment_id = self.kwargs["payment_id"]
-        row = find_payment(self.get_queryset(), payment_id) if re.fullmatch(PAYMENT_ID, payment_id) else None
+    def find(self, payment_id: str) -> Row:
+        row = find_payment(self.listing, payment_id) if re.fullmatch(PAYMENT_ID, payment_id) else None
         if row is None:
             raise NotFound
         return row

@@ -16,7 +16,7 @@ from payments.currencies import CURRENCIES
 from payments.ingest.card_data import exposes_card_number, exposes_middle, is_sensitive_name
 from payments.ingest.decoder_messages import Problem, parse_message
 from payments.models import ORGANIZATION_ID_MAX, Status
-from payments.record import Details, GivenRecord, Money, Record, Time, Url, rules
+from payments.record import Details, ImportedRecord, Money, Record, Time, Url, rules
 
 # A message repeats at most so much of a field's name.
 NAME_CHARACTERS_MAX = 80
@@ -31,7 +31,7 @@ HARMLESS_VALUES: tuple[Any, ...] = (None, "", [], {}, False, True)
 
 Path: TypeAlias = tuple[str, ...]
 
-decode_record = msgspec.json.Decoder(GivenRecord).decode
+decode_record = msgspec.json.Decoder(ImportedRecord).decode
 decode_details = msgspec.json.Decoder(Details).decode
 
 
@@ -86,7 +86,7 @@ def validate_record(text: bytes) -> Record:
     return msgspec.structs.replace(record, details=details)
 
 
-def validate_form(text: bytes) -> GivenRecord:
+def validate_form(text: bytes) -> ImportedRecord:
     try:
         if not text.isascii():
             text.decode()  # msgspec does not decode the details

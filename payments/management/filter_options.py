@@ -7,8 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from payments.api.errors import InvalidParameter
-from payments.api.parameters import FILTERS, PAIRS_MAX, selection
+from payments.filters import FILTERS, METADATA_PAIRS_MAX, InvalidFilter, parse_selection
 from payments.models import PaymentQuerySet
 
 SIGNS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
@@ -29,7 +28,7 @@ def add_filters(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help=f"what metadata must hold; for up to {PAIRS_MAX} pairs, given again",
+        help=f"what metadata must hold; for up to {METADATA_PAIRS_MAX} pairs, given again",
     )
 
 
@@ -55,9 +54,9 @@ def filtered(payments: PaymentQuerySet, options: Mapping[str, Any]) -> PaymentQu
             raise CommandError("--metadata must be KEY=VALUE, each key once.")
         given[f"metadata[{key}]"] = value
     try:
-        asked = selection(given)
-    except InvalidParameter as error:
-        raise CommandError(str(error.detail)) from None
+        asked = parse_selection(given)
+    except InvalidFilter as error:
+        raise CommandError(str(error)) from None
     for _, each, values in asked.filters:
-        payments = each.narrow(payments, values)
+        payments = each.select(payments, values)
     return payments

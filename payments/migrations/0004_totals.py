@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(models.F('organization'), models.F('mode'), payments.expressions.Beginning('description'), name='payment_description'),
+            index=models.Index(models.F('organization'), models.F('mode'), payments.expressions.Prefix('description'), name='payment_description'),
         ),
         migrations.AddField(
             model_name='summedday',

@@ -23,6 +23,7 @@ from django.core.handlers.wsgi import WSGIHandler, get_script_name
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.template.response import SimpleTemplateResponse
 from django.urls import ResolverMatch, resolve, set_script_prefix
 from django.utils.log import log_response
 
@@ -116,7 +117,10 @@ def call_view(request: HttpRequest) -> HttpResponseBase:
     path = request.path_info
     match = cached_resolve(path) if len(path) <= CACHED_PATH_CHARACTERS_MAX else resolve(path)
     request.resolver_match = match
-    return cast("HttpResponseBase", match.func(request, *match.args, **match.kwargs))
+    response = match.func(request, *match.args, **match.kwargs)
+    if isinstance(response, SimpleTemplateResponse):  # OPTIONS, and the browsable API
+        response.render()
+    return cast("HttpResponseBase", response)
 
 
 @lru_cache

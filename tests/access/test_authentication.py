@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from payments import api_keys
 from payments.access.authentication import AuthenticatedKey, find_key
-from payments.access.last_use import IMPATIENT, WRITTEN_EVERY_SECONDS, note_use
+from payments.access.last_use import NO_WAITING, WRITE_INTERVAL_SECONDS, record_use
 from payments.models import ApiKey, Organization
 from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
@@ -44,7 +44,7 @@ def test_no_credentials_are_asked_for(client: Client, authorization: str | None)
 
     assert response.status_code == 401
     assert response["WWW-Authenticate"] == NO_CREDENTIALS
-    assert response.json()["detail"] == "An API key is needed: Authorization: Bearer <API_KEY>."
+    assert response.json()["detail"] == "Send an API key: Authorization: Bearer <API_KEY>."
 
 
 def test_bad_keys_of_every_kind_get_one_answer(client: Client, key: ApiKey, organization: Organization) -> None:
@@ -72,7 +72,7 @@ def test_bad_keys_of_every_kind_get_one_answer(client: Client, key: ApiKey, orga
     assert {response.status_code for response in responses} == {401}
     assert {response["WWW-Authenticate"] for response in responses} == {INVALID}
     assert len({response.content for response in responses}) == 1
-    assert responses[0].json()["detail"] == "This API key is not valid."
+    assert responses[0].json()["detail"] == "This API key is invalid."
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
@@ -146,13 +146,13 @@ def test_the_first_use_is_written(client: Client, organization: Organization) ->
 
 
 @pytest.mark.parametrize(
-    ("elapsed_seconds", "written"), [(WRITTEN_EVERY_SECONDS - 1, False), (WRITTEN_EVERY_SECONDS, True)]
+    ("elapsed_seconds", "written"), [(WRITE_INTERVAL_SECONDS - 1, False), (WRITE_INTERVAL_SECONDS, True)]
 )
 def test_a_use_is_written_at_most_once_a_minute(key: ApiKey, elapsed_seconds: int, written: bool) -> None:
     later = NOW + timedelta(seconds=elapsed_seconds)
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=NOW)
 
-    note_use(shown(key), now=later)
+    record_use(shown(key), now=later)
 
     key.refresh_from_db()
     assert (key.last_used_at == later) is written
@@ -162,8 +162,8 @@ def test_of_two_requests_that_both_would_write_one_does(key: ApiKey) -> None:
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
     first, second = (shown(key) for _ in range(2))
 
-    note_use(first, now=NOW)
-    note_use(second, now=NOW + timedelta(seconds=1))
+    record_use(first, now=NOW)
+    record_use(second, now=NOW + timedelta(seconds=1))
 
     key.refresh_from_db()
     assert key.last_used_at == NOW
@@ -192,10 +192,10 @@ def test_writing_a_use_leaves_the_settings_of_an_outer_transaction(key: ApiKey) 
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '2s'")
 
-        note_use(shown(key), now=NOW)
+        record_use(shown(key), now=NOW)
 
         held = {}
-        for name in IMPATIENT:
+        for name in NO_WAITING:
             cursor.execute(f"SHOW {name}")
             (held[name],) = cursor.fetchone()
     key.refresh_from_db()
@@ -231,7 +231,7 @@ def test_a_use_waits_for_no_other_writer() -> None:
     holder.start()
     try:
         assert locked.wait(timeout=20)
-        note_use(seen, now=NOW)
+        record_use(seen, now=NOW)
         waited_until_free = not holder.is_alive()
     finally:
         noted.set()

@@ -14,7 +14,7 @@ from tests.support.api import Api, key_text
 from tests.support.factories import ApiKeyFactory
 from tests.support.problem import assert_problem, body
 
-TOO_MANY = body(429, "Too Many Requests", "There were too many requests. Retry-After says when to go on.")
+TOO_MANY = body(429, "Too Many Requests", "Too many requests. Wait for the number of seconds in Retry-After.")
 NOW = 1_800_000_000.0
 NEVER_MADE = "live_0000000000000000000000000000000000itDM"
 

@@ -183,7 +183,7 @@ def test_other_database_errors_are_reported_as_unavailable(admin_client: Client,
 
     assert [response.status_code for response in responses] == [503, 503]
     assert {response.headers["Retry-After"] for response in responses} == {"1"}
-    assert {response.content for response in responses} == {b"The service is not available just now. Try again."}
+    assert {response.content for response in responses} == {b"The service is unavailable. Try again later."}
 
 
 def test_pages_without_organizations_link_to_adding_one(admin_client: Client, db: None) -> None:

@@ -9,7 +9,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from payments.api.serializers import PaymentListSerializer
 from payments.models import Organization
 from tests.support.api import Api
 from tests.support.factories import OrganizationFactory, PaymentFactory
@@ -17,10 +16,10 @@ from tests.support.filters import failing_to_list, timeout_error
 from tests.support.problem import assert_problem, body
 
 LIMIT = "limit must be a whole number from 1 to 250."
-START = "from must be the id of one of your payments."
+START = "from must be the ID of one of your payments."
 UNKNOWN = "There is no parameter of this name."
-UNAVAILABLE = "The service is not available just now. Try again."
-TOO_WIDE = "What matches could not be found in time. Narrow createdAt: give it two ends, or closer ones."
+UNAVAILABLE = "The service is unavailable. Try again later."
+TOO_WIDE = "The query timed out. Narrow createdAt: give both bounds, or closer ones."
 
 
 @pytest.mark.parametrize(
@@ -116,11 +115,11 @@ def test_a_thousand_parameters_are_refused_by_the_first(api: Api, settings: Sett
 def test_a_path_without_a_view_is_a_problem_too(api: Api, path: str, method: str) -> None:
     response = api.send(method, path)
 
-    assert_problem(response, body(404, "Not Found", "There is nothing here."))
+    assert_problem(response, body(404, "Not Found", "Not found."))
 
 
 def test_an_unknown_payment_is_not_found(api: Api) -> None:
-    assert_problem(api.get("/v2/payments/pt_1"), body(404, "Not Found", "There is nothing here."))
+    assert_problem(api.get("/v2/payments/pt_1"), body(404, "Not Found", "Not found."))
 
 
 @pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1"])
@@ -128,7 +127,7 @@ def test_an_unknown_payment_is_not_found(api: Api) -> None:
 def test_another_method_is_refused_with_those_that_are_answered(api: Api, path: str, method: str) -> None:
     response = api.send(method, path)
 
-    assert_problem(response, body(405, "Method Not Allowed", "Only GET, HEAD and OPTIONS are answered here."))
+    assert_problem(response, body(405, "Method Not Allowed", "Only GET, HEAD and OPTIONS are allowed."))
     assert response["Allow"] == "GET, HEAD, OPTIONS"
 
 
@@ -198,7 +197,7 @@ def test_a_bug_is_a_500_that_tells_nothing_and_is_logged(
     api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.client.raise_request_exception = False
-    monkeypatch.setattr(PaymentListSerializer, "data", property(lambda _self: 1 / 0))
+    monkeypatch.setattr("payments.api.views.serialize_page", lambda *_, **__: 1 / 0)
 
     logging.getLogger("django.request").addHandler(caplog.handler)
     try:
@@ -207,7 +206,7 @@ def test_a_bug_is_a_500_that_tells_nothing_and_is_logged(
         logging.getLogger("django.request").removeHandler(caplog.handler)
 
     assert "ZeroDivisionError" in caplog.text
-    expected = body(500, "Internal Server Error", "The service failed. Its log tells its operators why.")
+    expected = body(500, "Internal Server Error", "An internal error occurred. The service's log has the details.")
     assert_problem(response, expected)
 
 
@@ -222,7 +221,7 @@ def test_pages_for_people_keep_their_own_errors(client: Client, db: None) -> Non
 def test_an_unknown_path_is_a_problem_in_development_too(api: Api, settings: Settings, path: str) -> None:
     settings.DEBUG = True
 
-    assert_problem(api.get(path), body(404, "Not Found", "There is nothing here."))
+    assert_problem(api.get(path), body(404, "Not Found", "Not found."))
 
 
 def test_nothing_is_asked_of_the_database_before_the_parameters_are_right(api: Api) -> None:

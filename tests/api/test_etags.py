@@ -81,16 +81,16 @@ def called(ask: Callable[[], Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_who_has_it_already_has_nothing_written_for_him(api: Api, payment: Payment, path: str) -> None:
+def test_304_renders_nothing(api: Api, payment: Payment, path: str) -> None:
     etag = api.get(path)["ETag"]
 
-    for_others = called(lambda: api.get(path))
-    for_him = called(lambda: api.send("GET", path, If_None_Match=etag))
+    for_a_page = called(lambda: api.get(path))
+    for_a_304 = called(lambda: api.send("GET", path, If_None_Match=etag))
 
-    writing = {"record", "render", "links"}
-    assert writing <= for_others
-    assert not writing & for_him
-    assert "answer_conditionally" in for_him
+    rendering = {"build_record", "render", "fill"}
+    assert rendering <= for_a_page
+    assert not rendering & for_a_304
+    assert "conditional_response" in for_a_304
 
 
 def test_pages_that_differ_in_their_links_alone_have_etags_of_their_own(

@@ -15,12 +15,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from moneyed import Money
 
-from payments.api.pagination import Page, UnknownStart, fetch_page
-from payments.api.parameters import LIMIT_MAX
 from payments.listing import Listing
 from payments.models import Access, Mode, Organization, Payment, Status
 from payments.ordering import NEWEST_FIRST
-from payments.rows import record_time
+from payments.page import LIMIT_MAX, Page, UnknownStart, fetch_page
+from payments.record import record_time
 from tests.support.api import Api, ids
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.lists import listing, moment, there_and_back
@@ -273,7 +272,7 @@ def test_the_orm_gives_the_same_for_the_values_themselves(
         wanted = listing(place, asking[0])
         by_orm = Payment.objects.visible_to(place)
         for given_filter in wanted.selection.filters:
-            by_orm = given_filter.filter.narrow(by_orm, given_filter.values)
+            by_orm = given_filter.filter.select(by_orm, given_filter.values)
         expected = [payment.id for payment in by_orm.order_by(*wanted.selection.order)]
 
         assert shown(fetch_page(wanted, start=None, limit=25))[0] == expected

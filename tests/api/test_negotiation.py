@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from payments.api.negotiation import accepted_qualities, kept_qualities
+from payments.api.negotiation import cached_ranges, parse_accept
 from tests.support.api import BROWSER, Api
 from tests.support.growth import LINEAR_MAX, growth
 
@@ -80,14 +80,14 @@ def test_whoever_does_not_is_refused(api: Api, accept: str) -> None:
 @pytest.mark.parametrize("quoted", [";", '\\"'])
 def test_a_long_header_takes_no_longer_than_its_length(quoted: str) -> None:
     def read(factor: int) -> Callable[[], object]:
-        return partial(accepted_qualities, f'application/json;x="{quoted * (2_000 * factor)}')
+        return partial(parse_accept, f'application/json;x="{quoted * (2_000 * factor)}')
 
     assert growth(read) < LINEAR_MAX
 
 
 def test_a_long_header_is_not_kept(api: Api) -> None:
-    kept = kept_qualities.cache_info().currsize
+    kept = cached_ranges.cache_info().currsize
 
     api.send("GET", "/v2/payments", Accept=f"application/json;x={'a' * 1000}")
 
-    assert kept_qualities.cache_info().currsize == kept
+    assert cached_ranges.cache_info().currsize == kept

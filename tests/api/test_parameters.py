@@ -5,11 +5,11 @@ from urllib.parse import parse_qsl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.api.parameters import pairs
+from payments.api.parameters import split_query
 
 
 @given(st.text("ab1=&;%+é#?", max_size=20))
 def test_a_query_is_taken_apart_as_the_standard_library_does(query: str) -> None:
     wsgi = query.encode().decode("latin-1")
 
-    assert pairs(wsgi) == parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
+    assert split_query(wsgi) == parse_qsl(query, keep_blank_values=True, errors="surrogateescape")

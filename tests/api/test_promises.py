@@ -24,12 +24,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from payments.api.pagination import Page
 from payments.ingest import import_payments
 from payments.listing import Listing
 from payments.models import Mode, Payment, PaymentQuerySet, Status
 from payments.ordering import NEWEST_FIRST
-from payments.rows import COLUMNS, Row, TimeText, record_time
+from payments.page import Page
+from payments.record import record_time
+from payments.rows import ID, POSITIONS, Row, as_rows
 from tests.support.api import Api, ids
 from tests.support.factories import DETAILS, NOON, OrganizationFactory
 from tests.support.lines import line, source
@@ -275,7 +276,7 @@ def page_after_start(listing: Listing, *, start: str | None, limit: int) -> Page
 
 def page_by_status(listing: Listing, *, start: str | None, limit: int) -> Page:
     """Order by a column that changes."""
-    rows = list(visible(listing).order_by("status", *NEWEST_FIRST).as_rows())
+    rows = list(as_rows(visible(listing).order_by("status", *NEWEST_FIRST)))
     return cut(rows, index(rows, start), limit)
 
 
@@ -290,7 +291,7 @@ def page_of_both_modes(listing: Listing, *, start: str | None, limit: int) -> Pa
 
 
 OFFSET = "pt_offset"
-CREATED_AT = COLUMNS.index(TimeText("created_at"))
+CREATED_AT = POSITIONS["created_at"]
 
 
 def visible(listing: Listing) -> PaymentQuerySet:
@@ -298,16 +299,16 @@ def visible(listing: Listing) -> PaymentQuerySet:
 
 
 def newest_first(payments: PaymentQuerySet) -> list[Row]:
-    return list(payments.order_by(*NEWEST_FIRST).as_rows())
+    return list(as_rows(payments.order_by(*NEWEST_FIRST)))
 
 
 def index(rows: list[Row], start: str | None) -> int:
-    return 0 if start is None else [row[0] for row in rows].index(start)
+    return 0 if start is None else [row[ID] for row in rows].index(start)
 
 
 def cut(rows: list[Row], first: int, limit: int) -> Page:
     """Return the page that begins with `rows[first]`, and what its neighbours begin with."""
-    names = [row[0] for row in rows]
+    names = [row[ID] for row in rows]
     return Page(
         rows[first : first + limit],
         previous_from=names[max(0, first - limit)] if first > 0 else None,

@@ -18,11 +18,11 @@ AN_AMOUNT = "a decimal with at most 13 digits before the point and 2 after it"
 BOUNDS = [f"[{bound}]" for bound in ("gte", "gt", "lte", "lt")]
 RULES = {
     "limit": "a whole number from 1 to 250",
-    "from": "the id of one of your payments",
+    "from": "the ID of one of your payments",
     "sort": "desc or asc",
     "status": "open, pending, authorized, succeeded, failed, canceled, expired, or some of them, separated by commas",
     "method": "a word of 1 to 32 lower-case letters, digits or underscores, or up to 20 of them, separated by commas",
-    "customerId": "a customer's id, ct_ and 1 to 61 letters or digits, or up to 20 of them, separated by commas",
+    "customerId": "a customer ID, ct_ and 1 to 61 letters or digits, or up to 20 of them, separated by commas",
     "sequenceType": "oneoff, first, recurring, or some of them, separated by commas",
     "currency": "an ISO 4217 currency code, or up to 20 of them, separated by commas",
     **{f"{name}{bound}": A_MOMENT for name in ("createdAt", "paidAt") for bound in BOUNDS},
@@ -47,10 +47,10 @@ DETAILS = {
         "There is no parameter of this name.",
         "This request cannot be read.",
     },
-    401: {"An API key is needed: Authorization: Bearer <API_KEY>.", "This API key is not valid."},
-    404: {"There is nothing here."},
-    405: {"Only GET, HEAD and OPTIONS are answered here."},
-    406: {"The answer comes as application/hal+json, which the Accept header leaves out."},
+    401: {"Send an API key: Authorization: Bearer <API_KEY>.", "This API key is invalid."},
+    404: {"Not found."},
+    405: {"Only GET, HEAD and OPTIONS are allowed."},
+    406: {"The Accept header excludes application/hal+json."},
 }
 PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,31}")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")

@@ -40,7 +40,5 @@ def assert_error_names_what_to_narrow(base_url: str, key: str) -> None:
     problem = json.loads(body)
     assert (response.status, other.status) == (503, 400), body
     assert response.getheader("Retry-After") == "1"
-    assert problem["detail"] == (
-        "What matches could not be found in time. Narrow createdAt: give it two ends, or closer ones."
-    )
+    assert problem["detail"] == ("The query timed out. Narrow createdAt: give both bounds, or closer ones.")
     assert problem["field"] == "createdAt"

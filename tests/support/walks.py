@@ -18,7 +18,7 @@ from moneyed import Money
 from payments.changes import renew_revision
 from payments.ingest import import_payments
 from payments.models import ApiKey, Mode, Organization, Payment, SequenceType, Status
-from payments.rows import record_time
+from payments.record import record_time
 from tests.support.api import ids
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON

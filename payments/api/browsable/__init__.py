@@ -1,1 +1,1 @@
-"""The API as pages to click through, in development alone: a way in for a browser, and what a page shows."""
+"""The API as pages for browsers, in development only."""

@@ -1,4 +1,4 @@
-"""A way in for a browser, which sends no header of its user's own: the key is the user name that it asks for."""
+"""Basic authentication for browsers, which cannot send a Bearer header: the user name is the API key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import binascii
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
-from payments.access.authentication import BearerAuthentication, authenticated
+from payments.access.authentication import BearerAuthentication, authenticate_key
 from payments.hal import HTML
 
 if TYPE_CHECKING:
@@ -19,24 +19,24 @@ CHALLENGE = 'Basic realm="payments", charset="UTF-8"'
 
 
 class BrowserAuthentication(BearerAuthentication):
-    """Takes `Basic` (RFC 7617) from who is shown pages; what a program is answered is the same as in production."""
+    """Accepts Basic credentials (RFC 7617) for pages. For programs, responses are the same as in production."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
         scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-        if scheme.lower() == "basic" and is_shown_pages(request):
-            return authenticated(user_name(credentials), request)
+        if scheme.lower() == "basic" and is_page(request):
+            return authenticate_key(user_name(credentials), request)
         return super().authenticate(request)
 
     def authenticate_header(self, request: Request) -> str:
-        return CHALLENGE if is_shown_pages(request) else super().authenticate_header(request)
+        return CHALLENGE if is_page(request) else super().authenticate_header(request)
 
 
-def is_shown_pages(request: Request) -> bool:
+def is_page(request: Request) -> bool:
     return bool(request.accepted_media_type == HTML)
 
 
 def user_name(credentials: str) -> str:
-    """Return the user name of an empty password; nothing where there is a password, or no such form."""
+    """Return the user name; an empty text if there is a password or the credentials are malformed."""
     try:
         text = b64decode(credentials.strip(), validate=True).decode()
     except (binascii.Error, ValueError):

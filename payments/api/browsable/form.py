@@ -1,4 +1,4 @@
-"""A form for the list's parameters: each of them, what was given for it, and what is wrong with that."""
+"""The form of the list's parameters: each field with its value and its error."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
-from payments.api.parameters import BOUNDS, FILTERS, LIMIT_DEFAULT, LIMIT_MAX, ORDERS, RANGES
+from payments.api.parameters import LIMIT_DEFAULT
+from payments.filters import BOUNDS, FILTERS, ORDERS, RANGES
+from payments.page import LIMIT_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from payments.api.problems import Problem
 
-WORDS = [name for name, each in FILTERS.items() if each.schema["type"] == "array"]
+WORD_FILTERS = [name for name, filter_ in FILTERS.items() if filter_.schema["type"] == "array"]
 
 
 class Field(NamedTuple):
-    """A parameter, as somebody types it in."""
+    """A field of the form: a parameter, its value in the request, and the error of that value."""
 
     name: str
     value: str
@@ -26,17 +28,20 @@ class Field(NamedTuple):
     must_be: str = ""
 
 
-def form(given: Mapping[str, str], problem: Problem | None) -> dict[str, Any]:
-    """Return what the form's template shows, of the parameters that were given and of the refusal they met."""
+def form_context(parameters: Mapping[str, str], problem: Problem | None) -> dict[str, Any]:
+    """Return the template context for the parameters of a request and its problem, if it has one."""
     errors = {problem.field: problem.detail} if problem and problem.field is not UNSET else {}
 
-    def field(name: str, **shown: str) -> Field:
-        return Field(name, given.get(name, ""), errors.get(name, ""), **shown)
+    def field(name: str, **texts: str) -> Field:
+        return Field(name, parameters.get(name, ""), errors.get(name, ""), **texts)
 
     return {
         "fields": [
             field("limit", example=str(LIMIT_DEFAULT), must_be=f"a whole number from 1 to {LIMIT_MAX}"),
-            *(field(name, example=",".join(FILTERS[name].example), must_be=FILTERS[name].must_be) for name in WORDS),
+            *(
+                field(name, example=",".join(FILTERS[name].example), must_be=FILTERS[name].must_be)
+                for name in WORD_FILTERS
+            ),
         ],
         "orders": ORDERS,
         "order": field("sort"),
@@ -44,8 +49,8 @@ def form(given: Mapping[str, str], problem: Problem | None) -> dict[str, Any]:
             (name, [(bound, field(f"{name}[{bound}]", example=example(name, bound))) for bound in BOUNDS])
             for name in RANGES
         ],
-        "pairs": [field(name) for name in given if name.startswith("metadata[")],
-        "is_open": bool(errors) or not given.keys() <= {"limit", "from"},
+        "pairs": [field(name) for name in parameters if name.startswith("metadata[")],
+        "is_open": bool(errors) or not parameters.keys() <= {"limit", "from"},
     }
 
 

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from payments.links import Addresses
+from payments.links import Links
 from payments.management.arguments import find_organization
 from payments.management.command import ExplainedCommand
 from payments.models import ApiKey, Mode
@@ -67,7 +67,7 @@ class Command(ExplainedCommand):
 
 
 def list_address() -> str:
-    return Addresses(settings.PUBLIC_BASE_URL or SERVED_AT).list
+    return Links(settings.PUBLIC_BASE_URL or SERVED_AT).list
 
 
 def name(text: str) -> str:

@@ -13,7 +13,7 @@ from payments.changes import note_changes
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
 from payments.ingest.batches import BATCH_RECORDS
-from payments.ingest.columns import days, row
+from payments.ingest.columns import days, stored_row
 from payments.ingest.writing import prepare_transaction, write_rows
 from payments.management.command import ExplainedCommand
 from payments.models import Organization
@@ -64,7 +64,7 @@ class Command(ExplainedCommand):
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
             key = prepare_transaction()
             while batch := list(islice(records, BATCH_RECORDS)):
-                rows = [row(record) for record in batch]
+                rows = [stored_row(record) for record in batch]
                 changed += write_rows(rows, key=key)
                 changed_days |= days(rows)
                 progress.update(len(batch))
