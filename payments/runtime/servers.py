@@ -114,7 +114,7 @@ class Replica(Server):
     @property
     def is_lagging(self) -> bool:
         """Return whether the replica lags by more than REPLICA_LAG_SECONDS_MAX."""
-        return self.lag_seconds > settings.REPLICA_LAG_SECONDS_MAX
+        return bool(self.lag_seconds > settings.REPLICA_LAG_SECONDS_MAX)
 
     def is_usable(self) -> bool:
         """Return whether lists can be read from the replica. Measures the replication lag once a second."""
