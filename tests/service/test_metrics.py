@@ -22,7 +22,7 @@ from tests.support.factories import NOON
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
 from tests.support.scrape import LIST, READ, ask, families, requests, samples, total
-from tests.support.service import Service, begun, workers
+from tests.support.service import Service, count_started_workers, workers
 
 WORKERS = 2
 REQUESTS = 40
@@ -41,7 +41,7 @@ def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("observed")
     with fresh_database(directory) as url, service_with_metrics(directory, url, workers=WORKERS).serving() as service:
         service.create_demo_payments(100)
-        wait_until(lambda: begun(service) == WORKERS)
+        wait_until(lambda: count_started_workers(service) == WORKERS)
         yield service
 
 
@@ -78,13 +78,13 @@ def test_every_worker_returns_the_sum_of_all_workers(observed: Service, key: str
 
 def test_killed_worker_keeps_its_counts_but_is_no_worker(observed: Service, key: str) -> None:
     send_requests(observed, key)
-    before, started = requests(observed, route=LIST), begun(observed) + 1
+    before, started = requests(observed, route=LIST), count_started_workers(observed) + 1
 
     killed = workers(observed)[0]
     killed.kill()
     killed.wait(timeout=SECONDS_MAX)
     alive = total(observed, "payments_workers")
-    wait_until(lambda: begun(observed) >= started)
+    wait_until(lambda: count_started_workers(observed) >= started)
     send_requests(observed, key)
 
     assert alive == WORKERS - 1
@@ -95,9 +95,9 @@ def test_killed_worker_keeps_its_counts_but_is_no_worker(observed: Service, key:
 def test_replaced_workers_keep_their_counts_but_not_their_gauges(observed: Service, key: str) -> None:
     before = requests(observed, route=LIST)
     for _ in range(2):
-        replaced, started = set(workers(observed)), begun(observed) + WORKERS
+        replaced, started = set(workers(observed)), count_started_workers(observed) + WORKERS
         observed.server.send_signal(signal.SIGHUP)
-        wait_until(lambda: not replaced & set(workers(observed)) and begun(observed) >= started)  # noqa: B023
+        wait_until(lambda: not replaced & set(workers(observed)) and count_started_workers(observed) >= started)  # noqa: B023
         send_requests(observed, key)
 
     assert requests(observed, route=LIST) == before + 2 * REQUESTS

@@ -15,7 +15,7 @@ from tests.support.load import Load
 from tests.support.migrated import fresh_database
 from tests.support.processes import START_SECONDS_MAX, STOP_SECONDS_MAX
 from tests.support.scale import IS_LONG, report, times
-from tests.support.service import Service, begun, workers
+from tests.support.service import Service, count_started_workers, workers
 
 CLIENTS = 4
 SLOW_CLIENTS = times(50, long=500)
@@ -138,8 +138,8 @@ def test_rolling_restart_fails_no_request(served: Service, key: str) -> None:
     for _ in range(RESTARTS):
         before = set(workers(served))
         served.server.send_signal(signal.SIGHUP)
-        started = begun(served) + WORKERS
-        while before & set(workers(served)) or begun(served) < started:
+        started = count_started_workers(served) + WORKERS
+        while before & set(workers(served)) or count_started_workers(served) < started:
             assert Load(served.port, key).get().status == 200
             requests += 1
     report(f"{RESTARTS} rolling restarts: {requests} new connections, 0 failed")
@@ -152,7 +152,7 @@ def test_stopping_server_completes_the_requests_in_flight(tmp_path: Path) -> Non
             service.create_demo_payments(500)
             load = Load(service.port, service.create_api_key(organization=1001, mode="live"), "/v2/payments?limit=250")
             with load.running(CLIENTS):
-                while begun(service) < WORKERS:
+                while count_started_workers(service) < WORKERS:
                     time.sleep(0.05)
                 load.wait_for(200, after=time.monotonic())
                 in_flight = [send_request(service, load.key) for _ in range(IN_FLIGHT)]

@@ -1,4 +1,4 @@
-"""A Dockerfile, read as Docker reads it, as far as ours goes: no flags but `--from` and a health check's."""
+"""A parser for the instructions that deploy/Dockerfile uses."""
 
 import json
 import re
@@ -10,7 +10,7 @@ CONTINUED = re.compile(r"\\\n\s*")
 
 @dataclass
 class Stage:
-    """What begins with FROM."""
+    """A build stage, which starts with FROM."""
 
     base: str
     name: str
@@ -25,7 +25,7 @@ class Stage:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return what ENV sets, and ARG where nobody gives another."""
+        """Return the variables that ENV sets, and the defaults of ARG."""
         words = " ".join(self.all("ARG") + self.all("ENV")).split()
         return dict(word.split("=", 1) for word in words)
 
@@ -39,19 +39,19 @@ class Stage:
 
 
 def words(text: str) -> list[str]:
-    """Read a command in its exec form, a JSON array: no shell stands between it and signals."""
-    read: list[str] = json.loads(text)
-    return read
+    """Return a command in exec form, a JSON array. It runs without a shell, so that it gets signals."""
+    command: list[str] = json.loads(text)
+    return command
 
 
 def stages(path: Path) -> list[Stage]:
-    found: list[Stage] = []
+    result: list[Stage] = []
     text = re.sub(r"^#.*\n", "", path.read_text(), flags=re.MULTILINE)
     for line in filter(None, CONTINUED.sub(" ", text).splitlines()):
         keyword, _, rest = line.partition(" ")
         if keyword == "FROM":
             base, _, name = rest.partition(" AS ")
-            found.append(Stage(base, name))
+            result.append(Stage(base, name))
         else:
-            found[-1].instructions.append((keyword, rest))
-    return found
+            result[-1].instructions.append((keyword, rest))
+    return result

@@ -1,4 +1,4 @@
-"""A Debian made from nothing by debootstrap, and commands in it by systemd-nspawn, as only a long run can do."""
+"""A new Debian system, which debootstrap creates and systemd-nspawn runs. Only long runs use it."""
 
 import os
 import re
@@ -22,46 +22,46 @@ TRY_EVERY_SECONDS = 0.2
 
 NEEDED = {"debootstrap": "debootstrap", "systemd-nspawn": "systemd-container", "nsenter": "util-linux"}
 
-# How this machine's pip finds packages, and whom it trusts.
+# Variables that tell pip where to find packages and which certificates to trust.
 PIP_VARIABLE = re.compile(r"PIP_\w+|SSL_CERT_FILE|(?:https?|no)_proxy", re.IGNORECASE)
 PATH = re.compile(r"(?:file://|(?<![\w/.:]))(/[\w./-]+)")
 
 
 def why_not() -> str:
-    """Return why no machine can be made here; an empty text where one can."""
+    """Return why this computer cannot create a machine; an empty text if it can."""
     if os.geteuid() != 0:
-        return "root alone makes a machine"
+        return "Creating a machine needs root."
     missing = [package for command, package in NEEDED.items() if shutil.which(command) is None]
     return f"apt-get install {' '.join(missing)}" if missing else ""
 
 
 @dataclass
 class Machine:
-    """A directory with a whole system."""
+    """A directory that contains a complete system."""
 
     root: Path
-    leader: psutil.Process | None = field(default=None, init=False)  # its first process, while it is booted
+    leader: psutil.Process | None = field(default=None, init=False)  # its first process, while it runs
 
     @classmethod
-    def made(cls, root: Path) -> "Machine":
-        """Make one, which takes a minute or two."""
+    def create(cls, root: Path) -> "Machine":
+        """Create a machine. This takes one or two minutes."""
         packages = f"--include={','.join(PACKAGES)}"
         subprocess.run(
             ["debootstrap", "--variant=minbase", packages, SUITE, root], check=True, stdout=subprocess.DEVNULL
         )
         return cls(root)
 
-    def copied(self, root: Path) -> "Machine":
+    def copy(self, root: Path) -> "Machine":
         subprocess.run(["cp", "--archive", "--reflink=auto", self.root, root], check=True)
         return Machine(root)
 
     def run(self, *command: str, directory: str = "/", environment: dict[str, str] | None = None) -> None:
-        """Run a command as the machine's root. It reaches the network, and packages as this machine does."""
-        given = {name: value for name, value in os.environ.items() if PIP_VARIABLE.fullmatch(name)} | (
+        """Run a command as root, with access to the network and to the same packages as this computer."""
+        variables = {name: value for name, value in os.environ.items() if PIP_VARIABLE.fullmatch(name)} | (
             environment or {}
         )
         options = (
-            *(f"--setenv={name}={value}" for name, value in given.items()),
+            *(f"--setenv={name}={value}" for name, value in variables.items()),
             *(f"--bind-ro={path}" for path in pip_paths()),
             "--resolv-conf=replace-host",
             f"--chdir={directory}",
@@ -73,7 +73,7 @@ class Machine:
 
     @contextmanager
     def booted(self) -> Iterator[None]:
-        """Boot it, with no network but its own loopback, until the block ends."""
+        """Boot the machine until the block ends, with a loopback interface as its only network."""
         with self.started("--boot", "--console=pipe"):
             deadline = time.monotonic() + BOOT_SECONDS_MAX
             while self.enter("systemctl", "is-system-running").stdout.strip() not in {"running", "degraded"}:
@@ -83,13 +83,13 @@ class Machine:
 
     @contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Start its first process, with no network but its own loopback, and end it, if need be, with the block."""
+        """Start the first process until the block ends, with a loopback interface as its only network."""
         command = [*self.nspawn(), "--private-network", *arguments]
         nspawn = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            env=os.environ | {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},  # the only one that its systemd knows
+            env=os.environ | {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},  # its systemd supports no other
         )
         try:
             while (leader := first_process(nspawn)) is None:
@@ -100,17 +100,17 @@ class Machine:
         finally:
             if self.leader is not None:
                 with suppress(psutil.NoSuchProcess):
-                    self.leader.send_signal(signal.SIGKILL)  # and with it, all that it has begun
+                    self.leader.send_signal(signal.SIGKILL)  # this ends all processes of the machine
             nspawn.wait()
             self.leader = None
 
     def terminate(self) -> None:
-        """Tell its first process to end."""
+        """Send SIGTERM to the first process."""
         assert self.leader is not None
         self.leader.terminate()
 
     def enter(self, *command: str, directory: str = "/") -> subprocess.CompletedProcess[str]:
-        """Run a command beside what is running, whatever comes of it."""
+        """Run a command in the running machine, whether it succeeds or fails."""
         assert self.leader is not None
         namespaces = ["nsenter", "--target", str(self.leader.pid), "--mount", "--uts", "--ipc", "--net", "--pid"]
         bare = ["env", "-i", "-C", directory, "PATH=/usr/sbin:/usr/bin", "HOME=/root"]
@@ -120,7 +120,7 @@ class Machine:
 
 
 def first_process(nspawn: subprocess.Popen[bytes]) -> psutil.Process | None:
-    """Return the first process within; None while it is still nspawn's own."""
+    """Return the first process of the machine; None until nspawn has started it."""
     for child in psutil.Process(nspawn.pid).children():
         with suppress(psutil.NoSuchProcess):
             if child.cmdline() and "nspawn" not in child.cmdline()[0]:
@@ -129,17 +129,17 @@ def first_process(nspawn: subprocess.Popen[bytes]) -> psutil.Process | None:
 
 
 def pip_paths() -> list[str]:
-    """Return the files and directories of this machine that its pip is configured by, and to read."""
-    listed = subprocess.run(
+    """Return the files and directories of this computer that its pip reads."""
+    configuration = subprocess.run(
         [ROOT / ".venv/bin/python", "-m", "pip", "config", "debug"], capture_output=True, text=True, check=True
     ).stdout
-    named = {*PATH.findall(listed), *(os.environ[name] for name in os.environ if PIP_VARIABLE.fullmatch(name))}
-    beside = {path.removesuffix("/simple") for path in named}  # an index names files that stand beside it
-    return sorted(path for path in beside if path.startswith("/") and Path(path).exists())
+    paths = {*PATH.findall(configuration), *(os.environ[name] for name in os.environ if PIP_VARIABLE.fullmatch(name))}
+    roots = {path.removesuffix("/simple") for path in paths}  # an index refers to files next to it
+    return sorted(path for path in roots if path.startswith("/") and Path(path).exists())
 
 
 def put_checkout(machine: Machine, directory: str) -> None:
-    """Have in the machine what `git clone` would bring: the files of this checkout."""
+    """Copy the files of this checkout into the machine, as `git clone` would."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Server processes of the tests: where they start, and how long a start or a stop may take at most."""
+"""Server processes of the tests: how long a start or a stop may take, and waiting until a server listens."""
 
 import socket
 import subprocess
@@ -17,7 +17,7 @@ STOP_SECONDS_MAX: Final = 30
 def wait_until_listening(
     server: subprocess.Popen[bytes], port: int, *, workers: int = 1, seconds_max: int = START_SECONDS_MAX
 ) -> None:
-    """Wait until so many of the server's processes listen: each worker of granian has a socket of its own.
+    """Wait until this many workers of a server listen: each worker of Granian has a socket of its own.
 
     A worker that gets SIGTERM while it starts takes five seconds to end.
     """

@@ -1,4 +1,4 @@
-"""What `/metrics` says, read by Prometheus' own parser."""
+"""Metrics of a service, read from `/metrics` by Prometheus' own parser."""
 
 import http.client
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ LIST = "/v2/payments"
 
 
 def ask(service: Service, path: str, *, method: str = "GET", key: str | None = None) -> tuple[int, str]:
-    """Send a request on a connection of its own, so that any worker may answer."""
+    """Return status and body of a response. Each request has a new connection, so that any worker may get it."""
     connection = http.client.HTTPConnection("127.0.0.1", service.port)
     try:
         connection.request(method, path, headers={"Authorization": f"Bearer {key}"} if key else {})
@@ -30,7 +30,7 @@ def families(service: Service) -> list[Metric]:
 
 
 def samples(service: Service, name: str, **labels: str) -> Iterator[float]:
-    """Yield the values under that name with these labels, and others."""
+    """Yield the values of a metric whose labels include these."""
     for family in families(service):
         for sample in family.samples:
             if sample.name == name and sample.labels.items() >= labels.items():

@@ -1,4 +1,4 @@
-"""The service in processes of its own: commands, server and HTTP, as its operators and clients have them."""
+"""The deployed service: its commands and its server, each in a process of its own, and a client."""
 
 import http.client
 import os
@@ -47,12 +47,12 @@ class Service:
     database_url: str
     port: int = field(default_factory=free_port)
     settings: dict[str, str] = field(default_factory=dict)
-    workers: int = 1  # of scripts/start
-    log: Path | None = None  # where the server's log goes, if not to the tests' own stderr
+    workers: int = 1  # that scripts/start runs
+    log: Path | None = None  # None: the server logs to the stderr of the tests
     server: subprocess.Popen[bytes] = field(init=False, repr=False)
 
     def unguarded(self) -> "Service":
-        """Return another over the same database, which waits as long as that has it wait."""
+        """Return a service over the same database that enforces no deadlines."""
         return Service(self.database_url, settings={"DJANGO_SETTINGS_MODULE": "tests.support.unguarded"}, log=self.log)
 
     @property
@@ -61,7 +61,7 @@ class Service:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Nothing of the tests' own settings."""
+        """Return the environment of the service, without the settings of the tests."""
         inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         return inherited | {
             "DATABASE_URL": self.database_url,
@@ -74,7 +74,7 @@ class Service:
         }
 
     def run(self, *arguments: str, input: str | None = None) -> subprocess.CompletedProcess[str]:  # noqa: A002
-        """Run one of manage.py's commands, whatever comes of it."""
+        """Run a manage.py command, whether it succeeds or fails."""
         return subprocess.run(
             [ROOT / ".venv/bin/python", "manage.py", *arguments],
             cwd=ROOT,
@@ -86,7 +86,7 @@ class Service:
         )
 
     def popen(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
-        """Begin one of manage.py's commands; its output is read by whoever asked for it."""
+        """Start a manage.py command. The caller reads its output."""
         return subprocess.Popen(
             [ROOT / ".venv/bin/python", "manage.py", *arguments],
             cwd=ROOT,
@@ -95,12 +95,12 @@ class Service:
         )
 
     def manage(self, *arguments: str, input: str | None = None) -> str:  # noqa: A002
-        """Run one of manage.py's commands and return what it wrote to stdout."""
+        """Run a manage.py command and return its output."""
         done = self.run(*arguments, input=input)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    # What tests need beforehand is written in this process: a process of manage.py takes a second to start.
+    # These methods use the database in this process: a manage.py process takes a second to start.
 
     def migrate(self, *target: str) -> None:
         with connected_to(self.database_url):
@@ -131,14 +131,14 @@ class Service:
         with connected_to(self.database_url):
             return store(lines)
 
-    def exported(self, **selection: Any) -> str:
-        """Return what `export_payments` writes, of the payments that match a selection of the ORM."""
+    def exported(self, **lookups: Any) -> str:
+        """Return an export of the payments that match these lookups of the ORM."""
         with connected_to(self.database_url):
-            return b"".join(export_payments(Payment.objects.filter(**selection))).decode()
+            return b"".join(export_payments(Payment.objects.filter(**lookups))).decode()
 
     @contextmanager
     def serving(self, *command: str) -> Iterator["Service"]:
-        """Serve until the block ends; `command` starts another server than ours."""
+        """Serve until the block ends, with scripts/start or another command."""
         with ExitStack() as stack:
             log = stack.enter_context(self.log.open("ab")) if self.log else None
             server = self.server = subprocess.Popen(
@@ -153,7 +153,7 @@ class Service:
 
 
 class Walker:
-    """A client that follows links, and now and then connects anew, so that every worker has its share."""
+    """A client that follows links. It reconnects regularly, so that every worker gets requests."""
 
     def __init__(self, base_url: str, key: str) -> None:
         self.connection = http.client.HTTPConnection(urlsplit(base_url).netloc)
@@ -172,19 +172,19 @@ class Walker:
         return msgspec.json.decode(body)
 
     def ask(self, href: str, **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
-        """Send a request, whatever is answered; a header's underscores stand for hyphens."""
+        """Return the response to a request, and its body. Underscores in header names become hyphens."""
         self.requests += 1
         if self.requests % RECONNECT_EVERY == 0:
             self.connection.close()
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        fields = {name.replace("_", "-"): value for name, value in headers.items()}
         parts = urlsplit(href)
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path
-        self.connection.request("GET", path, headers={"Authorization": f"Bearer {self.key}", **given})
+        self.connection.request("GET", path, headers={"Authorization": f"Bearer {self.key}", **fields})
         response = self.connection.getresponse()
         return response, response.read()
 
     def walk(self, relation: str, href: str) -> Iterator[Any]:
-        """Yield the page at `href` and all that follow it by links of that name."""
+        """Yield the page at `href`, and all further pages that links of this relation lead to."""
         next_href: str | None = href
         while next_href is not None:
             page = self.get(next_href)
@@ -193,6 +193,7 @@ class Walker:
 
 
 def workers(service: Service) -> list[psutil.Process]:
+    """Return the running worker processes of a service."""
     children = psutil.Process(service.server.pid).children(recursive=True)
     return [child for child in children if is_worker(child)]
 
@@ -200,11 +201,11 @@ def workers(service: Service) -> list[psutil.Process]:
 def is_worker(process: psutil.Process) -> bool:
     try:
         return "resource_tracker" not in " ".join(process.cmdline())
-    except psutil.NoSuchProcess:  # it has just ended
+    except psutil.NoSuchProcess:  # the process has just ended
         return False
 
 
-def begun(service: Service) -> int:
-    """Return how many workers have ever begun to serve."""
+def count_started_workers(service: Service) -> int:
+    """Return how many workers the service has ever started."""
     assert service.log is not None
     return service.log.read_text().count("Started worker")
