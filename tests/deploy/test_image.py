@@ -1,4 +1,4 @@
-"""The Dockerfile and compose.yaml, as far as reading them goes: there is no Docker to try them with."""
+"""The Dockerfile and compose.yaml. These tests read the files and do not run Docker."""
 
 import os
 import re
@@ -16,10 +16,10 @@ from tests.support.dockerfile import Stage, stages
 from tests.support.processes import ROOT
 from tests.support.service import SETTINGS
 
-LINES_OF_ENV = re.compile(r"^([A-Z_]+)='", re.MULTILINE)
-# What is named as lying beside manage.py.
-READ = re.compile(r'BASE_DIR / "([^"]+)"')
-NEVER = (
+ENV_LINE = re.compile(r"^([A-Z_]+)='", re.MULTILINE)
+# A path in the project folder.
+PROJECT_PATH = re.compile(r'BASE_DIR / "([^"]+)"')
+PRIVATE_FILES = (
     ".git/config",
     ".venv/bin/python",
     "var/secret_key",
@@ -38,58 +38,58 @@ def image() -> tuple[Stage, Stage]:
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
-    read: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
-    return read
+    content: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
+    return content
 
 
 def copied(stage: Stage) -> list[str]:
-    """Return what a stage takes from the checkout."""
+    """Return the paths that a stage copies from the checkout."""
     copies = [text.split() for text in stage.all("COPY")]
     return [name for *names, _ in copies for name in names if not names[0].startswith("--from=")]
 
 
-def is_sent(name: str) -> bool:
-    """Tell whether .dockerignore lets a file through: the last pattern that matches it, or a directory above, says."""
-    sent = True
-    above = [name, *map(str, Path(name).parents)]
+def in_build_context(name: str) -> bool:
+    """Return whether .dockerignore includes a file. The last pattern that matches it or a parent directory decides."""
+    is_included = True
+    paths = [name, *map(str, Path(name).parents)]
     for pattern in filter(None, (ROOT / ".dockerignore").read_text().splitlines()):
         plain = pattern.lstrip("!").removeprefix("**/")
-        if not pattern.startswith("#") and any(fnmatch(each, plain) or Path(each).name == plain for each in above):
-            sent = pattern.startswith("!")
-    return sent
+        if not pattern.startswith("#") and any(fnmatch(path, plain) or Path(path).name == plain for path in paths):
+            is_included = pattern.startswith("!")
+    return is_included
 
 
-def test_what_is_copied_is_there_and_is_sent(image: tuple[Stage, Stage]) -> None:
+def test_copied_files_exist_and_are_included(image: tuple[Stage, Stage]) -> None:
     build, final = image
     listed = subprocess.run(["git", "ls-files", *copied(build)], cwd=ROOT, capture_output=True, text=True, check=True)
     files = listed.stdout.splitlines()
 
     assert copied(final) == []
     assert [name for name in copied(build) if not (ROOT / name).exists()] == []
-    assert [name for name in files if not is_sent(name)] == []
+    assert [name for name in files if not in_build_context(name)] == []
     assert {f"docs/{page.file}" for page in PAGES} <= set(files)
 
 
-def test_what_the_service_reads_of_its_checkout_is_copied(image: tuple[Stage, Stage]) -> None:
+def test_all_paths_in_the_settings_are_copied(image: tuple[Stage, Stage]) -> None:
     folders = (ROOT / "payments", ROOT / "payments_site")
     sources = [file.read_text() for folder in folders for file in folder.rglob("*.py")]
-    read = {name for source in sources for name in READ.findall(source)}
+    names = {name for source in sources for name in PROJECT_PATH.findall(source)}
 
-    assert {"docs", "pyproject.toml"} <= read
-    assert [name for name in read if not any(overlaps(name, each) for each in copied(image[0]))] == ["var"]
+    assert {"docs", "pyproject.toml"} <= names
+    assert [name for name in names if not any(overlaps(name, other) for other in copied(image[0]))] == ["var"]
 
 
 def overlaps(name: str, copied: str) -> bool:
-    """Tell whether one is the other, or lies within it."""
+    """Return whether one path is the other, or contains it."""
     return Path(name).is_relative_to(copied) or Path(copied).is_relative_to(name)
 
 
-@pytest.mark.parametrize("name", NEVER)
-def test_what_is_nobodys_business_is_not_sent(name: str) -> None:
-    assert not is_sent(name)
+@pytest.mark.parametrize("name", PRIVATE_FILES)
+def test_private_files_are_not_included(name: str) -> None:
+    assert not in_build_context(name)
 
 
-def test_packages_are_those_of_the_lock(image: tuple[Stage, Stage]) -> None:
+def test_packages_are_installed_from_the_lock_file(image: tuple[Stage, Stage]) -> None:
     build, final = image
     install = (ROOT / "scripts/install").read_text()
 
@@ -99,7 +99,7 @@ def test_packages_are_those_of_the_lock(image: tuple[Stage, Stage]) -> None:
     assert not any("pip" in step or "install" in step for step in final.all("RUN"))
 
 
-def test_the_service_is_nobody_of_importance_and_its_health_is_looked_at(image: tuple[Stage, Stage]) -> None:
+def test_image_has_an_unprivileged_user_and_a_health_check(image: tuple[Stage, Stage]) -> None:
     final = image[1]
     user, group = map(int, final.only("USER").split(":"))
 
@@ -110,7 +110,7 @@ def test_the_service_is_nobody_of_importance_and_its_health_is_looked_at(image: 
     compile(final.health_check[-1], "HEALTHCHECK", "exec")
 
 
-def test_every_image_is_named_by_its_minor_version(image: tuple[Stage, Stage], compose: dict[str, Any]) -> None:
+def test_images_are_pinned_to_a_version(image: tuple[Stage, Stage], compose: dict[str, Any]) -> None:
     images = [stage.base for stage in image]
     images += [service["image"] for service in compose["services"].values() if "build" not in service]
 
@@ -119,7 +119,7 @@ def test_every_image_is_named_by_its_minor_version(image: tuple[Stage, Stage], c
     assert image[0].base == image[1].base
 
 
-def test_every_file_that_compose_names_is_there(compose: dict[str, Any]) -> None:
+def test_files_that_compose_uses_exist(compose: dict[str, Any]) -> None:
     mounts = [mount for service in compose["services"].values() for mount in service.get("volumes", [])]
     files = [ROOT / "deploy" / mount.split(":")[0] for mount in mounts if mount.startswith(".")]
     scripts = [file for file in files if file.suffix == ".sh"]
@@ -132,32 +132,32 @@ def test_every_file_that_compose_names_is_there(compose: dict[str, Any]) -> None
     assert {mount.split(":")[0] for mount in mounts if not mount.startswith(".")} == set(compose["volumes"])
 
 
-def test_every_variable_that_compose_takes_is_made_by_the_readmes_steps(compose: dict[str, Any]) -> None:
-    taken = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "deploy/compose.yaml").read_text()))
+def test_readme_creates_all_variables_of_compose(compose: dict[str, Any]) -> None:
+    variables = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "deploy/compose.yaml").read_text()))
     steps = (ROOT / "deploy/README.md").read_text().partition("## With Compose")[2]
 
-    assert taken == set(LINES_OF_ENV.findall(steps))
+    assert variables == set(ENV_LINE.findall(steps))
 
 
 @pytest.mark.parametrize("name", ["service", "migrate"])
-def test_what_compose_sets_are_settings(compose: dict[str, Any], name: str) -> None:
+def test_compose_sets_only_known_settings(compose: dict[str, Any], name: str) -> None:
     assert set(compose["services"][name]["environment"]) <= set(SETTINGS)
 
 
 @pytest.mark.parametrize("name", ["DATABASE_URL", "DATABASE_REPLICA_URL"])
-def test_either_address_names_both_servers(compose: dict[str, Any], name: str) -> None:
-    """A replica that was made the primary is then found."""
+def test_database_urls_name_both_servers(compose: dict[str, Any], name: str) -> None:
+    """So the service finds the new primary after the replica is promoted."""
     url = compose["services"]["service"]["environment"][name].replace("${PAYMENTS_PASSWORD:?}", "secret")
 
-    found = database(url)
+    settings = database(url)
 
-    assert found["HOST"] == "primary,replica"
-    assert set(found["HOST"].split(",")) <= set(compose["services"])
-    assert (found["USER"], found["PASSWORD"], found["NAME"]) == ("payments", "secret", "payments")
-    assert "target_session_attrs" in found["OPTIONS"]
+    assert settings["HOST"] == "primary,replica"
+    assert set(settings["HOST"].split(",")) <= set(compose["services"])
+    assert (settings["USER"], settings["PASSWORD"], settings["NAME"]) == ("payments", "secret", "payments")
+    assert "target_session_attrs" in settings["OPTIONS"]
 
 
-def test_every_service_is_hardened_and_none_but_the_proxy_is_reached(compose: dict[str, Any]) -> None:
+def test_services_are_hardened_and_only_the_proxy_is_public(compose: dict[str, Any]) -> None:
     services = compose["services"]
 
     assert [name for name, service in services.items() if not HARDENED.items() <= service.items()] == []
@@ -180,10 +180,10 @@ def test_runtime_directory_is_a_tmpfs_of_the_images_user(
     assert {f"uid={user}", f"gid={group}", "mode=0700"} <= set(options)
 
 
-def test_services_wait_for_what_they_need(compose: dict[str, Any]) -> None:
-    needs = {name: service.get("depends_on", {}) for name, service in compose["services"].items()}
+def test_services_wait_for_their_dependencies(compose: dict[str, Any]) -> None:
+    dependencies = {name: service.get("depends_on", {}) for name, service in compose["services"].items()}
 
-    assert needs == {
+    assert dependencies == {
         "caddy": {"service": {"condition": "service_healthy"}},
         "service": {
             "migrate": {"condition": "service_completed_successfully"},

@@ -1,4 +1,4 @@
-"""What deploy/README.md says, done to a machine made from nothing; and the Dockerfile's steps, in another."""
+"""The commands of deploy/README.md and the steps of the Dockerfile, each on a new machine."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from tests.support.processes import ROOT, START_SECONDS_MAX
 from tests.support.scale import report
 from tests.support.tools import unavailable
 
-HOST = "pay.localhost"  # for which Caddy is an authority itself
+HOST = "pay.localhost"  # Caddy signs certificates for it
 AUTHORITY = "/var/lib/caddy/.local/share/caddy/pki/authorities/local/root.crt"
 CLONE = "git clone REPOSITORY /opt/payments\n"
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
@@ -30,59 +30,59 @@ pytestmark = pytest.mark.long
 def debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     if reason := machine.why_not():
         unavailable(reason)
-    made = Machine.made(tmp_path_factory.mktemp("debian") / "root")
-    yield made
-    shutil.rmtree(made.root)
+    new = Machine.create(tmp_path_factory.mktemp("debian") / "root")
+    yield new
+    shutil.rmtree(new.root)
 
 
 @pytest.fixture(scope="module")
 def copies(debian: Machine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where copies of the machine may be put."""
+    """Return a directory for copies of the machine."""
     directory = tmp_path_factory.mktemp("copies")
     yield directory
     shutil.rmtree(directory)
 
 
 def blocks() -> list[str]:
-    """Return the commands of the way with systemd, as they stand there."""
+    """Return the command blocks for systemd."""
     text = (ROOT / "deploy/README.md").read_text()
     return BLOCK.findall(text.partition("## On a machine")[2].partition("\n## ")[0])
 
 
-def test_the_readmes_commands_lead_from_a_fresh_machine_to_a_page(debian: Machine, copies: Path) -> None:
-    fresh = debian.copied(copies / "systemd")
-    packages, *others = blocks()
+def test_readme_commands_set_up_a_new_machine(debian: Machine, copies: Path) -> None:
+    fresh = debian.copy(copies / "systemd")
+    packages, *later = blocks()
     before, after = packages.split(CLONE)
 
     fresh.run("sh", "-euc", before, environment={"DEBIAN_FRONTEND": "noninteractive"})
     fresh.run(
         "sh", "-euc", "sed -i 's/^port = .*/port = 5432/' /etc/postgresql/*/main/postgresql.conf"
-    )  # busy out here
+    )  # the port of this computer may be in use
     put_checkout(fresh, "/opt/payments")
     fresh.run("sh", "-euc", after)
     (fresh.root / "root/payments.jsonl").write_bytes(line(organizationId="7") + b"\n")
     with fresh.booted():
-        script = "\n".join(others).replace("host=pay.example", f"host={HOST}")
+        script = "\n".join(later).replace("host=pay.example", f"host={HOST}")
         done = fresh.enter("env", f"CURL_CA_BUNDLE={AUTHORITY}", "sh", "-euxc", script, directory="/root")
         assert done.returncode == 0, done.stderr
         page = json.loads(done.stdout[done.stdout.index('{"count"') :])
-        assert_runs_well(fresh)
-        assert_takes_sqlite(fresh)
+        assert_runs(fresh)
+        assert_supports_sqlite(fresh)
 
     assert page["count"] == 1
     assert page["_links"]["self"]["href"].startswith(f"https://{HOST}/v2/payments?")
 
 
-def assert_runs_well(fresh: Machine) -> None:
-    """Workers are replaced, bad keys are counted, nothing complains, and it ends as it should."""
+def assert_runs(fresh: Machine) -> None:
+    """A reload replaces the workers, invalid keys are counted, nothing is logged as a warning, and the unit stops."""
     headers = ("--header", f"Host: {HOST}", "--header", f"Authorization: Bearer {api_keys.new_key('live')}")
-    ask = ("curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}", *headers)
+    curl = ("curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}", *headers)
     workers = log_of(fresh).count("Started worker")
 
     fresh.enter("systemctl", "reload", "payments")
     wait_until(lambda: log_of(fresh).count("Started worker") == 2 * workers)
     wait_until(lambda: log_of(fresh).count("Stopped old worker") == workers)
-    refused = fresh.enter(*ask, "http://127.0.0.1:8000/v2/payments")
+    refused = fresh.enter(*curl, "http://127.0.0.1:8000/v2/payments")
     exposure = fresh.enter("systemd-analyze", "--no-pager", "security", "payments.service")
     stopped = fresh.enter("systemctl", "stop", "payments")
 
@@ -98,9 +98,9 @@ def log_of(fresh: Machine) -> str:
     return fresh.enter("journalctl", "--boot", "--unit=payments", "--output=cat").stdout
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 2 * START_SECONDS_MAX
-    while not is_so():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(machine.TRY_EVERY_SECONDS)
 
@@ -109,8 +109,8 @@ def property_of(fresh: Machine, name: str) -> str:
     return fresh.enter("systemctl", "show", "--value", f"--property={name}", "payments").stdout.strip()
 
 
-def assert_takes_sqlite(fresh: Machine) -> None:
-    """The same unit, with the other kind of database in the one directory that it may write."""
+def assert_supports_sqlite(fresh: Machine) -> None:
+    """The unit also works with SQLite, in the state directory."""
     script = r"""
         url=sqlite:////var/lib/payments/payments.sqlite3
         sed -i "s|^DATABASE_URL=.*|DATABASE_URL='$url'|" /etc/payments/payments.env
@@ -123,10 +123,10 @@ def assert_takes_sqlite(fresh: Machine) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_dockerfiles_steps_make_a_service_whose_root_may_be_read_only(debian: Machine, copies: Path) -> None:
+def test_dockerfile_builds_a_service_for_a_read_only_root(debian: Machine, copies: Path) -> None:
     build, final = stages(ROOT / "deploy/Dockerfile")
-    built = carried_out(build, debian.copied(copies / "build"), {})
-    made = carried_out(final, debian.copied(copies / "final"), {build.name: built})
+    built = run_stage(build, debian.copy(copies / "build"), {})
+    container = run_stage(final, debian.copy(copies / "final"), {build.name: built})
     user, group = final.only("USER").split(":")
     as_user = [
         "setpriv",
@@ -136,31 +136,31 @@ def test_the_dockerfiles_steps_make_a_service_whose_root_may_be_read_only(debian
         "--no-new-privs",
         "--bounding-set=-all",
     ]
-    given = final.variables | {
+    variables = final.variables | {
         "DATABASE_URL": "sqlite:////tmp/payments.sqlite3",
         "SECRET_KEY": "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz",
     }
     directory = final.all("WORKDIR")[-1]
-    mounts = ["--tmpfs=/tmp:mode=1777", f"--tmpfs={given['RUNTIME_DIRECTORY']}:uid={user},gid={group},mode=0700"]
-    environment = [f"--setenv={name}={value}" for name, value in given.items()]
-    migrated_first = 'manage() { .venv/bin/python manage.py "$@"; }; manage migrate --verbosity 0; exec "$@"'
+    mounts = ["--tmpfs=/tmp:mode=1777", f"--tmpfs={variables['RUNTIME_DIRECTORY']}:uid={user},gid={group},mode=0700"]
+    environment = [f"--setenv={name}={value}" for name, value in variables.items()]
+    migrate_first = 'manage() { .venv/bin/python manage.py "$@"; }; manage migrate --verbosity 0; exec "$@"'
 
-    with made.started(
+    with container.started(
         "--read-only", *mounts, f"--chdir={directory}", *environment, *as_user,
-        *("sh", "-euc", migrated_first, "sh", *final.command),
-    ) as container:  # fmt: skip
-        entered = ["env", *(f"{name}={value}" for name, value in given.items()), *as_user, *final.health_check]
-        wait_until(lambda: made.enter(*entered, directory=directory).returncode == 0)
-        written = made.enter(*as_user, "sh", "-c", "touch /opt/payments/x /x", directory=directory)
-        made.terminate()
-        status = container.wait(timeout=START_SECONDS_MAX)
+        *("sh", "-euc", migrate_first, "sh", *final.command),
+    ) as process:  # fmt: skip
+        probe = ["env", *(f"{name}={value}" for name, value in variables.items()), *as_user, *final.health_check]
+        wait_until(lambda: container.enter(*probe, directory=directory).returncode == 0)
+        written = container.enter(*as_user, "sh", "-c", "touch /opt/payments/x /x", directory=directory)
+        container.terminate()
+        status = process.wait(timeout=START_SECONDS_MAX)
 
     assert written.returncode != 0
     assert status == 0
 
 
-def carried_out(stage: Stage, into: Machine, others: dict[str, Machine]) -> Machine:
-    """Do a stage's steps, those that change what is there."""
+def run_stage(stage: Stage, into: Machine, earlier: dict[str, Machine]) -> Machine:
+    """Run the instructions of a stage that change files."""
     directory = Path("/")
     for keyword, text in stage.instructions:
         if keyword == "WORKDIR":
@@ -169,16 +169,16 @@ def carried_out(stage: Stage, into: Machine, others: dict[str, Machine]) -> Mach
         elif keyword == "RUN":
             into.run("sh", "-euc", text, directory=str(directory), environment=stage.variables)
         elif keyword == "COPY":
-            copy(text, into=into.root / str(directory).lstrip("/"), root=into.root, others=others)
+            copy(text, into=into.root / str(directory).lstrip("/"), root=into.root, earlier=earlier)
     return into
 
 
-def copy(text: str, *, into: Path, root: Path, others: dict[str, Machine]) -> None:
-    """Copy as COPY does: a directory is what it holds, and a destination that ends with a slash is a directory."""
+def copy(text: str, *, into: Path, root: Path, earlier: dict[str, Machine]) -> None:
+    """Copy like COPY: a source directory stands for its content, and files are copied into the destination."""
     *sources, destination = text.split()
     origin = ROOT
     if sources[0].startswith("--from="):
-        origin = others[sources.pop(0).removeprefix("--from=")].root
+        origin = earlier[sources.pop(0).removeprefix("--from=")].root
     target = root / destination.lstrip("/") if destination.startswith("/") else into / destination
     for source in (origin / source.lstrip("/") for source in sources):
         if source.is_dir():

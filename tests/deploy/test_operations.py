@@ -1,4 +1,4 @@
-"""What the operations guide has people do is what works: its commands are run as they stand there."""
+"""The commands of the operations guide work: the tests run them as they are written there."""
 
 import os
 import re
@@ -23,18 +23,18 @@ ORGANIZATION = 1001
 
 
 def commands(section: str) -> list[str]:
-    """Return what a section of the guide has people type, block by block."""
+    """Return the command blocks of a section of the guide."""
     [text] = re.findall(rf"^{section}\n(.*?)(?=^##)", GUIDE, re.MULTILINE | re.DOTALL)
     return re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def programs(service: Service, directory: Path) -> Path:
-    """Return where PostgreSQL's own programs are, of the version of the server that the service has."""
+    """Return the directory of PostgreSQL's programs, which must have the version of the service's server."""
     bin_path: Path = get_server(directory / "data", start=False).bin_path
     version = subprocess.check_output([bin_path / "pg_dump", "--version"], text=True)
     with psycopg.connect(service.database_url) as database:
         if f" {database.info.server_version // 10_000}." not in version:
-            unavailable(f"The server is of another version than {version.strip()}.")
+            unavailable(f"The server's version differs from {version.strip()}.")
     return bin_path
 
 
@@ -46,7 +46,7 @@ def dumped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield service
 
 
-def test_what_is_dumped_as_the_guide_has_it_is_restored_to_the_byte(dumped: Service, tmp_path: Path) -> None:
+def test_restored_dump_equals_the_original(dumped: Service, tmp_path: Path) -> None:
     dump, _create, restore, compare = commands("### Dump")
     key = dumped.create_api_key(organization=ORGANIZATION, mode="live")
     with empty_database(tmp_path) as url:
@@ -58,8 +58,8 @@ def test_what_is_dumped_as_the_guide_has_it_is_restored_to_the_byte(dumped: Serv
             "RESTORED_URL": restored.database_url,
         }
 
-        for each in (dump, restore):
-            subprocess.run(["sh", "-euc", each.replace("/srv/backups", str(tmp_path))], env=environment, check=True)
+        for command in (dump, restore):
+            subprocess.run(["sh", "-euc", command.replace("/srv/backups", str(tmp_path))], env=environment, check=True)
 
         sums = subprocess.check_output(["sh", "-euc", compare], cwd=ROOT, env=environment, text=True).split("\n")
         assert sums[0] == sums[1]
@@ -77,7 +77,7 @@ def revisions(service: Service) -> list[tuple[int, int]]:
 PATRONI = (ROOT / "deploy/patroni.yml").read_text()
 
 
-def test_what_differs_from_server_to_server_in_patronis_settings_is_marked() -> None:
+def test_settings_of_one_patroni_server_are_marked() -> None:
     lines = PATRONI.splitlines()
     marked = [line for line in lines if "# HERE" in line]
 
@@ -87,7 +87,7 @@ def test_what_differs_from_server_to_server_in_patronis_settings_is_marked() -> 
     assert own == marked
 
 
-def test_patronis_settings_are_of_use_to_a_second_server_as_the_guide_has_it() -> None:
+def test_guide_adapts_the_patroni_settings_to_a_server() -> None:
     [command] = [block for block in commands("## Three PostgreSQL servers") if "deploy/patroni.yml" in block]
     [sed] = [line.partition(" >")[0] for line in command.splitlines() if line.startswith("sed ")]
 

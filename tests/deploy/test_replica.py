@@ -1,4 +1,4 @@
-"""Compose's two servers of PostgreSQL: the scripts that make them, run as the image runs them."""
+"""The two PostgreSQL servers of Compose. The tests run their scripts as the image does."""
 
 import os
 import shutil
@@ -21,13 +21,13 @@ SCRIPTS = ROOT / "deploy/postgresql"
 PAYMENTS_PASSWORD = 'it\'s \\a "password"'  # noqa: S105
 REPLICATION_PASSWORD = "another's"  # noqa: S105
 
-# As the image has it: the superuser gets in here, everybody else by password, a replica not at all.
+# As in the image: the superuser can connect locally, other users with a password, replicas cannot connect.
 ACCESS = "host all postgres 127.0.0.1/32 trust\nhost all all all scram-sha-256\n"
 
 
 @pytest.fixture(scope="module")
 def primary() -> Iterator[BreakablePostgresql]:
-    """A server as the image has made it when it runs primary.sh, and has run it."""
+    """Return a server that the image has initialized and on which it has run primary.sh."""
     with breakable_postgresql() as server:
         access = server.data / "pg_hba.conf"
         access.write_text(ACCESS)
@@ -63,7 +63,7 @@ def connect(port: int, *, password: str) -> psycopg.Connection[Any]:
 
 @contextmanager
 def replica(primary: BreakablePostgresql, data: Path, **variables: str) -> Iterator[int]:
-    """Give the port of a replica, begun by replica.sh."""
+    """Start a replica with replica.sh. Yield its port."""
     port = free_port()
     options = ("-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-p", str(port))
     server = psutil.Popen(
@@ -91,25 +91,25 @@ def replica(primary: BreakablePostgresql, data: Path, **variables: str) -> Itera
         server.wait(timeout=STOP_SECONDS_MAX)
 
 
-def test_a_replica_follows_and_goes_on_from_where_it_was(primary: BreakablePostgresql) -> None:
-    data = directory_of_its_own(primary) / "data"
-    seen: list[list[int]] = []
+def test_replica_continues_after_a_restart(primary: BreakablePostgresql) -> None:
+    data = make_directory(primary) / "data"
+    rows: list[list[int]] = []
 
     with connect(primary.port, password=PAYMENTS_PASSWORD) as writer:
         writer.execute("CREATE TABLE numbers (number integer)")
         with replica(primary, data, PGPASSWORD=REPLICATION_PASSWORD) as port:
             writer.execute("INSERT INTO numbers VALUES (1)")
-            seen.append(numbers_when(port, count=1))
+            rows.append(read_numbers(port, count=1))
         writer.execute("INSERT INTO numbers VALUES (2)")
-        with replica(primary, data) as port:  # it needs no password any more: it has its own
-            seen.append(numbers_when(port, count=2))
+        with replica(primary, data) as port:  # without PGPASSWORD: it has saved the password
+            rows.append(read_numbers(port, count=2))
         slots = writer.execute("SELECT slot_name, slot_type FROM pg_replication_slots").fetchall()
 
-    assert seen == [[1], [1, 2]]
+    assert rows == [[1], [1, 2]]
     assert slots == [("replica", "physical")]
 
 
-def directory_of_its_own(primary: BreakablePostgresql) -> Path:
+def make_directory(primary: BreakablePostgresql) -> Path:
     directory = primary.data.parent / "replica"
     directory.mkdir()
     if user := get_server(primary.data, start=False).system_user:
@@ -117,8 +117,8 @@ def directory_of_its_own(primary: BreakablePostgresql) -> Path:
     return directory
 
 
-def numbers_when(port: int, *, count: int) -> list[int]:
-    """Return what a replica holds as soon as that is so many rows."""
+def read_numbers(port: int, *, count: int) -> list[int]:
+    """Return the rows of a replica as soon as it has this many of them."""
     deadline = time.monotonic() + START_SECONDS_MAX
     with connect(port, password=PAYMENTS_PASSWORD) as reader:
         assert reader.execute("SELECT pg_is_in_recovery()").fetchone() == (True,)
@@ -128,15 +128,15 @@ def numbers_when(port: int, *, count: int) -> list[int]:
     return [number for (number,) in rows]
 
 
-def test_a_copy_that_fails_leaves_nothing_that_is_taken_for_one(primary: BreakablePostgresql, tmp_path: Path) -> None:
-    done = run(primary, "replica.sh", PGDATA=str(tmp_path / "data"), PGPASSWORD="none of it")
+def test_failed_copy_leaves_no_data_directory(primary: BreakablePostgresql, tmp_path: Path) -> None:
+    done = run(primary, "replica.sh", PGDATA=str(tmp_path / "data"), PGPASSWORD="wrong")
 
     assert done.returncode != 0
     assert "password" in done.stderr
     assert not (tmp_path / "data").exists()
 
 
-def test_the_services_user_is_no_superuser_and_replicates_nothing(primary: BreakablePostgresql) -> None:
+def test_user_of_the_service_has_no_administrative_rights(primary: BreakablePostgresql) -> None:
     with connect(primary.port, password=PAYMENTS_PASSWORD) as connection:
         rights = connection.execute(
             "SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication FROM pg_roles WHERE rolname = current_user"

@@ -1,4 +1,4 @@
-"""The systemd unit: it is one, and it leaves the service little of the machine."""
+"""The systemd unit is valid and restricts the service."""
 
 import re
 import subprocess
@@ -25,23 +25,23 @@ def systemd_analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def with_this_checkout(directory: Path, text: str) -> Path:
-    """Return the unit as it is where the checkout is this one: what it starts has to be there."""
+def unit_for_this_checkout(directory: Path, text: str) -> Path:
+    """Write the unit for this checkout: systemd verifies that the programs of a unit exist."""
     unit = directory / UNIT.name
     unit.write_text(text.replace("/opt/payments", str(ROOT)))
     return unit
 
 
-def test_the_unit_is_without_fault(tmp_path: Path) -> None:
-    done = systemd_analyze("verify", "--man=no", with_this_checkout(tmp_path, UNIT.read_text()))
+def test_unit_is_valid(tmp_path: Path) -> None:
+    done = systemd_analyze("verify", "--man=no", unit_for_this_checkout(tmp_path, UNIT.read_text()))
 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_faulty_unit_would_be_told(tmp_path: Path) -> None:
+def test_invalid_unit_is_detected(tmp_path: Path) -> None:
     text = UNIT.read_text().replace("scripts/start", "scripts/begin").replace("ProtectHome=yes", "ProtectHomes=yes")
 
-    done = systemd_analyze("verify", "--man=no", with_this_checkout(tmp_path, text))
+    done = systemd_analyze("verify", "--man=no", unit_for_this_checkout(tmp_path, text))
 
     assert done.returncode != 0
     assert "scripts/begin" in done.stderr
@@ -56,13 +56,13 @@ def test_commands_get_the_directories_of_the_unit() -> None:
     assert {"RuntimeDirectoryMode=0700", "RuntimeDirectoryPreserve=yes"} < unit
 
 
-def test_the_service_is_kept_from_the_machine() -> None:
+def test_unit_restricts_the_service() -> None:
     done = systemd_analyze("security", "--offline=yes", f"--threshold={EXPOSURE_MAX_TENTHS}", UNIT)
 
     assert done.returncode == 0, done.stdout
 
 
-def test_a_unit_that_keeps_it_from_less_would_be_told(tmp_path: Path) -> None:
+def test_less_restricted_unit_is_detected(tmp_path: Path) -> None:
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("SystemCallFilter=~@privileged @resources\n", ""))
 

@@ -1,4 +1,4 @@
-"""Old code serves on a new schema, and new code says what an old one lacks: so a release can come step by step."""
+"""Rolling upgrades: old code works with a new schema, and new code reports a missing migration."""
 
 import sqlite3
 import time
@@ -19,19 +19,19 @@ from tests.support.load import Load
 from tests.support.migrated import empty_database, fresh_database
 from tests.support.service import Service
 
-# These came before tables were full.
+# Migrations from before the first large tables.
 INITIAL = {"0001_initial", "0002_forms_without_counts", "0003_filters", "0004_totals"}
 
-# Whoever writes SQL or Python answers for it.
-ADDING = (
+# Operations that old code can work with. Review RunPython and RunSQL yourself.
+COMPATIBLE = (
     *(migrations.CreateModel, migrations.AddField, migrations.AddIndex, migrations.AddConstraint),
     *(migrations.RemoveConstraint, migrations.RunPython, migrations.RunSQL),
 )
 
-# They read a whole table, whose writers wait meanwhile; those of django.contrib.postgres that do not inherit from them.
-READING_ALL = (migrations.AddIndex, migrations.AddConstraint)
+# Operations that block writers while they read a table. The concurrent ones of django.contrib.postgres are subclasses.
+BLOCKING = (migrations.AddIndex, migrations.AddConstraint)
 
-LATER = (
+LATER_SCHEMA = (
     "ALTER TABLE payments_payment ADD COLUMN risk integer NOT NULL DEFAULT 0",
     "ALTER TABLE payments_apikey ADD COLUMN scope varchar(9) NOT NULL DEFAULT 'read'",
     "ALTER TABLE payments_organization ADD COLUMN note text NULL",
@@ -40,38 +40,38 @@ LATER = (
 )
 
 
-def faults(operations: Sequence[Operation]) -> list[str]:
-    """Return what old code would stumble over, or wait for, while these are carried out and afterwards."""
-    made = {operation.name_lower for operation in operations if isinstance(operation, migrations.CreateModel)}
+def problems(operations: Sequence[Operation]) -> list[str]:
+    """Return why old code would fail or wait, during these operations or afterwards."""
+    new_models = {operation.name_lower for operation in operations if isinstance(operation, migrations.CreateModel)}
     return [
-        f"{operation.describe()}: {fault}"
+        f"{operation.describe()}: {problem}"
         for operation in operations
-        if (fault := fault_of(operation)) and getattr(operation, "model_name_lower", None) not in made
+        if (problem := problem_of(operation)) and getattr(operation, "model_name_lower", None) not in new_models
     ]
 
 
-def fault_of(operation: Operation) -> str | None:
-    if not isinstance(operation, ADDING):
-        return "adds nothing"
-    if isinstance(operation, migrations.AddField) and not may_be_left_out(operation.field):
+def problem_of(operation: Operation) -> str | None:
+    if not isinstance(operation, COMPATIBLE):
+        return "old code may use what it changes"
+    if isinstance(operation, migrations.AddField) and not is_optional(operation.field):
         return "old code inserts rows without it"
-    if type(operation) in READING_ALL:
+    if type(operation) in BLOCKING:
         return "locks the table while it reads all of it"
     return None
 
 
-def may_be_left_out(field: "models.Field[Any, Any]") -> bool:
+def is_optional(field: "models.Field[Any, Any]") -> bool:
     return field.null or field.db_default is not NOT_PROVIDED
 
 
-def test_a_migration_only_adds_and_locks_no_table_for_long() -> None:
-    found = {
-        name: faults(migration.operations)
+def test_migrations_are_compatible_with_old_code() -> None:
+    problems_of_migrations = {
+        name: problems(migration.operations)
         for (app, name), migration in MigrationLoader(None).disk_migrations.items()
         if app == "payments" and name not in INITIAL
     }
 
-    assert {name: words for name, words in found.items() if words} == {}
+    assert {name: texts for name, texts in problems_of_migrations.items() if texts} == {}
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_migration_only_adds_and_locks_no_table_for_long() -> None:
         migrations.AddIndex("payment", models.Index(fields=["method"], name="payment_method")),
     ],
 )
-def test_a_migration_that_old_code_would_stumble_over_is_found_out(operation: Operation) -> None:
-    assert len(faults([operation])) == 1
+def test_incompatible_operation_is_detected(operation: Operation) -> None:
+    assert len(problems([operation])) == 1
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_a_migration_that_old_code_would_stumble_over_is_found_out(operation: Op
         ],
     ],
 )
-def test_a_migration_that_adds_what_old_code_can_leave_out_is_none(operations: list[Operation]) -> None:
-    assert faults(operations) == []
+def test_optional_additions_are_compatible(operations: list[Operation]) -> None:
+    assert problems(operations) == []
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def ready(service: Service) -> tuple[int, str]:
     return status, body
 
 
-def executed(service: Service, statements: tuple[str, ...]) -> None:
+def execute(service: Service, statements: tuple[str, ...]) -> None:
     url = service.database_url
     connect: Callable[[], Any] = (
         (lambda: sqlite3.connect(url.removeprefix("sqlite:///")))
@@ -144,7 +144,7 @@ def executed(service: Service, statements: tuple[str, ...]) -> None:
         connection.commit()
 
 
-def test_a_service_that_runs_already_is_told_what_to_wait_for_and_serves_once_it_is_there(empty: Service) -> None:
+def test_running_service_is_ready_after_the_migration(empty: Service) -> None:
     empty.migrate("payments", "0004")
     for app in ("admin", "auth", "contenttypes", "sessions"):
         empty.migrate(app)
@@ -158,11 +158,11 @@ def test_a_service_that_runs_already_is_told_what_to_wait_for_and_serves_once_it
     assert after == (200, '{"status": "ok"}')
 
 
-def test_a_service_goes_on_while_the_schema_becomes_a_later_one_and_starts_on_it(filled: Service) -> None:
+def test_service_works_with_a_later_schema(filled: Service) -> None:
     key = filled.create_api_key(organization=1001, mode="live")
     exported = filled.exported()
     with filled.serving() as service, Load(service.port, key).running(2) as load:
-        executed(service, LATER)
+        execute(service, LATER_SCHEMA)
         load.wait_for(200, after=time.monotonic())
 
     assert {answer.status for answer in load.responses} == {200}
