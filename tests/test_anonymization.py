@@ -71,7 +71,7 @@ def test_what_is_personal_is_blanked_and_all_else_kept(organization: Organizatio
 
     words = run("--before", "2026-01-02")
 
-    assert words == f"{len(Status.values)} payments blanked.\n"
+    assert words == f"{len(Status.values)} payments anonymized.\n"
     assert rows(*KEPT) == kept
     assert set(rows(*PERSONAL)) == {tuple(BLANK[column] for column in PERSONAL)}
 
@@ -112,7 +112,7 @@ def test_a_payment_of_the_day_itself_is_kept(
 
     words = run("--before", f"{DAY:%Y-%m-%d}")
 
-    assert words == f"{int(is_blanked)} payments blanked.\n"
+    assert words == f"{int(is_blanked)} payments anonymized.\n"
 
 
 def test_a_customers_payments_are_blanked_whatever_their_age(organization: Organization, run: Run) -> None:
@@ -121,7 +121,7 @@ def test_a_customers_payments_are_blanked_whatever_their_age(organization: Organ
 
     words = run("--customer", "ct_ZanzibarQuux")
 
-    assert words == "2 payments blanked.\n"
+    assert words == "2 payments anonymized.\n"
     assert set(Payment.objects.filter(description="")) == set(theirs)
     assert Payment.objects.filter(**{**PERSONAL, "customer_id": "ct_other"}).get() == other
 
@@ -153,11 +153,11 @@ def test_running_it_again_changes_nothing(organization: Organization, run: Run) 
     person(organization=organization)
     run("--before", "2026-01-02")
 
-    assert run("--before", "2026-01-02") == "0 payments blanked.\n"
+    assert run("--before", "2026-01-02") == "0 payments anonymized.\n"
 
 
 def test_nothing_to_blank_is_no_failure(run: Run) -> None:
-    assert run("--customer", "ct_nobody") == "0 payments blanked.\n"
+    assert run("--customer", "ct_nobody") == "0 payments anonymized.\n"
 
 
 def test_a_dry_run_counts_and_changes_nothing(organization: Organization, run: Run) -> None:
@@ -165,21 +165,21 @@ def test_a_dry_run_counts_and_changes_nothing(organization: Organization, run: R
 
     words = run("--before", "2026-01-02", "--dry-run")
 
-    assert words == "1 payments would be blanked.\nNext: the same without --dry-run\n"
+    assert words == "1 payments would be anonymized.\nNext: run the same command without --dry-run\n"
     assert Payment.objects.filter(**PERSONAL).count() == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("--before", "soon"), "argument --before: 'soon' is no date, such as 2026-01-31"),
-        (("--before", "2026-1-5"), "argument --before: '2026-1-5' is no date"),
-        (("--before", "2026-02-30"), "argument --before: '2026-02-30' is no day of the calendar"),
+        (("--before", "soon"), "argument --before: 'soon' is not a date such as 2026-01-31"),
+        (("--before", "2026-1-5"), "argument --before: '2026-1-5' is not a date"),
+        (("--before", "2026-02-30"), "argument --before: '2026-02-30' is not a day of the calendar"),
         (("--before", "9999-12-31"), "argument --before: '9999-12-31' is in the future"),
-        (("--customer", "7"), "argument --customer: '7' is no customer's id, such as ct_7"),
-        (("--customer", "ct_7\n"), "argument --customer: 'ct_7\\\\n' is no customer's id"),
+        (("--customer", "7"), "argument --customer: '7' is not a customer ID such as ct_7"),
+        (("--customer", "ct_7\n"), "argument --customer: 'ct_7\\\\n' is not a customer ID"),
         (("--before", "2026-01-01", "--mode", "prod"), "argument --mode: invalid choice"),
-        (("--before", "2026-01-01", "--organization", "404"), "There is no organization 404"),
+        (("--before", "2026-01-01", "--organization", "404"), "Organization 404 does not exist"),
         (("--before", "2026-01-01", "--customer", "ct_7"), "not allowed with argument"),
         ((), "one of the arguments --before --customer is required"),
     ],
@@ -199,7 +199,7 @@ def test_a_day_that_has_not_begun_is_in_the_future(run: Run) -> None:
     with pytest.raises(CommandError, match="is in the future"):
         run("--before", f"{timezone.now() + timedelta(days=1):%Y-%m-%d}")
 
-    assert run("--before", f"{timezone.now():%Y-%m-%d}") == "0 payments blanked.\n"
+    assert run("--before", f"{timezone.now():%Y-%m-%d}") == "0 payments anonymized.\n"
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 6, 7])
@@ -231,7 +231,7 @@ def test_what_an_interruption_leaves_the_next_run_does(
     left = Payment.objects.filter(**PERSONAL).count()
     words = run("--before", "2026-01-02")
 
-    assert (left, words) == (3, "3 payments blanked.\n")
+    assert (left, words) == (3, "3 payments anonymized.\n")
 
 
 def test_a_batch_is_found_in_the_lists_index(organization: Organization) -> None:
@@ -259,11 +259,11 @@ def test_it_does_not_wait_for_whoever_writes_the_same_payments_and_says_to_run_i
     with psycopg.connect(info.dsn, password=info.password) as importing:
         importing.execute("UPDATE payments_payment SET description = 'theirs' WHERE id = %s", [payment.id])
         with pytest.raises(
-            CommandError, match=r"The database failed: could not .* Run it again: the rest will follow\."
+            CommandError, match=r"The database failed: could not .* Run the command again for the rest\."
         ):
             run("--before", "2026-01-02")
 
-    assert run("--before", "2026-01-02") == "1 payments blanked.\n"
+    assert run("--before", "2026-01-02") == "1 payments anonymized.\n"
 
 
 def stored(service: Service) -> bytes:

@@ -1,16 +1,59 @@
-"""Arguments that several commands take."""
+"""Options and argument types that several commands use."""
+
+import re
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import UTC, datetime
 
 from django.core.management.base import CommandError
 
-from payments.models import Organization
+from payments.models import Mode, Organization
+
+
+def add_organization_option(parser: ArgumentParser, *, subject: str) -> None:
+    """Add `--organization ID`, which limits a command to one organization. `subject` is what the command handles."""
+    parser.add_argument(
+        "--organization", type=int, metavar="ID", help=f"only {subject} of this organization (default: all)"
+    )
+
+
+def add_mode_option(parser: ArgumentParser, *, subject: str) -> None:
+    """Add `--mode live|test`, which limits a command to one mode. `subject` is what the command handles."""
+    parser.add_argument("--mode", choices=Mode.values, help=f"only {subject} of this mode (default: both)")
 
 
 def find_organization(organization_id: int) -> Organization:
-    """Return the organization that an argument names.
+    """Return an organization.
 
-    :raises CommandError: where there is none
+    :raises CommandError: if it does not exist
     """
     try:
         return Organization.objects.get(id=organization_id)
     except (Organization.DoesNotExist, OverflowError):
-        raise CommandError(f"There is no organization {organization_id}.") from None
+        raise CommandError(f"Organization {organization_id} does not exist.") from None
+
+
+def parse_day(text: str) -> datetime:
+    """Return the start of a day in UTC. The text has the form YYYY-MM-DD.
+
+    :raises ArgumentTypeError: if the text has another form or names no day of the calendar
+    """
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        raise ArgumentTypeError(f"{text!r} is not a date such as 2026-01-31")
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a day of the calendar") from None
+
+
+def parse_time(text: str) -> datetime:
+    """Return a date or a time in ISO 8601, in UTC. A text without an offset is in UTC; a date is its first instant.
+
+    :raises ArgumentTypeError: if the text has another form
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ArgumentTypeError(
+            f"{text!r} is not a date or a time such as 2027-01-31 or 2027-01-31T18:00+01:00"
+        ) from None

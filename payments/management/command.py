@@ -1,4 +1,4 @@
-"""What our commands have in common: help that ends with examples, and words for people that can be left out."""
+"""The base class of this project's commands."""
 
 from argparse import RawDescriptionHelpFormatter
 from inspect import cleandoc
@@ -6,20 +6,20 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
 
-# The exit status of what Ctrl-C has ended, as a shell has it.
+# The exit status after Ctrl-C, as shells report it: 128 and the number of SIGINT.
 INTERRUPTED = 130
 
 
 class HelpFormatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
-    """Leaves the lines of a description, and of examples, as they were written."""
+    """Keeps the line breaks of descriptions and examples."""
 
 
-class ExplainedCommand(BaseCommand):
-    """A command whose `help` has paragraphs, and whose `examples` are lines for a shell."""
+class PaymentsCommand(BaseCommand):
+    """A command with a `help` of several paragraphs and with `examples`, which are shell commands."""
 
     examples: tuple[str, ...]
 
-    # Django's own, which work all the same: help is about what the command does.
+    # Options of Django. They work, but the help describes only the command's own options.
     suppressed_base_arguments = {
         "--version",
         "--settings",
@@ -44,10 +44,16 @@ class ExplainedCommand(BaseCommand):
         self.is_silent = options["verbosity"] == 0
         return super().execute(*args, **options)
 
-    def tell(self, done: str, *further: str) -> None:
-        """Say on stderr what was done, and what may come next, unless --verbosity is 0."""
+    def write_success(self, message: str, *next_steps: str) -> None:
+        """Write a message and the next steps to stderr, unless --verbosity is 0."""
         if self.is_silent:
             return
-        self.stderr.write(done, self.style.SUCCESS if self.stderr.isatty() else None)
-        for line in further:
-            self.stderr.write(line, str)  # or Django would write it as an error
+        self.stderr.write(message, self.style.SUCCESS if self.stderr.isatty() else None)
+        for line in next_steps:
+            self.stderr.write(line, str)  # without a style, Django would use that of errors
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of a database error. Further lines may contain values of a row."""
+    line, _, _ = str(error).partition("\n")
+    return line

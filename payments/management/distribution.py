@@ -1,6 +1,6 @@
-"""How payments are distributed over the servers of a Citus cluster, by organization: what that takes, and what is left.
+"""The SQL statements that distribute payments by organization over the servers of a Citus cluster.
 
-Each statement leaves a state that the catalogs tell, so that whoever was cut off goes on where that was.
+PostgreSQL's catalogs show which statements have run, so an interrupted distribution can continue.
 """
 
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from django.db import connection
 
-# Under the names that Django has given them.
+# The names that Django's migrations gave the constraints.
 PRIMARY_KEY = "payments_payment_pkey"
 FOREIGN_KEY = "payments_payment_organization_id_b9527654_fk_payments_"
 
 HAS_CITUS = "SELECT to_regclass('pg_dist_partition') IS NOT NULL"
-KNOWS_COORDINATOR = "SELECT EXISTS (SELECT FROM pg_dist_node WHERE groupid = 0)"
+HAS_COORDINATOR = "SELECT EXISTS (SELECT FROM pg_dist_node WHERE groupid = 0)"
 
 STATE = """
     SELECT
@@ -32,42 +32,47 @@ STATE = """
 
 
 class State(NamedTuple):
-    """How far a database has come."""
+    """The state of a distribution. A table's local rows are invisible once the table is distributed."""
 
     key_has_organization: bool
     has_foreign_key: bool
     has_reference: bool
     is_distributed: bool
-    has_local_rows: bool  # which nobody sees any more once they are distributed
+    has_local_rows: bool
 
 
-def is_true(question: str) -> bool:
+def is_true(query: str) -> bool:
     with connection.cursor() as cursor:
-        cursor.execute(question)
+        cursor.execute(query)
         return bool(cursor.fetchone()[0])
 
 
-def state() -> State:
+def read_state() -> State:
     with connection.cursor() as cursor:
         cursor.execute(STATE, [FOREIGN_KEY])
         return State._make(cursor.fetchone())
 
 
-def statements(state: State) -> Iterator[str]:
-    """Yield what there is to do, in order; each statement is a transaction of its own."""
+def remaining_statements(state: State) -> Iterator[str]:
+    """Yield the remaining statements, in order.
+
+    Each statement must run in its own transaction, because Citus refuses some orders of them within one.
+    """
     if not state.key_has_organization:
         yield (
             f"ALTER TABLE payments_payment DROP CONSTRAINT {PRIMARY_KEY}, "
             f"ADD CONSTRAINT {PRIMARY_KEY} PRIMARY KEY (organization_id, id)"
         )
-    # With it Citus would take payments in as a table of its own first, and copy them twice.
+    # With the foreign key, Citus would first convert payments to a local Citus table, and copy them twice.
     if state.has_foreign_key and not state.is_distributed:
         yield f"ALTER TABLE payments_payment DROP CONSTRAINT {FOREIGN_KEY}"
     if not state.has_reference:
         yield "SELECT create_reference_table('payments_organization')"
+    # Not create_distributed_table_concurrently: it lets writers continue, but they are stopped anyway.
     if not state.is_distributed:
         yield "SELECT create_distributed_table('payments_payment', 'organization_id')"
-    # Not deferred, as Django's: workers would remember each row until the end, and no SET CONSTRAINTS reaches them.
+    # Unlike Django's constraint, this one is not DEFERRABLE: workers would remember every row until the commit, and SET
+    # CONSTRAINTS does not reach workers.
     if not state.has_foreign_key or not state.is_distributed:
         yield (
             f"ALTER TABLE payments_payment ADD CONSTRAINT {FOREIGN_KEY} "

@@ -1,4 +1,4 @@
-"""The list's filters as a command's options."""
+"""The filters of the API's list, as options of a command."""
 
 import re
 from argparse import ArgumentParser
@@ -14,27 +14,27 @@ SIGNS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 NAMES = [name for name in FILTERS if name != "metadata"]
 
 
-def add_filters(parser: ArgumentParser) -> None:
-    """Add an option for each: `--status`, `--customer-id`, `--created-at-gte`, `--metadata KEY=VALUE`."""
+def add_filter_options(parser: ArgumentParser) -> None:
+    """Add an option per filter: `--status`, `--customer-id`, `--created-at-gte`, `--metadata KEY=VALUE`."""
     group = parser.add_argument_group(
-        "filters", "those of the API's list; a payment must match all; amounts need --currency"
+        "filters", "filters of the API's list; a payment must match all; amounts need --currency"
     )
     for name in NAMES:
         words = re.findall("[A-Z]?[a-z]+", name)
-        metavar, described = described_value(name)
-        group.add_argument("--" + "-".join(words).lower(), dest=name, metavar=metavar, help=described)
+        metavar, description = describe_value(name)
+        group.add_argument("--" + "-".join(words).lower(), dest=name, metavar=metavar, help=description)
     group.add_argument(
         "--metadata",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help=f"what metadata must hold; for up to {METADATA_PAIRS_MAX} pairs, given again",
+        help=f"metadata must contain this pair; repeat the option for up to {METADATA_PAIRS_MAX} pairs",
     )
 
 
-def described_value(name: str) -> tuple[str, str]:
-    """Return what an option's value is called, and what it must be and does."""
-    must_be = FILTERS[name].must_be.partition(" (")[0]  # in brackets is what a query string takes beside
+def describe_value(name: str) -> tuple[str, str]:
+    """Return the placeholder of a filter's value in the help, and the help text."""
+    must_be = FILTERS[name].must_be.partition(" (")[0]  # parentheses contain advice for query strings
     field, _, bound = name.rstrip("]").partition("[")
     if not bound:
         return "WORDS", must_be
@@ -42,21 +42,22 @@ def described_value(name: str) -> tuple[str, str]:
     return metavar, f"{field} {SIGNS[bound]} {metavar}, {must_be}"
 
 
-def filtered(payments: PaymentQuerySet, options: Mapping[str, Any]) -> PaymentQuerySet:
+def apply_filter_options(payments: PaymentQuerySet, options: Mapping[str, Any]) -> PaymentQuerySet:
     """Return the payments that match the options.
 
-    :raises CommandError: where one of them is wrong
+    :raises CommandError: if the value of an option is invalid
     """
-    given = {name: options[name] for name in NAMES if options[name] is not None}
+    parameters = {name: options[name] for name in NAMES if options[name] is not None}
     for pair in options["metadata"]:
         key, equals, value = pair.partition("=")
-        if not key or not equals or f"metadata[{key}]" in given:
-            raise CommandError("--metadata must be KEY=VALUE, each key once.")
-        given[f"metadata[{key}]"] = value
+        name = f"metadata[{key}]"
+        if not key or not equals or name in parameters:
+            raise CommandError("--metadata must be KEY=VALUE. Use each key once.")
+        parameters[name] = value
     try:
-        asked = parse_selection(given)
+        selection = parse_selection(parameters)
     except InvalidFilter as error:
         raise CommandError(str(error)) from None
-    for _, each, values in asked.filters:
-        payments = each.select(payments, values)
+    for applied in selection.filters:
+        payments = applied.filter.select(payments, applied.values)
     return payments

@@ -134,7 +134,7 @@ def test_restored_copy_is_served(filled: Service, tmp_path: Path) -> None:
     completed = filled.run("back_up_database", str(tmp_path / "copy"))
 
     assert (completed.returncode, completed.stdout) == (0, "")
-    assert completed.stderr == f"{tmp_path}/copy is made, {(tmp_path / 'copy').stat().st_size} bytes.\n"
+    assert completed.stderr == f"Created {tmp_path}/copy, {(tmp_path / 'copy').stat().st_size} bytes.\n"
     restored = Service(f"sqlite:///{tmp_path}/copy", log=tmp_path / "log")
     with restored.serving():
         assert Load(restored.port, key).get().status == 200
@@ -165,7 +165,7 @@ def test_error_names_the_file_that_cannot_be_written(
 def test_missing_database_is_not_created(tmp_path: Path) -> None:
     with (
         connected_to(f"sqlite:///{tmp_path}/missing"),
-        pytest.raises(CommandError, match=f"{tmp_path}/missing could not be copied: unable to open database file"),
+        pytest.raises(CommandError, match=f"Cannot copy {tmp_path}/missing: unable to open database file"),
     ):
         call_command("back_up_database", str(tmp_path / "copy"))
 

@@ -22,7 +22,7 @@ from payments.export import export_payments
 from payments.filters import FILTERS
 from payments.ingest import ImportResult, import_payments
 from payments.ingest.writing import ID_KEY, prepare_transaction
-from payments.management.distribution import State, statements
+from payments.management.distribution import State, remaining_statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.totals import sum_day
 from tests.support.api import Api, ids
@@ -45,7 +45,7 @@ NOT_DISTRIBUTED = State(
 def distributed(db: None) -> None:
     """Change the keys of the table as `distribute_payments` does."""
     with connection.cursor() as cursor:
-        for statement in statements(NOT_DISTRIBUTED):
+        for statement in remaining_statements(NOT_DISTRIBUTED):
             if statement.startswith("ALTER TABLE"):
                 cursor.execute(statement)
 

@@ -1,4 +1,4 @@
-"""The commands: what goes to stdout, what to people, and what the exit tells."""
+"""Management commands: the data on stdout, the messages on stderr, and the errors."""
 
 import gzip
 import io
@@ -27,7 +27,7 @@ Run = Callable[..., tuple[str, str]]
 
 @pytest.fixture
 def run(capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
-    """Run a command; return what it wrote to stdout and to stderr."""
+    """A function that runs a command and returns its stdout and its stderr."""
 
     def run(*arguments: str) -> tuple[str, str]:
         call_command(*arguments, stdout=sys.stdout, stderr=sys.stderr)
@@ -39,26 +39,28 @@ def run(capfdbinary: pytest.CaptureFixture[bytes]) -> Run:
 
 
 @pytest.fixture
-def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
-    def give(content: bytes) -> None:
+def write_stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    """A function that replaces the content of stdin."""
+
+    def write(content: bytes) -> None:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
 
-    return give
+    return write
 
 
-def test_an_organization_is_made_with_its_id_and_name(run: Run) -> None:
-    output, words = run("create_organization", "7", "--name", "Books")
+def test_organization_is_created_with_id_and_name(run: Run) -> None:
+    output, messages = run("create_organization", "7", "--name", "Books")
 
     assert Organization.objects.get().name == "Books"
     assert output == ""
-    assert words.splitlines() == [
-        "Organization 7, Books, is made.",
+    assert messages.splitlines() == [
+        "Created organization 7, Books.",
         "Next: manage.py create_api_key --organization 7 --mode test --name NAME",
     ]
 
 
 @pytest.mark.parametrize("organization_id", ["1", "0", "-1", str(2**63)])
-def test_an_organization_is_not_made_twice_nor_with_an_id_it_cannot_have(
+def test_existing_or_invalid_organization_id_is_refused(
     run: Run, organization: Organization, organization_id: str
 ) -> None:
     with pytest.raises(CommandError):
@@ -67,48 +69,48 @@ def test_an_organization_is_not_made_twice_nor_with_an_id_it_cannot_have(
     assert Organization.objects.get().name == "Books"
 
 
-def test_a_key_alone_goes_to_stdout_and_is_stored_nowhere(run: Run, organization: Organization) -> None:
-    output, words = run("create_api_key", "--organization", "1", "--mode", "test", "--name", "Shop")
+def test_created_key_goes_to_stdout_and_is_not_stored(run: Run, organization: Organization) -> None:
+    output, messages = run("create_api_key", "--organization", "1", "--mode", "test", "--name", "Shop")
 
     text = output.removesuffix("\n")
     key = ApiKey.objects.get()
     assert re.fullmatch(r"test_[A-Za-z0-9]{38}", text)
     assert (key.organization, key.mode, key.name, key.expires_at) == (organization, "test", "Shop", None)
     assert key.digest == api_keys.digest(text)
-    assert text not in words
+    assert text not in messages
     assert text not in str(ApiKey.objects.values())
 
 
 @pytest.mark.parametrize(
-    ("public", "address"),
+    ("public_base_url", "list_url"),
     [("", "http://127.0.0.1:8000/v2/payments"), ("https://pay.example", "https://pay.example/v2/payments")],
 )
-def test_whoever_makes_a_key_is_told_how_it_is_used_and_revoked(
-    run: Run, organization: Organization, settings: Settings, public: str, address: str
+def test_messages_of_a_created_key_explain_use_and_revocation(
+    run: Run, organization: Organization, settings: Settings, public_base_url: str, list_url: str
 ) -> None:
-    settings.PUBLIC_BASE_URL = public
+    settings.PUBLIC_BASE_URL = public_base_url
 
-    _, words = run("create_api_key", "--organization", "1", "--mode", "test", "--name", "Shop")
+    _, messages = run("create_api_key", "--organization", "1", "--mode", "test", "--name", "Shop")
 
     number = ApiKey.objects.get().pk
-    assert words.splitlines() == [
-        f"Key {number} is made. Keep it now: only its digest is stored.",
-        f'Next, with the key in $KEY: curl -H "Authorization: Bearer $KEY" {address}',
+    assert messages.splitlines() == [
+        f"Created API key {number}. Store the key now: it cannot be printed again.",
+        f'Next, with the key in $KEY: curl -H "Authorization: Bearer $KEY" {list_url}',
         f"To revoke it: manage.py revoke_api_key {number}",
     ]
 
 
 @pytest.mark.parametrize(
-    ("expires", "moment"),
+    ("text", "expires_at"),
     [
         ("2099-01-31", datetime(2099, 1, 31, tzinfo=UTC)),
         ("2099-01-31T18:00+01:00", datetime(2099, 1, 31, 17, tzinfo=UTC)),
     ],
 )
-def test_a_key_may_expire(run: Run, organization: Organization, expires: str, moment: datetime) -> None:
-    run("create_api_key", "--organization", "1", "--mode", "live", "--name", "x", "--expires", expires)
+def test_key_is_created_with_expiry(run: Run, organization: Organization, text: str, expires_at: datetime) -> None:
+    run("create_api_key", "--organization", "1", "--mode", "live", "--name", "x", "--expires", text)
 
-    assert ApiKey.objects.get().expires_at == moment
+    assert ApiKey.objects.get().expires_at == expires_at
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_a_key_may_expire(run: Run, organization: Organization, expires: str, mo
         *(("--organization", "1", "--mode", "live", "--name", name) for name in ("", "a\tb", "a\n", "x" * 201)),
     ],
 )
-def test_a_key_is_not_made_from_wrong_arguments(
+def test_key_is_not_created_with_invalid_arguments(
     run: Run, organization: Organization, arguments: tuple[str, ...]
 ) -> None:
     with pytest.raises(CommandError):
@@ -134,22 +136,22 @@ def test_a_key_is_not_made_from_wrong_arguments(
     assert not ApiKey.objects.exists()
 
 
-def test_keys_are_listed_without_what_they_are(run: Run, organization: Organization) -> None:
+def test_list_contains_no_keys_and_no_digests(run: Run, organization: Organization) -> None:
     key = ApiKeyFactory.create(organization=organization, name="Shop", last_used_at=None)
     ApiKeyFactory.create(name="Other")
 
-    every, _ = run("list_api_keys")
+    all_rows, _ = run("list_api_keys")
     output, _ = run("list_api_keys", "--organization", "1")
 
     heading, row = output.splitlines()
     created = f"{key.created_at.isoformat(sep=' ', timespec='seconds')}"
-    assert len(every.splitlines()) == 3
+    assert len(all_rows.splitlines()) == 3
     assert heading.split("\t")[:2] == ["KEY", "ORGANIZATION"]
     assert row.split("\t") == [str(key.pk), "1", "live", "Shop", created, "-", "-", "-"]
-    assert key.digest not in every
+    assert key.digest not in all_rows
 
 
-def test_a_key_is_revoked_by_its_number(run: Run) -> None:
+def test_key_is_revoked_by_number(run: Run) -> None:
     key, other = ApiKeyFactory.create_batch(2)
 
     run("revoke_api_key", str(key.pk))
@@ -160,31 +162,29 @@ def test_a_key_is_revoked_by_its_number(run: Run) -> None:
     assert other.revoked_at is None
 
 
-def test_a_leaked_key_is_revoked_by_itself(
-    run: Run, organization: Organization, stdin: Callable[[bytes], None]
-) -> None:
+def test_key_from_stdin_is_revoked(run: Run, organization: Organization, write_stdin: Callable[[bytes], None]) -> None:
     key, text = ApiKey.objects.issue(organization, mode="live", name="x")
-    stdin(text.encode() + b"\n")
+    write_stdin(text.encode() + b"\n")
 
-    _, words = run("revoke_api_key", "-")
+    _, messages = run("revoke_api_key", "-")
 
     key.refresh_from_db()
     assert key.revoked_at is not None
-    assert text not in words
+    assert text not in messages
 
 
-def test_revoking_twice_keeps_the_first_time(run: Run) -> None:
+def test_second_revocation_keeps_the_first_time(run: Run) -> None:
     key = ApiKeyFactory.create(revoked_at=datetime(2026, 1, 1, tzinfo=UTC))
 
-    _, words = run("revoke_api_key", str(key.pk))
+    _, messages = run("revoke_api_key", str(key.pk))
 
     key.refresh_from_db()
     assert key.revoked_at == datetime(2026, 1, 1, tzinfo=UTC)
-    assert "was revoked already" in words
+    assert "was already revoked at 2026-01-01 00:00:00 UTC" in messages
 
 
 @pytest.mark.parametrize("argument", ["7", "x", "", "٣"])
-def test_a_key_that_there_is_not_is_not_revoked(run: Run, argument: str) -> None:
+def test_unknown_key_is_not_revoked(run: Run, argument: str) -> None:
     with pytest.raises(CommandError):
         run("revoke_api_key", argument)
 
@@ -194,14 +194,14 @@ def test_files_are_imported(run: Run, organization: Organization, tmp_path: Path
     (tmp_path / "a.jsonl").write_bytes(line(id="pt_1"))
     (tmp_path / "b").write_bytes(gzip.compress(line(id="pt_2")))
 
-    output, words = run("import_payments", str(tmp_path / "a.jsonl"), str(tmp_path / "b"))
+    output, messages = run("import_payments", str(tmp_path / "a.jsonl"), str(tmp_path / "b"))
 
-    assert (output, words) == ("", "2 records read: 2 payments written, 0 refused.\n")
+    assert (output, messages) == ("", "2 records read: 2 payments written, 0 refused.\n")
     assert Payment.objects.count() == 2
 
 
 @pytest.mark.parametrize("mode", Mode.values)
-def test_whose_payments_are_imported_without_a_usable_key_is_told_how_to_get_one(
+def test_import_suggests_a_key_if_the_organization_has_no_usable_one(
     run: Run, organization: Organization, tmp_path: Path, mode: str
 ) -> None:
     ApiKeyFactory.create(organization=organization, revoked_at=NOON)
@@ -215,39 +215,37 @@ def test_whose_payments_are_imported_without_a_usable_key_is_told_how_to_get_one
     assert again.splitlines()[1:] == []
 
 
-def test_an_import_that_is_done_is_not_undone_by_what_comes_of_its_advice(
-    run: Run, organization: Organization, tmp_path: Path
-) -> None:
+def test_import_succeeds_if_the_suggestion_of_a_key_fails(run: Run, organization: Organization, tmp_path: Path) -> None:
     file = tmp_path / "payments.jsonl"
     file.write_bytes(line())
 
-    def lose_keys(execute: Any, statement: str, *rest: Any) -> Any:
+    def fail_on_keys(execute: Any, statement: str, *rest: Any) -> Any:
         if "payments_apikey" in statement:
             raise OperationalError("the connection is closed")
         return execute(statement, *rest)
 
-    with connection.execute_wrapper(lose_keys):
-        _, words = run("import_payments", str(file))
+    with connection.execute_wrapper(fail_on_keys):
+        _, messages = run("import_payments", str(file))
 
-    assert words == "1 records read: 1 payments written, 0 refused.\n"
+    assert messages == "1 records read: 1 payments written, 0 refused.\n"
 
 
-def test_stdin_is_imported(run: Run, organization: Organization, stdin: Callable[[bytes], None]) -> None:
-    stdin(line())
+def test_stdin_is_imported(run: Run, organization: Organization, write_stdin: Callable[[bytes], None]) -> None:
+    write_stdin(line())
 
     run("import_payments", "-")
 
     assert Payment.objects.count() == 1
 
 
-def test_a_closed_stdin_is_said_to_be_closed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_stdin_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
 
     with pytest.raises(CommandError, match="stdin: is closed"):
         run("import_payments", "-")
 
 
-def test_a_bad_record_is_named_by_file_line_field_and_reason(
+def test_invalid_record_is_reported_with_file_line_field_and_reason(
     run: Run, organization: Organization, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     file = tmp_path / "payments.jsonl"
@@ -261,7 +259,9 @@ def test_a_bad_record_is_named_by_file_line_field_and_reason(
     assert error.value.returncode == 1
 
 
-def test_keeping_going_still_ends_in_failure(run: Run, organization: Organization, tmp_path: Path) -> None:
+def test_import_with_keep_going_fails_after_an_invalid_record(
+    run: Run, organization: Organization, tmp_path: Path
+) -> None:
     file = tmp_path / "payments.jsonl"
     file.write_bytes(line(id="pt_1") + b"\n" + line(id="pt_2", mode="prod"))
 
@@ -272,7 +272,7 @@ def test_keeping_going_still_ends_in_failure(run: Run, organization: Organizatio
 
 
 @pytest.mark.parametrize(("name", "reason"), [("missing.jsonl", "No such file or directory"), (".", "Is a directory")])
-def test_a_file_that_cannot_be_opened_stops_the_import_before_it_begins(
+def test_import_does_not_start_if_a_file_cannot_be_opened(
     run: Run, organization: Organization, tmp_path: Path, name: str, reason: str
 ) -> None:
     (tmp_path / "good.jsonl").write_bytes(line())
@@ -283,15 +283,15 @@ def test_a_file_that_cannot_be_opened_stops_the_import_before_it_begins(
     assert not Payment.objects.exists()
 
 
-def test_payments_are_exported_in_the_lists_order(run: Run, organization: Organization, tmp_path: Path) -> None:
+def test_export_has_the_order_of_the_list(run: Run, organization: Organization, tmp_path: Path) -> None:
     other = OrganizationFactory.create(id=2)
     for name, owner, mode in (("a", other, "live"), ("b", organization, "test"), ("c", organization, "live")):
         PaymentFactory.create(id=f"pt_{name}", organization=owner, mode=mode)
     PaymentFactory.create(id="pt_d", organization=organization)
 
     def exported(*arguments: str) -> list[str]:
-        output, words = run("export_payments", *arguments)
-        assert words == ""
+        output, messages = run("export_payments", *arguments)
+        assert messages == ""
         return re.findall(r'^\{"id":"pt_(.)"', output, re.MULTILINE)
 
     assert exported() == ["d", "c", "b", "a"]
@@ -315,16 +315,16 @@ def test_payments_are_exported_in_the_lists_order(run: Run, organization: Organi
         ),
     ],
 )
-def test_payments_are_exported_by_the_filters_of_the_list(
+def test_export_supports_the_filters_of_the_list(
     run: Run, organization: Organization, arguments: list[str], names: str | None
 ) -> None:
-    described: dict[str, dict[str, Any]] = {
+    payments: dict[str, dict[str, Any]] = {
         "a": {"customer_id": "ct_1", "amount": Money(-6, "EUR")},
         "b": {"status": Status.FAILED},
         "c": {"status": Status.OPEN, "mode": Mode.TEST},
         "d": {"customer_id": "ct_1", "metadata": '{"a":"b=c","d":"e"}', "mode": Mode.LIVE},
     }
-    for day, (name, values) in enumerate(described.items()):
+    for day, (name, values) in enumerate(payments.items()):
         PaymentFactory.create(
             id=f"pt_{name}", organization=organization, created_at=NOON + timedelta(days=day), **values
         )
@@ -338,52 +338,52 @@ def test_payments_are_exported_by_the_filters_of_the_list(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["--status", "x"], "status must be open, "),
         (["--amount-gte", "1"], r"amount\[gte\] must be given together with currency"),
         (["--metadata", "x"], "--metadata must be KEY=VALUE"),
         (["--metadata", "=x"], "--metadata must be KEY=VALUE"),
-        (["--metadata", "a=1", "--metadata", "a=2"], "each key once"),
+        (["--metadata", "a=1", "--metadata", "a=2"], "Use each key once"),
     ],
 )
-def test_a_filter_that_is_wrong_exports_nothing(run: Run, db: None, arguments: list[str], words: str) -> None:
-    with pytest.raises(CommandError, match=words):
+def test_invalid_filter_is_refused(run: Run, arguments: list[str], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
         run("export_payments", *arguments)
 
 
-def test_nothing_is_exported_of_an_organization_that_there_is_not(run: Run) -> None:
-    with pytest.raises(CommandError, match="There is no organization 7"):
+def test_export_of_an_unknown_organization_is_refused(run: Run) -> None:
+    with pytest.raises(CommandError, match="Organization 7 does not exist"):
         run("export_payments", "--organization", "7")
 
 
-def test_demo_payments_are_the_same_when_they_are_made_again(run: Run) -> None:
+def test_same_arguments_create_the_same_demo_payments(run: Run) -> None:
     arguments = ("create_demo_payments", "--count", "300", "--seed", "7", "--until", "2026-01-31")
 
     _, first = run(*arguments)
-    made, _ = run("export_payments")
+    exported, _ = run("export_payments")
     _, second = run(*arguments)
 
     assert first.startswith("300 demo payments: 300 written")
     assert second.startswith("300 demo payments: 0 written")
-    assert run("export_payments")[0] == made
-    assert len(made.splitlines()) == 300
+    assert run("export_payments")[0] == exported
+    assert len(exported.splitlines()) == 300
 
 
 @pytest.mark.parametrize(
     "arguments",
     [("--count", "0"), ("--count", "x"), ("--until", "soon"), ("--until", "2026-02-30"), ("--until", "1970-12-31")],
 )
-def test_demo_payments_are_not_made_from_wrong_arguments(run: Run, arguments: tuple[str, str]) -> None:
+def test_demo_payments_are_not_created_with_invalid_arguments(run: Run, arguments: tuple[str, str]) -> None:
     with pytest.raises(CommandError):
         run("create_demo_payments", *arguments)
 
 
-def test_without_words_for_people_there_is_nothing_on_stderr(run: Run, tmp_path: Path) -> None:
+def test_verbosity_0_hides_messages(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "payments.jsonl"
     file.write_bytes(line(organizationId="7"))
 
-    written = [
+    results = [
         run(*command, "--verbosity", "0")
         for command in (
             ("create_organization", "7", "--name", "Books"),
@@ -396,5 +396,5 @@ def test_without_words_for_people_there_is_nothing_on_stderr(run: Run, tmp_path:
         )
     ]
 
-    assert [words for _, words in written] == [""] * 7
-    assert [output != "" for output, _ in written] == [False] * 5 + [True, False]
+    assert [messages for _, messages in results] == [""] * 7
+    assert [output != "" for output, _ in results] == [False] * 5 + [True, False]

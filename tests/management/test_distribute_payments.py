@@ -1,8 +1,8 @@
-"""`distribute_payments`: what it does to a database, in which order, and from wherever it was cut off.
+"""`distribute_payments`: its statements, their order, and what is left of them after an interruption.
 
-There is no Citus here. Tables and functions of its names stand in for it: they note that they were called, and take
-local rows away. So it is told that the command does each thing once, in order, and reads from the catalogs how far it
-is; what Citus makes of its statements is not.
+The tests run without Citus. Tables and functions with the names of Citus replace it: they record their calls and remove
+local rows. So the tests check that the command runs each statement once and in order, and reads its progress from the
+catalogs. They do not check what Citus does with the statements.
 """
 
 import sys
@@ -14,12 +14,12 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
-from payments.management.distribution import State, state
+from payments.management.distribution import State, read_state
 from tests.support.factories import OrganizationFactory, PaymentFactory
 
 pytestmark = pytest.mark.django_db
 
-STAND_IN = """
+FAKE_CITUS = """
     CREATE TABLE pg_dist_node (groupid int);
     INSERT INTO pg_dist_node VALUES (0), (1);
     CREATE TABLE pg_dist_partition (logicalrelid regclass, partmethod "char", repmodel "char");
@@ -31,7 +31,7 @@ STAND_IN = """
         AS $$ TRUNCATE payments_payment $$;
 """
 
-DONE = State(
+DISTRIBUTED = State(
     key_has_organization=True, has_foreign_key=True, has_reference=True, is_distributed=True, has_local_rows=False
 )
 
@@ -40,7 +40,7 @@ Run = Callable[..., tuple[str, str]]
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Run:
-    """Run the command; return what it wrote to stdout and to stderr."""
+    """A function that runs the command and returns its stdout and its stderr."""
 
     def run(*arguments: str) -> tuple[str, str]:
         call_command("distribute_payments", *arguments, stdout=sys.stdout, stderr=sys.stderr)
@@ -57,10 +57,10 @@ def document(documents: Path) -> str:
 
 @pytest.fixture
 def citus(db: None) -> None:
-    """Put the stand-in in place, and payments into the table."""
-    execute(STAND_IN)
+    """Create the replacement of Citus, and a payment."""
+    execute(FAKE_CITUS)
     PaymentFactory.create(organization=OrganizationFactory.create(id=1))
-    execute("SET CONSTRAINTS ALL IMMEDIATE")  # what is deferred to a test's end would be in the way
+    execute("SET CONSTRAINTS ALL IMMEDIATE")  # ALTER TABLE refuses pending checks of deferred constraints
 
 
 def execute(statement: str) -> None:
@@ -68,71 +68,73 @@ def execute(statement: str) -> None:
         cursor.execute(statement)
 
 
-def test_payments_are_distributed_by_these_statements(citus: None, run: Run, document: str) -> None:
-    output, words = run()
+def test_command_runs_these_statements(citus: None, run: Run, document: str) -> None:
+    output, messages = run()
 
     assert output == document
-    assert words.splitlines() == [
+    assert messages.splitlines() == [
         "Payments are distributed by organization.",
-        "Next: start the service anew, then docs/citus.md",
+        "Next: start the service, then check the cluster (docs/citus.md)",
     ]
-    assert state() == DONE
+    assert read_state() == DISTRIBUTED
 
 
-def test_a_dry_run_writes_the_same_and_changes_nothing(citus: None, run: Run, document: str) -> None:
-    before = state()
+def test_dry_run_prints_the_same_statements_and_changes_nothing(citus: None, run: Run, document: str) -> None:
+    before = read_state()
 
-    output, words = run("--dry-run")
+    output, messages = run("--dry-run")
 
     assert output == document
-    assert words.splitlines() == ["Nothing was changed.", "Next: the same without --dry-run"]
-    assert state() == before
+    assert messages.splitlines() == ["Nothing was changed.", "Next: run the same command without --dry-run"]
+    assert read_state() == before
 
 
-def test_running_it_again_finds_nothing_to_do(citus: None, run: Run) -> None:
+def test_second_run_changes_nothing(citus: None, run: Run) -> None:
     run()
 
-    assert run() == ("", "Payments are distributed already: there is nothing to do.\n")
+    assert run() == ("", "Payments are already distributed. Nothing was changed.\n")
 
 
-@pytest.mark.parametrize("done", range(6))
-def test_wherever_it_was_cut_off_it_goes_on(citus: None, run: Run, document: str, done: int) -> None:
+@pytest.mark.parametrize("count", range(6))
+def test_command_continues_after_an_interruption(citus: None, run: Run, document: str, count: int) -> None:
     statements = document.splitlines(keepends=True)
-    for statement in statements[:done]:
+    for statement in statements[:count]:
         execute(statement)
 
     output, _ = run()
 
-    assert output == "".join(statements[done:])
-    assert state() == DONE
+    assert output == "".join(statements[count:])
+    assert read_state() == DISTRIBUTED
 
 
-def test_of_no_payments_there_is_nothing_local_to_take_away(run: Run, document: str) -> None:
-    execute(STAND_IN)
-    execute("TRUNCATE payments_payment")  # other tests' rows, though they were rolled back, take room
+def test_without_payments_no_local_rows_are_removed(run: Run, document: str) -> None:
+    execute(FAKE_CITUS)
+    execute("TRUNCATE payments_payment")  # rows of other tests were rolled back, but still occupy space
 
     output, _ = run()
 
-    assert output == "".join(each for each in document.splitlines(keepends=True) if "truncate" not in each)
-    assert state() == DONE
+    assert output == "".join(
+        statement for statement in document.splitlines(keepends=True) if "truncate" not in statement
+    )
+    assert read_state() == DISTRIBUTED
 
 
-def test_where_a_statement_fails_those_behind_it_are_not_begun(citus: None, run: Run) -> None:
+def test_failed_statement_ends_the_command(citus: None, run: Run) -> None:
     execute(
         "CREATE OR REPLACE FUNCTION create_distributed_table(regclass, text) RETURNS void LANGUAGE plpgsql "
-        "AS $$ BEGIN RAISE 'no worker answers'; END $$"
+        "AS $$ BEGIN RAISE 'no worker responds'; END $$"
     )
 
     with (
-        pytest.raises(CommandError, match=r"^The database failed: no worker answers\. Run it again: the rest"),
+        pytest.raises(CommandError, match=r"^The database failed: no worker responds\. Run the command again"),
         transaction.atomic(),
     ):
         run()
 
-    assert state().has_local_rows
+    assert read_state().has_local_rows
 
 
-def test_without_citus_it_says_what_to_do_and_does_nothing(run: Run) -> None:
+def test_database_without_citus_is_refused(run: Run) -> None:
     before = connection.introspection.get_constraints(connection.cursor(), "payments_payment")
 
     with pytest.raises(CommandError, match=r"has no Citus.*CREATE EXTENSION citus"):
@@ -141,24 +143,24 @@ def test_without_citus_it_says_what_to_do_and_does_nothing(run: Run) -> None:
     assert connection.introspection.get_constraints(connection.cursor(), "payments_payment") == before
 
 
-def test_a_coordinator_that_workers_cannot_find_is_told_first(citus: None, run: Run) -> None:
+def test_citus_without_coordinator_address_is_refused(citus: None, run: Run) -> None:
     execute("DELETE FROM pg_dist_node WHERE groupid = 0")
 
     with pytest.raises(CommandError, match="citus_set_coordinator_host"):
         run()
 
-    assert not state().key_has_organization
+    assert not read_state().key_has_organization
 
 
-def test_a_database_that_is_not_migrated_is_not_distributed(citus: None, run: Run) -> None:
+def test_database_with_unapplied_migrations_is_refused(citus: None, run: Run) -> None:
     MigrationRecorder(connection).migration_qs.filter(app="payments").latest("applied").delete()
 
     with pytest.raises(CommandError, match=r"manage\.py migrate"):
         run()
 
-    assert not state().key_has_organization
+    assert not read_state().key_has_organization
 
 
-def test_on_sqlite_it_says_that_it_is_the_wrong_database(run: Run) -> None:
+def test_sqlite_is_refused(run: Run) -> None:
     with pytest.raises(CommandError, match="This database is SQLite"):
         run()

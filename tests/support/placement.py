@@ -20,7 +20,7 @@ TESTS: Final = Path(__file__).parents[1]
 # About SQLite.
 ONLY_SQLITE: Final = (
     "database/test_backup.py",
-    "management/test_distribute_payments.py::test_on_sqlite_it_says_that_it_is_the_wrong_database",
+    "management/test_distribute_payments.py::test_sqlite_is_refused",
     "ingest/test_import_faults.py::test_error_within_a_python_function_of_sqlite_is_not_an_interrupt",
     "ingest/test_import_faults.py::test_full_disk_changes_nothing_and_is_reported_in_one_line",
     "ingest/test_import_faults.py::test_interrupt_within_a_python_function_of_sqlite_is_reported",

@@ -1,8 +1,8 @@
-"""Blank the personal data of payments."""
+"""Remove the personal data of payments."""
 
 import re
 from argparse import ArgumentParser, ArgumentTypeError
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -11,21 +11,21 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from payments.anonymization import anonymize_payments
-from payments.management.arguments import find_organization
-from payments.management.command import ExplainedCommand
+from payments.management.arguments import add_mode_option, add_organization_option, find_organization, parse_day
+from payments.management.command import PaymentsCommand, first_line
 from payments.models import CUSTOMER_ID, Access, Mode, Organization
 
 
-class Command(ExplainedCommand):
+class Command(PaymentsCommand):
     """`anonymize_payments (--before DATE | --customer ID) [--organization ID] [--mode live|test] [--dry-run]`."""
 
     help = """
-        Blank description, URLs, metadata, details and customer of payments created
-        before a day, or of a customer's.
+        Empty description, URLs, metadata, details and customer ID of payments: those
+        created before a day, or those of a customer.
 
-        Their ids, times, amounts and statuses stay, and each payment its place in the
-        list. Running it again changes nothing; importing an old file again brings back
-        what it holds. Ended half-way, it has done half, and can be run again.
+        IDs, times, amounts and statuses stay, so the payments keep their position in
+        the list. After an interruption, run the command again for the rest. Importing
+        an old file again restores its personal data.
     """
     examples = (
         "manage.py anonymize_payments --before 2020-01-01 --dry-run",
@@ -34,26 +34,27 @@ class Command(ExplainedCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        chosen = parser.add_mutually_exclusive_group(required=True)
-        chosen.add_argument(
-            "--before", type=day, metavar="DATE", help="payments created before this day, such as 2020-01-01, in UTC"
+        choice = parser.add_mutually_exclusive_group(required=True)
+        choice.add_argument(
+            "--before",
+            type=parse_past_day,
+            metavar="DATE",
+            help="payments created before this day (UTC), such as 2020-01-01",
         )
-        chosen.add_argument(
+        choice.add_argument(
             "--customer",
-            type=customer,
+            type=parse_customer_id,
             metavar="ID",
-            help="payments of this customer, whatever their age: ct_ and letters or digits",
+            help="payments of any age of this customer: ct_ and letters or digits",
         )
-        parser.add_argument(
-            "--organization", type=int, metavar="ID", help="only the payments of this one (default: of all)"
-        )
-        parser.add_argument("--mode", choices=Mode.values, help="only the payments of this mode (default: of both)")
-        parser.add_argument("--dry-run", action="store_true", help="say how many it would be, and change nothing")
+        add_organization_option(parser, subject="payments")
+        add_mode_option(parser, subject="payments")
+        parser.add_argument("--dry-run", action="store_true", help="only count the payments; change nothing")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         changed = 0
         with tqdm(unit=" payments", disable=None) as progress:
-            for access in accesses(options["organization"], options["mode"]):
+            for access in requested_accesses(options["organization"], options["mode"]):
                 try:
                     changed += anonymize_payments(
                         access,
@@ -63,15 +64,18 @@ class Command(ExplainedCommand):
                         on_progress=progress.update,
                     )
                 except OperationalError as error:
-                    reason, _, _ = str(error).partition("\n")
-                    raise CommandError(f"The database failed: {reason}. Run it again: the rest will follow.") from error
+                    raise CommandError(
+                        f"The database failed: {first_line(error)}. Run the command again for the rest."
+                    ) from error
         if options["dry_run"]:
-            self.tell(f"{changed} payments would be blanked.", "Next: the same without --dry-run")
+            self.write_success(
+                f"{changed} payments would be anonymized.", "Next: run the same command without --dry-run"
+            )
         else:
-            self.tell(f"{changed} payments blanked.")
+            self.write_success(f"{changed} payments anonymized.")
 
 
-def accesses(organization_id: int | None, mode: str | None) -> list[Access]:
+def requested_accesses(organization_id: int | None, mode: str | None) -> list[Access]:
     if organization_id is not None:
         ids = [find_organization(organization_id).id]
     else:
@@ -80,19 +84,14 @@ def accesses(organization_id: int | None, mode: str | None) -> list[Access]:
     return [Access(organization_id, mode) for organization_id in ids for mode in modes]
 
 
-def day(text: str) -> datetime:
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        raise ArgumentTypeError(f"{text!r} is no date, such as 2026-01-31")
-    try:
-        moment = datetime.fromisoformat(text).replace(tzinfo=UTC)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no day of the calendar") from None
-    if moment > timezone.now():
+def parse_past_day(text: str) -> datetime:
+    start = parse_day(text)
+    if start > timezone.now():
         raise ArgumentTypeError(f"{text!r} is in the future")
-    return moment
+    return start
 
 
-def customer(text: str) -> str:
+def parse_customer_id(text: str) -> str:
     if not re.fullmatch(CUSTOMER_ID, text):
-        raise ArgumentTypeError(f"{text!r} is no customer's id, such as ct_7")
+        raise ArgumentTypeError(f"{text!r} is not a customer ID such as ct_7")
     return text

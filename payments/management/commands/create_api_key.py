@@ -1,7 +1,7 @@
-"""Make an API key and print it: the only time that it is shown."""
+"""Create an API key and print it."""
 
 from argparse import ArgumentParser, ArgumentTypeError
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -9,22 +9,23 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from payments.links import Links
-from payments.management.arguments import find_organization
-from payments.management.command import ExplainedCommand
+from payments.management.arguments import find_organization, parse_time
+from payments.management.command import PaymentsCommand
 from payments.models import ApiKey, Mode
 
-# Where scripts/start and scripts/serve listen, unless they are told otherwise.
-SERVED_AT = "http://127.0.0.1:8000"
+# The default address of scripts/start and scripts/serve.
+DEFAULT_BASE_URL = "http://127.0.0.1:8000"
 
 
-class Command(ExplainedCommand):
+class Command(PaymentsCommand):
     """`create_api_key --organization ID --mode live|test --name NAME [--expires TIME]`."""
 
     help = """
-        Make an API key, which shows one organization's payments of one mode.
+        Create an API key, which gives access to one organization's payments of one
+        mode.
 
-        The key alone goes to stdout, this once: what is stored is its digest. Its
-        number, by which it can be revoked, goes to stderr.
+        Only the key goes to stdout. It cannot be printed again, because only its digest
+        is stored. Its number, which revokes it, goes to stderr.
     """
     examples = (
         'manage.py create_api_key --organization 7 --mode live --name "Shop" >shop.key',
@@ -33,22 +34,25 @@ class Command(ExplainedCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--organization", type=int, required=True, metavar="ID", help="whose payments it shows, by its number"
+            "--organization", type=int, required=True, metavar="ID", help="the organization that owns the payments"
         )
         parser.add_argument(
             "--mode",
             choices=Mode.values,
             required=True,
-            help="which of them it shows: those that moved money, or those that did not",
+            help="the mode of the payments: live payments moved money, test payments did not",
         )
         parser.add_argument(
-            "--name", type=name, required=True, help="who uses it, and where: one line, of 200 characters at most"
+            "--name",
+            type=parse_name,
+            required=True,
+            help="the client that uses the key: one line, at most 200 characters",
         )
         parser.add_argument(
             "--expires",
-            type=future,
+            type=parse_future_time,
             metavar="TIME",
-            help="when it ends: a date or a time (ISO 8601), in UTC unless it says otherwise (default: never)",
+            help="a date or a time (ISO 8601), in UTC unless it has an offset (default: the key does not expire)",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
@@ -59,18 +63,18 @@ class Command(ExplainedCommand):
             expires_at=options["expires"],
         )
         self.stdout.write(text)
-        self.tell(
-            f"Key {key.pk} is made. Keep it now: only its digest is stored.",
-            f'Next, with the key in $KEY: curl -H "Authorization: Bearer $KEY" {list_address()}',
+        self.write_success(
+            f"Created API key {key.pk}. Store the key now: it cannot be printed again.",
+            f'Next, with the key in $KEY: curl -H "Authorization: Bearer $KEY" {list_url()}',
             f"To revoke it: manage.py revoke_api_key {key.pk}",
         )
 
 
-def list_address() -> str:
-    return Links(settings.PUBLIC_BASE_URL or SERVED_AT).list
+def list_url() -> str:
+    return Links(settings.PUBLIC_BASE_URL or DEFAULT_BASE_URL).list
 
 
-def name(text: str) -> str:
+def parse_name(text: str) -> str:
     try:
         ApiKey._meta.get_field("name").clean(text, None)  # noqa: SLF001  Django's documented name for a model's options
     except ValidationError as error:
@@ -78,12 +82,8 @@ def name(text: str) -> str:
     return text
 
 
-def future(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ArgumentTypeError(f"{text!r} is no date or time, such as 2027-01-31 or 2027-01-31T18:00+01:00") from None
-    if moment <= timezone.now():
+def parse_future_time(text: str) -> datetime:
+    time = parse_time(text)
+    if time <= timezone.now():
         raise ArgumentTypeError(f"{text!r} is not in the future")
-    return moment
+    return time

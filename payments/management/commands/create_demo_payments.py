@@ -15,12 +15,13 @@ from payments.identifiers import EPOCH
 from payments.ingest.batches import BATCH_RECORDS
 from payments.ingest.columns import days, stored_row
 from payments.ingest.writing import prepare_transaction, write_rows
-from payments.management.command import ExplainedCommand
+from payments.management.arguments import parse_day
+from payments.management.command import PaymentsCommand
 from payments.models import Organization
 from payments.totals import PlacedDay
 
 
-class Command(ExplainedCommand):
+class Command(PaymentsCommand):
     """`create_demo_payments [--count N] [--seed N] [--until DATE]`."""
 
     help = """
@@ -38,7 +39,11 @@ class Command(ExplainedCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--count", type=positive, default=1000, metavar="N", help="the number of payments (default: %(default)s)"
+            "--count",
+            type=parse_positive_number,
+            default=1000,
+            metavar="N",
+            help="the number of payments (default: %(default)s)",
         )
         parser.add_argument(
             "--seed",
@@ -49,7 +54,7 @@ class Command(ExplainedCommand):
         )
         parser.add_argument(
             "--until",
-            type=day,
+            type=parse_until,
             metavar="DATE",
             help="the payments are created before this day, such as 2026-01-31, in UTC (default: today)",
         )
@@ -69,23 +74,20 @@ class Command(ExplainedCommand):
                 changed_days |= days(rows)
                 progress.update(len(batch))
             note_changes(changed_days)
-        self.tell(
+        self.write_success(
             f"{options['count']} demo payments: {changed} written, the others unchanged.",
             f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME",
         )
 
 
-def positive(text: str) -> int:
+def parse_positive_number(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a positive whole number")
     return int(text)
 
 
-def day(text: str) -> datetime:
-    try:
-        moment = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no date, such as 2026-01-31") from None
-    if moment < EPOCH + SPAN:
-        raise ArgumentTypeError(f"{text!r} is before 1971-01-01, and ids count from 1970")
-    return moment
+def parse_until(text: str) -> datetime:
+    until = parse_day(text)
+    if until < EPOCH + SPAN:
+        raise ArgumentTypeError(f"{text!r} is before 1971-01-01: payment IDs count time from 1970")
+    return until

@@ -1,4 +1,4 @@
-"""Create an organization, whose payments and keys can then be made."""
+"""Create an organization."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -6,24 +6,23 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
-from payments.management.command import ExplainedCommand
+from payments.management.command import PaymentsCommand
 from payments.models import Organization
 
 
-class Command(ExplainedCommand):
+class Command(PaymentsCommand):
     """`create_organization ID --name NAME`."""
 
     help = """
-        Create an organization, to whom payments and keys belong.
+        Create an organization, which owns payments and API keys.
 
-        Its ID is the organizationId of its payments. Its name is shown to operators
-        alone.
+        The ID is the organizationId of its payments. Only staff see the name.
     """
     examples = ('manage.py create_organization 7 --name "Books"',)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("id", type=int, metavar="ID", help="a whole number, 1 or greater, that no other has")
-        parser.add_argument("--name", required=True, help="what people call it: one line, of 200 characters at most")
+        parser.add_argument("id", type=int, metavar="ID", help="an unused whole number, at least 1")
+        parser.add_argument("--name", required=True, help="a name for staff: one line of at most 200 characters")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         organization = Organization(id=options["id"], name=options["name"])
@@ -32,7 +31,7 @@ class Command(ExplainedCommand):
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         organization.save(force_insert=True)
-        self.tell(
-            f"Organization {organization.id}, {organization.name}, is made.",
+        self.write_success(
+            f"Created organization {organization.id}, {organization.name}.",
             f"Next: manage.py create_api_key --organization {organization.id} --mode test --name NAME",
         )

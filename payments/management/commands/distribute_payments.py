@@ -7,21 +7,21 @@ from django.core.management.base import CommandError
 from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from payments.management.command import ExplainedCommand
-from payments.management.distribution import HAS_CITUS, KNOWS_COORDINATOR, is_true, state, statements
+from payments.management.command import PaymentsCommand, first_line
+from payments.management.distribution import HAS_CITUS, HAS_COORDINATOR, is_true, read_state, remaining_statements
 
 
-class Command(ExplainedCommand):
+class Command(PaymentsCommand):
     """`distribute_payments [--dry-run]`."""
 
     help = """
-        Distribute payments by organization over the servers of a Citus cluster, those
-        that are stored too. Its statements go to stdout, each before it is done.
+        Distribute all payments by organization over the servers of a Citus cluster. The
+        command prints each SQL statement to stdout before it runs it.
 
-        While it works nothing should be imported or asked for. Ended half-way, it has
-        done a part; run again, it does the rest. Nothing undoes it.
+        Stop the service and all imports first. After an interruption, run the command
+        again for the rest. The command cannot undo the distribution.
 
-        Exit status: 0 where payments are distributed, 1 where they cannot be.
+        Exit status: 0 if the payments are distributed, otherwise 1.
     """
     examples = (
         "manage.py distribute_payments --dry-run",
@@ -29,39 +29,44 @@ class Command(ExplainedCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--dry-run", action="store_true", help="write the statements to stdout, and do none of them"
-        )
+        parser.add_argument("--dry-run", action="store_true", help="only print the statements; change nothing")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        refuse_where_impossible()
-        left = list(statements(state()))
-        for statement in left:
+        check_preconditions()
+        remaining = list(remaining_statements(read_state()))
+        for statement in remaining:
             self.stdout.write(f"{statement};")
             if not options["dry_run"]:
                 execute(statement)
-        if not left:
-            self.tell("Payments are distributed already: there is nothing to do.")
+        if not remaining:
+            self.write_success("Payments are already distributed. Nothing was changed.")
         elif options["dry_run"]:
-            self.tell("Nothing was changed.", "Next: the same without --dry-run")
+            self.write_success("Nothing was changed.", "Next: run the same command without --dry-run")
         else:
-            self.tell("Payments are distributed by organization.", "Next: start the service anew, then docs/citus.md")
+            self.write_success(
+                "Payments are distributed by organization.",
+                "Next: start the service, then check the cluster (docs/citus.md)",
+            )
 
 
-def refuse_where_impossible() -> None:
+def check_preconditions() -> None:
+    """Check that the database can distribute payments.
+
+    :raises CommandError: if it cannot, with the next step
+    """
     if connection.vendor != "postgresql":
-        raise CommandError("This database is SQLite. Payments are distributed by Citus, an extension of PostgreSQL.")
+        raise CommandError("This database is SQLite. Only PostgreSQL with Citus can distribute payments.")
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        raise CommandError("This database is not migrated. First: manage.py migrate")
+        raise CommandError("This database has unapplied migrations. Next: manage.py migrate")
     if not is_true(HAS_CITUS):
         raise CommandError(
-            "This database has no Citus. First, in this database of each server: CREATE EXTENSION citus (docs/citus.md)"
+            "This database has no Citus. Next, in this database on every server: CREATE EXTENSION citus (docs/citus.md)"
         )
-    if not is_true(KNOWS_COORDINATOR):
+    if not is_true(HAS_COORDINATOR):
         raise CommandError(
-            "Citus does not know this server's own address, by which workers find it. "
-            "First: SELECT citus_set_coordinator_host('HOST', 5432)"
+            "Citus does not know the address at which workers reach this server. "
+            "Next: SELECT citus_set_coordinator_host('HOST', 5432)"
         )
 
 
@@ -70,5 +75,4 @@ def execute(statement: str) -> None:
         with connection.cursor() as cursor:
             cursor.execute(statement)
     except Error as error:
-        reason, _, _ = str(error).partition("\n")  # further lines may repeat a row
-        raise CommandError(f"The database failed: {reason}. Run it again: the rest will follow.") from error
+        raise CommandError(f"The database failed: {first_line(error)}. Run the command again for the rest.") from error

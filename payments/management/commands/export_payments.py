@@ -9,21 +9,22 @@ from django.core.management.base import CommandError
 from tqdm import tqdm
 
 from payments.export import export_payments
-from payments.management.arguments import find_organization
-from payments.management.command import ExplainedCommand
-from payments.management.filter_options import add_filters, filtered
-from payments.models import Mode, Payment
+from payments.management.arguments import add_mode_option, add_organization_option, find_organization
+from payments.management.command import PaymentsCommand
+from payments.management.filter_options import add_filter_options, apply_filter_options
+from payments.models import Payment
 
 
-class Command(ExplainedCommand):
+class Command(PaymentsCommand):
     """`export_payments [--organization ID] [--mode live|test] [--status WORDS] [--created-at-gte TIME] ...`."""
 
     help = """
-        Write payments to stdout, a JSON object a line: all of them, or those that are
-        asked for. import_payments takes them back, byte for byte.
+        Write payments to stdout, one JSON object per line. Without options, the command
+        exports all payments. Importing an export and exporting again gives identical
+        bytes.
 
-        They come organization by organization, mode by mode, newest first. How far it
-        is shows on a terminal, where the payments go elsewhere.
+        The order is by organization, mode and time of creation, newest first. If stderr
+        is a terminal and stdout is not, a progress bar is shown.
     """
     examples = (
         "manage.py export_payments --organization 7 --mode live | gzip >payments.jsonl.gz",
@@ -32,11 +33,9 @@ class Command(ExplainedCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--organization", type=int, metavar="ID", help="only the payments of this one (default: of all)"
-        )
-        parser.add_argument("--mode", choices=Mode.values, help="only the payments of this mode (default: of both)")
-        add_filters(parser)
+        add_organization_option(parser, subject="payments")
+        add_mode_option(parser, subject="payments")
+        add_filter_options(parser)
 
     def handle(self, *_args: Any, **options: Any) -> None:
         payments = Payment.objects.all()
@@ -44,15 +43,15 @@ class Command(ExplainedCommand):
             payments = payments.filter(organization=find_organization(options["organization"]))
         if options["mode"] is not None:
             payments = payments.filter(mode=options["mode"])
-        payments = filtered(payments, options)
+        payments = apply_filter_options(payments, options)
         output = sys.stdout.buffer
-        # Beside lines on the same terminal, a bar would be noise.
+        # A progress bar would mix with the payments on the same terminal.
         lines = tqdm(export_payments(payments), unit=" payments", disable=True if output.isatty() else None)
         try:
             output.writelines(lines)
             output.flush()
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # where the rest of the buffer goes
-            if isinstance(error, BrokenPipeError):  # whoever read has seen enough, as in `export_payments | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # Python writes the rest of the buffer at exit
+            if isinstance(error, BrokenPipeError):  # the reader has ended, as in `export_payments | head`
                 sys.exit(1)
             raise CommandError(f"stdout: {error.strerror}") from error

@@ -22,11 +22,11 @@ from payments.ingest import ImportResult, Source, import_payments
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
 from payments.ingest.reading import Location
 from payments.ingest.validation import InvalidRecord
-from payments.management.command import INTERRUPTED, ExplainedCommand
+from payments.management.command import INTERRUPTED, PaymentsCommand, first_line
 from payments.models import ApiKey, Mode, Organization, Payment
 
 
-class Command(ExplainedCommand):
+class Command(PaymentsCommand):
     """`import_payments FILE... [--keep-going] [--create-organizations]`."""
 
     help = """
@@ -70,7 +70,7 @@ class Command(ExplainedCommand):
             summary += f" The import stopped after {REFUSED_MAX} errors; there may be more."
         if result.refused:
             raise CommandError(summary if options["keep_going"] else f"{summary} Nothing was changed.")
-        self.tell(summary, *suggest_key(result))
+        self.write_success(summary, *suggest_key(result))
 
     def import_sources(self, sources: list[Source], options: dict[str, Any]) -> ImportResult:
         with recorded_interrupt() as interrupt:
@@ -86,8 +86,7 @@ class Command(ExplainedCommand):
             except (OperationalError, InterfaceError) as error:
                 if interrupt.has_occurred:
                     raise interrupted() from None
-                reason, _, _ = str(error).partition("\n")  # further lines may repeat a row
-                raise CommandError(f"The database failed, and nothing was changed: {reason}") from error
+                raise CommandError(f"The database failed, and nothing was changed: {first_line(error)}") from error
             except OutcomeUnknown as error:
                 raise CommandError(
                     "Interrupted during the commit: either all payments were written or none. Run the import again.",

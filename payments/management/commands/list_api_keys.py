@@ -1,32 +1,30 @@
-"""List API keys, so that one can be told from another and revoked."""
+"""List API keys."""
 
 from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
 
-from payments.management.arguments import find_organization
-from payments.management.command import ExplainedCommand
+from payments.management.arguments import add_organization_option, find_organization
+from payments.management.command import PaymentsCommand
 from payments.models import ApiKey
 
 HEADINGS = ("KEY", "ORGANIZATION", "MODE", "NAME", "CREATED", "LAST USED", "EXPIRES", "REVOKED")
 
 
-class Command(ExplainedCommand):
+class Command(PaymentsCommand):
     """`list_api_keys [--organization ID]`."""
 
     help = """
-        List API keys, the revoked and the expired ones too, so that one can be told
-        from another and revoked.
+        List all API keys, including revoked and expired ones.
 
-        Columns, separated by tabs, go to stdout; times are in UTC, and last uses are
-        noted once a minute. No key itself is shown: none is stored.
+        The columns go to stdout, separated by tabs. Times are in UTC. The last use is
+        updated once a minute. The keys themselves are not stored, so the list cannot
+        contain them.
     """
     examples = ("manage.py list_api_keys", "manage.py list_api_keys --organization 7")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--organization", type=int, metavar="ID", help="only the keys of this one (default: of all)"
-        )
+        add_organization_option(parser, subject="API keys")
 
     def handle(self, *_args: Any, **options: Any) -> None:
         keys = ApiKey.objects.order_by("pk")
@@ -35,10 +33,9 @@ class Command(ExplainedCommand):
         self.stdout.write("\t".join(HEADINGS))
         for key in keys:
             times = (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)
-            self.stdout.write(
-                "\t".join([str(key.pk), str(key.organization_id), key.mode, key.name, *map(shown, times)])
-            )
+            columns = [str(key.pk), str(key.organization_id), key.mode, key.name, *map(format_time, times)]
+            self.stdout.write("\t".join(columns))
 
 
-def shown(moment: datetime | None) -> str:
-    return moment.isoformat(sep=" ", timespec="seconds") if moment else "-"
+def format_time(time: datetime | None) -> str:
+    return time.isoformat(sep=" ", timespec="seconds") if time else "-"

@@ -6,12 +6,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from payments.management.command import ExplainedCommand
+from payments.management.command import PaymentsCommand
 from payments.runtime.process import process
 from payments.runtime.rate_limits import FILE_NAME
 
 
-class Command(ExplainedCommand):
+class Command(PaymentsCommand):
     """`prepare_service`."""
 
     help = """

@@ -1,4 +1,4 @@
-"""Revoke an API key: the next request that shows it is refused."""
+"""Revoke an API key."""
 
 import sys
 from argparse import ArgumentParser
@@ -8,17 +8,17 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from payments import api_keys
-from payments.management.command import ExplainedCommand
+from payments.management.command import PaymentsCommand
 from payments.models import ApiKey
 
 
-class Command(ExplainedCommand):
+class Command(PaymentsCommand):
     """`revoke_api_key NUMBER`, or `revoke_api_key -`."""
 
     help = """
-        Revoke an API key: the next request that shows it is refused.
+        Revoke an API key. The next request with this key is refused.
 
-        That cannot be undone. Whoever is to go on needs a new key.
+        A revocation cannot be undone. A client that needs access again needs a new key.
     """
     examples = ("manage.py revoke_api_key 3", "manage.py revoke_api_key - <leaked.key")
 
@@ -26,27 +26,32 @@ class Command(ExplainedCommand):
         parser.add_argument(
             "key",
             metavar="KEY",
-            help="its number, as list_api_keys shows it; or - to read the key itself from stdin",
+            help="the key's number in list_api_keys, or - to read the key itself from stdin",
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         key = find_key(options["key"])
         if key.revoked_at is not None:
-            self.tell(f"Key {key.pk}, {key}, was revoked already, at {key.revoked_at:%Y-%m-%d %H:%M:%S} UTC.")
+            self.write_success(
+                f"API key {key.pk}, {key}, was already revoked at {key.revoked_at:%Y-%m-%d %H:%M:%S} UTC."
+            )
             return
         ApiKey.objects.filter(pk=key.pk).revoke(now=timezone.now())
-        self.tell(f"Key {key.pk}, {key}, is revoked.")
+        self.write_success(f"Revoked API key {key.pk}, {key}.")
 
 
 def find_key(argument: str) -> ApiKey:
-    """Return the key that `argument` names. A key itself comes by stdin: a shell remembers arguments."""
+    """Return the key that an argument identifies. A key itself comes from stdin, because shells store arguments.
+
+    :raises CommandError: if the argument is invalid or the key does not exist
+    """
     if argument == "-":
-        found = ApiKey.objects.filter(digest=api_keys.digest(sys.stdin.readline().strip()))
+        keys = ApiKey.objects.filter(digest=api_keys.digest(sys.stdin.readline().strip()))
     elif argument.isascii() and argument.isdigit():
-        found = ApiKey.objects.filter(pk=argument)
+        keys = ApiKey.objects.filter(pk=argument)
     else:
-        raise CommandError("KEY is a key's number, or - to read the key itself from stdin.")
-    key = found.first()
+        raise CommandError("KEY must be the number of a key, or - to read the key itself from stdin.")
+    key = keys.first()
     if key is None:
-        raise CommandError("There is no such key.")
+        raise CommandError("This API key does not exist. To see all API keys: manage.py list_api_keys")
     return key
