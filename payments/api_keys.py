@@ -1,6 +1,7 @@
-"""API keys as text: `live_` or `test_`, 32 random characters, and six that check the rest.
+"""The text of API keys: `live_` or `test_`, 32 random characters, and a checksum of six characters.
 
-The check lets a typo be told, and a leaked key be found in a text, without the database.
+The checksum detects typing errors without a query, and lets a scanner recognise leaked keys in text. Clients of similar
+APIs accept keys of this form: `(live|test)_\\w+`.
 """
 
 import hashlib
@@ -11,25 +12,25 @@ import zlib
 from payments.identifiers import ALPHABET, base62
 
 RANDOM_CHARACTERS = 32
-CHECK_DIGITS = 6  # 62 ** 6 > 2 ** 32
-FORM = re.compile(rf"(?:live|test)_[A-Za-z0-9]{{{RANDOM_CHARACTERS + CHECK_DIGITS}}}")
+CHECKSUM_CHARACTERS = 6  # 62 ** 6 > 2 ** 32
+PATTERN = re.compile(rf"(?:live|test)_[A-Za-z0-9]{{{RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}}")
 
 
 def new_key(mode: str) -> str:
-    """Return a key that nobody has had: 190 bits from the system's cryptographic source."""
+    """Return a new key with 190 bits from the system's cryptographic source."""
     body = f"{mode}_" + "".join(secrets.choice(ALPHABET) for _ in range(RANDOM_CHARACTERS))
     return body + checksum(body)
 
 
 def is_key(text: str) -> bool:
-    """Tell whether `text` has a key's form and its checksum is right; not whether such a key was ever made."""
-    return FORM.fullmatch(text) is not None and text[-CHECK_DIGITS:] == checksum(text[:-CHECK_DIGITS])
+    """Return whether `text` has the form of a key and a correct checksum; not whether the key exists."""
+    return PATTERN.fullmatch(text) is not None and text[-CHECKSUM_CHARACTERS:] == checksum(text[:-CHECKSUM_CHARACTERS])
 
 
 def digest(key: str) -> str:
-    """Return what is stored in the key's place: its SHA-256, in hexadecimal. A key is too random to need a salt."""
+    """Return the SHA-256 of a key in hexadecimal, which is stored instead. A random key needs no salt."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def checksum(body: str) -> str:
-    return base62(zlib.crc32(body.encode()), digits=CHECK_DIGITS)
+    return base62(zlib.crc32(body.encode()), digits=CHECKSUM_CHARACTERS)

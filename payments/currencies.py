@@ -1,4 +1,4 @@
-"""The currencies that money may have: ISO 4217, as py-moneyed lists it, and what has come to it since."""
+"""The currencies of money: ISO 4217 as py-moneyed lists it, and currencies added since."""
 
 from moneyed import CURRENCIES, add_currency
 

@@ -1,4 +1,4 @@
-"""Model fields that keep a value exactly: ids byte by byte, times to the millisecond, documents as their own text."""
+"""Model fields that store values exactly: IDs compared by byte, times in milliseconds, JSON documents as text."""
 
 from datetime import datetime
 from typing import Any
@@ -8,21 +8,22 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 
 class IdentifierField(models.CharField):  # type: ignore[type-arg]
-    """Text that the database compares and sorts byte by byte, whatever its language."""
+    """Text that the database compares and sorts byte by byte in every locale."""
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str | None:
-        """Spell `varchar` out: under that name Django adds an index for LIKE, which this collation makes useless."""
+        """Return the full name of `varchar`. For the short one Django adds an index for LIKE, which would be useless."""
         if connection.vendor == "postgresql":
             return f"character varying({self.max_length})"
         return super().db_type(connection)
 
     def db_parameters(self, connection: BaseDatabaseWrapper) -> Any:
+        """Set the collation for each database. `db_collation` takes one name for all, and SQLite has no "C"."""
         collation = {"postgresql": "C", "sqlite": "BINARY"}[connection.vendor]
         return {**super().db_parameters(connection), "collation": collation}
 
 
 class MillisecondField(models.DateTimeField):  # type: ignore[type-arg]
-    """A moment, to the millisecond: what a record shows is what is stored and compared."""
+    """A time in milliseconds, the precision of records: stored and compared values equal those of the record."""
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str | None:
         if connection.vendor == "postgresql":
@@ -37,7 +38,11 @@ class MillisecondField(models.DateTimeField):  # type: ignore[type-arg]
 
 
 class DocumentField(models.TextField):  # type: ignore[type-arg]
-    """A JSON object, kept as its own text: binary JSON forgets the order of keys and the form of numbers."""
+    """A JSON object as text.
+
+    `jsonb` loses the order of members and the form of numbers. `json` has no equality, so an import could not detect an
+    unchanged row.
+    """
 
     def db_check(self, connection: BaseDatabaseWrapper) -> str:
         column = connection.ops.quote_name(str(self.column))

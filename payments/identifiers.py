@@ -1,4 +1,4 @@
-"""The ids of payments made here: they sort as their moments do, byte by byte."""
+"""IDs of payments created here. Their order as text is the order of their creation times."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,14 +9,14 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def payment_id(moment: datetime, randomness: bytes) -> str:
-    """Return `pt_` and 22 base-62 digits: 48 bits of milliseconds since 1970, then 80 random ones (as in a ULID)."""
+    """Return `pt_` and 22 base-62 digits: 48 bits of milliseconds since 1970 and 80 random bits, as in a ULID."""
     milliseconds = (moment - EPOCH) // timedelta(milliseconds=1)
     number = int.from_bytes(milliseconds.to_bytes(6, "big") + randomness, "big")
     return f"pt_{base62(number, digits=DIGITS)}"
 
 
 def base62(number: int, *, digits: int) -> str:
-    """Return `number` in base 62, in as many digits as are asked for, the most significant first."""
+    """Return `number` in base 62 with a fixed number of digits, the most significant first."""
     text = ""
     for _ in range(digits):
         number, digit = divmod(number, 62)

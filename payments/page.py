@@ -1,5 +1,7 @@
 """One page of a list: its payments, and where the neighbouring pages start.
 
+One statement reads all of it, so the page and its neighbours come from one snapshot.
+
 A page is found by its position in the list's index, never by counting. Its cost does not depend on the depth, and a
 payment that arrives meanwhile moves no other payment to another page.
 """
@@ -79,7 +81,10 @@ def page_statement(
     order: Order = NEWEST_FIRST,
     shape: Shape = (),
 ) -> Statement[Row]:
-    """Return the statement for the rows of a page and the first row of the next page."""
+    """Return the statement for the rows of a page and the first row of the next page.
+
+    `limit` is part of the SQL: PostgreSQL plans a LIMIT that it does not know as a tenth of the table.
+    """
     start = Placeholder("start") if has_start else None
     querysets = page_querysets(visible_payments(), start=start, limit=limit, order=order, shape=shape)
     return Statement(*querysets, is_planned_by_value=bool(shape), condition=has_revision())
@@ -111,7 +116,10 @@ def page_querysets(
 
 
 def previous_start(preceding: PaymentQuerySet, *, limit: int, order: Order) -> Expression:
-    """Return the ID `limit` positions back; the first ID if there are fewer; null if there are none."""
+    """Return the ID `limit` positions back; the first ID if there are fewer; null if there are none.
+
+    A reverse scan of the index stops after `limit` entries, so the cost does not depend on the position.
+    """
     nearest_first = preceding.order_by(*opposite(order)).values("id")
     return Coalesce(
         Subquery(nearest_first[limit - 1 : limit]),

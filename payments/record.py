@@ -28,7 +28,8 @@ COUNTRY = r"\A[A-Z]{2}\Z"
 TIME = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}\Z"
 VALUE = r"\A-?(?:0|[1-9][0-9]{0,12})\.[0-9]{2}\Z"
 
-# The types of members. A description completes the sentence "<member> must be ...", which import errors use.
+# The types of members. Patterns end in `\Z`, because `$` also matches before a final line feed. A description completes
+# the sentence "<member> must be ...", which import errors use.
 PaymentId = Annotated[str, Meta(pattern=PAYMENT_ID, description="`pt_` and 1 to 61 letters or digits")]
 CustomerId = Annotated[str, Meta(pattern=CUSTOMER_ID, description="`ct_` and 1 to 61 letters or digits")]
 OrganizationId = Annotated[str, Meta(pattern=ORGANIZATION_ID, description="a positive whole number, as text")]

@@ -73,7 +73,10 @@ class OutageProblem(OutageResponse, HttpResponse):
 
 
 def problem_response(exception: Exception, context: dict[str, Any]) -> HttpResponse | None:
-    """Return the response to a request that ended in `exception`; None for a bug. DRF's EXCEPTION_HANDLER."""
+    """Return the response to a request that ended in `exception`. DRF's EXCEPTION_HANDLER.
+
+    Returns None for a bug, so that Django logs it and, with DEBUG, shows its own error page.
+    """
     if is_outage(exception):
         logger.error("The database %s failed: %s", connection.settings_dict["NAME"], exception)
         exception = Unavailable()

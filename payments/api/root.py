@@ -16,7 +16,10 @@ from payments.links import Links
 @require_safe
 @vary_on_headers("Accept")
 def root(request: HttpRequest) -> HttpResponse:
-    """Return the links of the API. Neither a key nor an acceptable media type is required."""
+    """Return the links of the API. Neither a key nor an acceptable media type is required.
+
+    It does not redirect to the list: clients drop the Authorization header on a redirect.
+    """
     if prefers_html(accepted_ranges(request.META)):
         return redirect("documentation")
     return HttpResponse(HALRenderer().render({"_links": root_links(Links.of(request))}), content_type=HAL)

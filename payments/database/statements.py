@@ -1,7 +1,8 @@
 """SELECT statements declared with the ORM and compiled once for each shape, not once for each request.
 
 Compiling the SQL of a page takes the ORM longer than PostgreSQL takes to run it, and the result is always the same:
-requests of one shape differ only in their values. A statement has placeholders for them, bound when it runs.
+requests of one shape differ only in their values. A statement has placeholders for them, bound when it runs. The SQL
+comes from QuerySets, so it follows the models and migrations.
 """
 
 from collections.abc import Callable, Mapping

@@ -14,6 +14,7 @@ class StoredRow(Struct, frozen=True, gc=False):
     """The columns that identify a payment. All rows also have the other columns of `COLUMNS`.
 
     Values are texts, which both databases read; amounts too, so they stay exact. Only `organization_id` is a number.
+    `gc=False`: the garbage collector need not visit the many rows of a batch.
     """
 
     id: str

@@ -86,7 +86,10 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         return self.filter(metadata__contains_members=document)
 
     def with_description_prefix(self, prefix: Any) -> PaymentQuerySet:
-        """Return the payments whose description starts with a text of at most `Prefix.LENGTH` characters."""
+        """Return the payments whose description starts with a text of at most `Prefix.LENGTH` characters.
+
+        Search inside descriptions would need trigrams, an extension of PostgreSQL.
+        """
         payments = self.alias(prefix=Prefix("description"))
         return payments.filter(prefix__gte=prefix, prefix__lt=prefix_upper_bound(prefix))
 
@@ -141,6 +144,8 @@ class Payment(models.Model):
     objects = PaymentQuerySet.as_manager()
 
     class Meta:
+        # Amounts and `paid_at` have no index, because each index slows every import. A lower fillfactor would not help
+        # updates: a change of `status` changes the condition of two indexes.
         indexes = [
             # The list of one organization and mode, from any position, in both directions.
             models.Index(

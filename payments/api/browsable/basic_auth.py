@@ -1,4 +1,7 @@
-"""Basic authentication for browsers, which cannot send a Bearer header: the user name is the API key."""
+"""Basic authentication for browsers, which cannot send a Bearer header: the user name is the API key.
+
+A login form with a session would turn a cookie into a credential for the API.
+"""
 
 from __future__ import annotations
 
