@@ -20,7 +20,7 @@ from payments.service.handler import Handler
 from tests.support.connecting import connected_to
 from tests.support.contract import assert_kept
 from tests.support.corpus import OURS, SUBJECTS, Case, cases, load, read
-from tests.support.exchange import ANSWER_SECONDS_MAX, Answer, Request, call, exchange, send
+from tests.support.exchange import RESPONSE_SECONDS_MAX, Request, Response, call, exchange, send
 from tests.support.processes import ROOT
 from tests.support.scale import examples, report, times
 from tests.support.service import Service
@@ -28,7 +28,7 @@ from tests.support.service import Service
 # What may stand in an address (RFC 3986).
 ADDRESS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]*")
 
-Ask = Callable[[Request], Answer]
+Ask = Callable[[Request], Response]
 Wrong = Callable[[Ask], Ask]
 
 
@@ -42,7 +42,7 @@ class Door:
     tally: Counter[str]
     is_served: bool = False
 
-    def answer(self, line: str, *headers: str, without: tuple[str, ...] = (), body: str = "") -> Answer:
+    def answer(self, line: str, *headers: str, without: tuple[str, ...] = (), body: str = "") -> Response:
         """Ask with the host and the key, unless other ones are given."""
         self.tally["over HTTP" if self.is_served else "to the application"] += 1
         given = [(name, value.strip(" ")) for name, _, value in (text.partition(":") for text in headers)]
@@ -56,7 +56,7 @@ class Door:
         expected = case.served if self.is_served else case.expected
         expected.assert_met(answer, method=case.send.split()[0].upper())
 
-    def is_refused_unread(self, answer: Answer, text: str) -> bool:
+    def is_refused_unread(self, answer: Response, text: str) -> bool:
         """Tell whether the server itself refused what can be no part of an address."""
         return self.is_served and (answer.status, answer.body) == (400, b"") and not ADDRESS.fullmatch(text)
 
@@ -108,7 +108,7 @@ def asking(line: str) -> Wrong:
     return lambda ask: lambda request: ask(replace(request, line=line))
 
 
-def changing(change: Callable[[Answer], Answer]) -> Wrong:
+def changing(change: Callable[[Response], Response]) -> Wrong:
     return lambda ask: lambda request: change(ask(request))
 
 
@@ -126,7 +126,7 @@ def having(name: str, value: str) -> Wrong:
 
 
 INVALID = 'Bearer realm="payments", error="invalid_token"'
-PAGE = Answer(404, (("Content-Type", "text/html"),), b"<h1>Not Found</h1>")
+PAGE = Response(404, (("Content-Type", "text/html"),), b"<h1>Not Found</h1>")
 
 GOOD = {"send": "GET /v2/payments", "status": 200}
 MISTYPED = {"send": "GET /v2/payments?statsu=open", "status": 400, "field": "statsu"}
@@ -392,7 +392,7 @@ def test_a_body_is_not_read_as_the_next_request(service: Service) -> None:
     length = f"Content-Length: {len(hidden)}\r\n\r\n".encode()
     last = b"GET /v2/payments HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n"
 
-    with socket.create_connection(("127.0.0.1", service.port), timeout=ANSWER_SECONDS_MAX) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=RESPONSE_SECONDS_MAX) as connection:
         connection.sendall(GET + HOST + length + hidden + last)
         answers = b"".join(iter(partial(connection.recv, 65_536), b""))
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any
 
-from tests.support.exchange import Answer
+from tests.support.exchange import Response
 
 HAL = "application/hal+json"
 PROBLEM = "application/problem+json"
@@ -90,7 +90,7 @@ PAGE_LINKS = ["self", "previous", "next", "documentation"]
 RECORD_LINKS = ["self", "dashboard", "documentation"]
 
 
-def assert_kept(answer: Answer, *, method: str, base: str) -> Any:
+def assert_kept(answer: Response, *, method: str, base: str) -> Any:
     """Hold an answer to the contract, its links to `base`; return its document (None: there is none to read)."""
     assert answer.status in DEMANDED, f"{answer.status} is no answer to bad input"
     assert_headers(answer, method)
@@ -109,7 +109,7 @@ def assert_kept(answer: Answer, *, method: str, base: str) -> Any:
     return document
 
 
-def assert_headers(answer: Answer, method: str) -> None:
+def assert_headers(answer: Response, method: str) -> None:
     names = [name.lower() for name, _ in answer.headers]
     assert len(set(names)) == len(names)
     for name, value in answer.headers:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.contract import assert_kept
-from tests.support.exchange import Answer
+from tests.support.exchange import Response
 from tests.support.lines import line
 from tests.support.loading import issue_key, store
 
@@ -61,7 +61,7 @@ class Expected:
     html: bool = False
     empty: bool = False
 
-    def assert_met(self, answer: Answer, *, method: str) -> None:
+    def assert_met(self, answer: Response, *, method: str) -> None:
         """Hold an answer to the contract, and to what this case should get."""
         assert answer.status == self.status, answer
         if self.empty:

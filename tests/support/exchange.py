@@ -1,4 +1,4 @@
-"""Requests and answers as HTTP has them, and two ways from the one to the other: in this process, or over a socket."""
+"""HTTP requests and responses. A request is sent to the application in this process, or over a socket."""
 
 import io
 import socket
@@ -9,14 +9,14 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 from wsgiref.util import setup_testing_defaults
 
-ANSWER_SECONDS_MAX = 30
+RESPONSE_SECONDS_MAX = 30
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it is sent: every character of its texts is one byte."""
+    """A request as the client sends it. Every character of its strings is one byte."""
 
     line: str  # "GET /v2/payments?limit=5"
     headers: tuple[tuple[str, str], ...] = ()
@@ -38,7 +38,7 @@ class Request:
 
     @property
     def environ(self) -> dict[str, Any]:
-        """The same as WSGI has it (PEP 3333), with a header that is given twice as one list."""
+        """The WSGI environment of the request (PEP 3333). A header that occurs twice becomes a list with commas."""
         path, _, query = self.target.partition("?")
         fields: dict[str, str] = {}
         for name, value in self.headers:
@@ -59,42 +59,42 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came back."""
+class Response:
+    """A response as the client receives it."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
     def header(self, name: str) -> str | None:
-        """Return the header's value; None where it is missing, and where it is there twice."""
-        values = [value for known, value in self.headers if known.lower() == name.lower()]
+        """Return the value of a header, or None if it is missing or occurs twice."""
+        values = [value for other_name, value in self.headers if other_name.lower() == name.lower()]
         return values[0] if len(values) == 1 else None
 
 
-def call(application: Application, request: Request) -> Answer:
-    """Ask the application in this process, as its server would."""
-    told: list[Any] = []
-    body = application(request.environ, lambda status, headers: told.extend([status, headers]))
-    status, headers = told
-    is_body_sent = request.method.upper() != "HEAD"  # the server sees to that
-    return Answer(int(status.split()[0]), tuple(headers), b"".join(body) if is_body_sent else b"")
+def call(application: Application, request: Request) -> Response:
+    """Send a request to the application in this process, as its server would."""
+    start: list[Any] = []
+    body = application(request.environ, lambda status, headers: start.extend([status, headers]))
+    status, headers = start
+    is_body_sent = request.method.upper() != "HEAD"  # a server does not send the body of HEAD
+    return Response(int(status.split()[0]), tuple(headers), b"".join(body) if is_body_sent else b"")
 
 
-def send(port: int, request: Request) -> Answer:
-    """Ask the server, on a connection of its own."""
-    answer = exchange(port, request.wire, method=request.method.upper())
-    assert answer is not None, "the server closed the connection"
-    return answer
+def send(port: int, request: Request) -> Response:
+    """Send a request to the server on a new connection."""
+    response = exchange(port, request.wire, method=request.method.upper())
+    assert response is not None, "the server closed the connection"
+    return response
 
 
-def exchange(port: int, wire: bytes, *, method: str = "GET") -> Answer | None:
-    """Send bytes, whatever they are, and return the first answer; None where the server hangs up instead."""
-    with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS_MAX) as connection:
+def exchange(port: int, wire: bytes, *, method: str = "GET") -> Response | None:
+    """Send bytes to the server, and return the first response, or None if the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", port), timeout=RESPONSE_SECONDS_MAX) as connection:
         try:
             connection.sendall(wire)
             response = HTTPResponse(connection, method=method)
             response.begin()
-            return Answer(response.status, tuple(response.getheaders()), response.read())
+            return Response(response.status, tuple(response.getheaders()), response.read())
         except (ConnectionError, BadStatusLine):
             return None

@@ -1,4 +1,4 @@
-"""Records as their lines, for tests of the import."""
+"""Records as JSON Lines, for tests of the import."""
 
 import json
 from io import BufferedReader, BytesIO
@@ -36,12 +36,12 @@ MISSING = object()
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    """Return the whole record with some of its keys changed, or, where MISSING, left out."""
+    """Return the complete record with changed fields. A field whose value is MISSING is left out."""
     return {key: value for key, value in (RECORD | changes).items() if value is not MISSING}
 
 
 def line(**changes: Any) -> bytes:
-    """Return the record as an export writes it."""
+    """Return the record as a line of an export, without the line feed."""
     return compact(record(**changes))
 
 

@@ -1,7 +1,4 @@
-"""Payments and keys that tests need beforehand, written by this process into the database that its ORM uses.
-
-A process of manage.py would take a second to start.
-"""
+"""Creates payments and API keys for tests in this process. A process of manage.py would take a second to start."""
 
 from collections.abc import Iterable
 from typing import NoReturn
