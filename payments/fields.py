@@ -11,7 +11,7 @@ class IdentifierField(models.CharField):  # type: ignore[type-arg]
     """Text that the database compares and sorts byte by byte in every locale."""
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str | None:
-        """Return the full name of `varchar`. For the short one Django adds an index for LIKE, which would be useless."""
+        """Return the full name of `varchar`. For the short one Django adds a useless index for LIKE."""
         if connection.vendor == "postgresql":
             return f"character varying({self.max_length})"
         return super().db_type(connection)

@@ -50,7 +50,7 @@ def accepted_ranges(meta: Mapping[str, Any]) -> Mapping[str, float]:
 def parse_accept(header: str) -> Mapping[str, float]:
     """Return the media ranges of an Accept header with their quality (RFC 9110, 12.5.1). An empty one accepts all.
 
-    It takes linear time, because clients without a key reach this code. Django's `parse_header_parameters` raises for an
+    Clients without a key reach this code, so it takes linear time. Django's `parse_header_parameters` raises for an
     unknown encoding, and takes seconds for a long quoted text.
     """
     accepted: dict[str, float] = {}
