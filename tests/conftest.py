@@ -18,7 +18,6 @@ from pytest_django import DjangoDbBlocker
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
-from payments.access import last_use
 from payments.models import ApiKey, Organization
 from payments.runtime.process import process
 from payments.service.handler import ApiHandler
@@ -125,7 +124,7 @@ def nothing_counted() -> None:
     """Forget what an earlier test has used of a limit."""
     process.rate_limits.open().execute("DELETE FROM windows")
     process.rate_limits.warned_at = None
-    last_use.paused_until.clear()
+    process.last_use_paused_until.clear()
 
 
 @pytest.fixture

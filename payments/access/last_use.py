@@ -22,7 +22,6 @@ WRITE_INTERVAL_SECONDS = 60
 
 # After a failed write, later requests would probably fail too.
 PAUSE_AFTER_FAILURE = timedelta(seconds=10)
-paused_until: dict[int, datetime] = {}
 
 # Never wait for locks or for the disk.
 NO_WAITING = {"lock_timeout": "1ms", "statement_timeout": "100ms", "synchronous_commit": "off"}
@@ -34,7 +33,7 @@ def record_use(key: AuthenticatedKey, *, now: datetime) -> None:
     """Write that `key` was used, unless a recent use is stored or the database is busy. A later request writes it."""
     if key.last_used_at is not None and now.timestamp() - float(key.last_used_at) < WRITE_INTERVAL_SECONDS:
         return
-    if now < paused_until.get(key.id, now) or process.primary.breaker.is_open:
+    if now < process.last_use_paused_until.get(key.id, now) or process.primary.breaker.is_open:
         return
     is_due = Q(last_used_at=None) | Q(last_used_at__lte=now - timedelta(seconds=WRITE_INTERVAL_SECONDS))
     unlocked = ApiKey.objects.select_for_update(skip_locked=True).filter(is_due, pk=key.id)
@@ -42,7 +41,7 @@ def record_use(key: AuthenticatedKey, *, now: datetime) -> None:
         with transaction_without_waiting():
             ApiKey.objects.filter(pk__in=unlocked.values("pk")).update(last_used_at=now)
     except Error as error:
-        paused_until[key.id] = now + PAUSE_AFTER_FAILURE
+        process.last_use_paused_until[key.id] = now + PAUSE_AFTER_FAILURE
         logger.warning("The last use of API key %s was not written: %s", key.id, error)
 
 

@@ -78,15 +78,18 @@ class Statement(Generic[Row]):
         connection.ensure_connection()
         with connection.wrap_database_errors:
             if connection.queries_logged or connection.execute_wrappers:
-                return fetch(connection.cursor(), sql, values)  # so that query logs and wrappers see the statement
-            if connection.vendor != "postgresql":
-                return fetch(cached_runner(connection, open_cursor), sql, values)
-            if self.is_planned_by_value:
-                return fetch(ClientCursor(connection.connection), sql, values)
-            statements = cached_runner(connection, prepared_statements)
-            if statements.can_run():
-                return cast("list[Row]", statements.rows(sql, values))
-            return fetch(connection.cursor(), sql, values)
+                return fetch(connection.cursor(), sql, values)  # Django's cursor calls query logs and wrappers
+            if connection.vendor == "postgresql":
+                return self.run_on_postgresql(connection, sql, values)
+            return fetch(cached_runner(connection, open_cursor), sql, values)
+
+    def run_on_postgresql(self, connection: BaseDatabaseWrapper, sql: str, values: Mapping[str, Any]) -> list[Row]:
+        if self.is_planned_by_value:
+            return fetch(ClientCursor(connection.connection), sql, values)
+        statements = cached_runner(connection, prepared_statements)
+        if statements.can_run():
+            return cast("list[Row]", statements.rows(sql, values))
+        return fetch(connection.cursor(), sql, values)  # Django's cursor starts the transaction
 
 
 def compile_queryset(queryset: QuerySet[Any, Any]) -> str:

@@ -5,6 +5,7 @@ Write `process.hooks` where the hooks are needed, and do not store the attribute
 """
 
 import os
+from datetime import datetime
 
 from payments.runtime.deadlines import ThreadDeadlines, Watchdog
 from payments.runtime.hooks import Hooks
@@ -22,6 +23,7 @@ class Process:
         self.primary = Server(PRIMARY)
         self.replica = Replica(REPLICA, primary=self.primary, hooks=self.hooks)
         self.rate_limits = RateLimits()
+        self.last_use_paused_until: dict[int, datetime] = {}  # by the ID of an API key
 
 
 process = Process()
