@@ -13,7 +13,8 @@ CHUNK_ROWS = 2000
 def export_payments(payments: PaymentQuerySet) -> Iterator[bytes]:
     """Yield one line for each payment, by organization and mode, newest first. Memory use is constant."""
     ordered = payments.order_by("organization_id", "mode", *NEWEST_FIRST)
-    return map(export_line, as_rows(ordered).iterator(chunk_size=CHUNK_ROWS))
+    for row in as_rows(ordered).iterator(chunk_size=CHUNK_ROWS):
+        yield export_line(row)
 
 
 def export_line(row: Row) -> bytes:
