@@ -27,7 +27,9 @@ def prepare_runtime_directory() -> Path:
             "Set it to a directory that this user can create."
         ) from error
     if not stat.S_ISDIR(status.st_mode):
-        raise RuntimeDirectoryError(f"RUNTIME_DIRECTORY {path} is a symbolic link. Set it to the directory itself.")
+        raise RuntimeDirectoryError(
+            f"RUNTIME_DIRECTORY {path} is a symbolic link. Set it to the directory that the link points to."
+        )
     if status.st_uid != os.geteuid():
         raise RuntimeDirectoryError(
             f"RUNTIME_DIRECTORY {path} belongs to another user. Run this as that user, or set it to another directory."

@@ -150,7 +150,7 @@ def test_production_knows_neither_pages_nor_basic(service: Service) -> None:
     key = service.create_api_key(organization=7101, mode="live")
     with Walker(service.base_url, key) as walker:
         answers = [
-            walker.ask("/v2/payments", Authorization=basic(key), Accept=accept)
+            walker.send("/v2/payments", Authorization=basic(key), Accept=accept)
             for accept in (BROWSER, "*/*", "text/html")
         ]
 

@@ -94,7 +94,7 @@ def ask_about_all(
             path = chance.choice([pages, f"{pages}&from={payment_id}", f"/v2/payments/{payment_id}"])
             walker.key = asking.key
 
-            status, headers, body = answer(*walker.ask(path, X_Request_ID=REQUEST_ID))
+            status, headers, body = answer(*walker.send(path, X_Request_ID=REQUEST_ID))
 
             is_answered = path == pages or payment_id == own
             expected = 200 if is_answered else 400 if path.startswith(pages) else 404
@@ -139,7 +139,7 @@ def test_a_foreign_id_and_an_unknown_one_get_the_same_answer_in_the_same_time(
             ids = [foreign, unknown_id(chance, holders)]
             for payment_id in ids if pair % 2 else reversed(ids):
                 before = perf_counter_ns()
-                response, body = walker.ask(path.format(payment_id), X_Request_ID=REQUEST_ID)
+                response, body = walker.send(path.format(payment_id), X_Request_ID=REQUEST_ID)
                 nanoseconds[payment_id] = perf_counter_ns() - before
                 answers.add(answer(response, body))
             differences.append(nanoseconds[ids[0]] - nanoseconds[ids[1]])

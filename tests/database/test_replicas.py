@@ -175,10 +175,10 @@ def test_payments_that_replicas_lack_are_read_from_the_primary(shared: Replicate
 
         pages = shared.pages()
         with shared.walker() as walker:
-            record, _ = walker.ask(f"/v2/payments/{new[0]}")
-            from_new, _ = walker.ask(f"/v2/payments?from={new[0]}")
-            from_unknown, _ = walker.ask("/v2/payments?from=pt_unknown")
-            unknown, _ = walker.ask("/v2/payments/pt_unknown")
+            record, _ = walker.send(f"/v2/payments/{new[0]}")
+            from_new, _ = walker.send(f"/v2/payments?from={new[0]}")
+            from_unknown, _ = walker.send("/v2/payments?from=pt_unknown")
+            unknown, _ = walker.send("/v2/payments/pt_unknown")
 
     assert {tuple(page[:2]) for page in pages} == {("pt_zNew2", "pt_zNew1")}
     assert (record.status, from_new.status) == (200, 200)
@@ -189,9 +189,9 @@ def test_payments_that_replicas_lack_are_read_from_the_primary(shared: Replicate
 def test_new_and_revoked_keys_take_effect_immediately(shared: Replicated) -> None:
     with paused(*shared.servers.replicas), Walker(shared.service.base_url, key="") as walker:
         walker.key = shared.service.create_api_key(organization=ORGANIZATION, mode="live")
-        created, _ = walker.ask("/v2/payments")
+        created, _ = walker.send("/v2/payments")
         shared.service.revoke_api_key(walker.key)
-        revoked, _ = walker.ask("/v2/payments")
+        revoked, _ = walker.send("/v2/payments")
 
     assert (created.status, revoked.status) == (200, 401)
 
@@ -452,8 +452,8 @@ def test_unknown_payment_without_the_primary_blocks_no_other_page(shared: Replic
             time.sleep(POLL_SECONDS)
         shared.servers.primary.freeze()
         try:
-            from_unknown, _ = walker.ask("/v2/payments?from=pt_unknown")
-            page, _ = walker.ask("/v2/payments")
+            from_unknown, _ = walker.send("/v2/payments?from=pt_unknown")
+            page, _ = walker.send("/v2/payments")
         finally:
             shared.servers.primary.thaw()
 
@@ -503,11 +503,11 @@ def test_lost_primary_fails_no_read_and_loses_no_acknowledged_payment(doomed: Re
         _, errors = interrupted.communicate(b"".join(records[-SENT_LATER:]))
         assert (interrupted.returncode, b"nothing was changed" in errors) == (1, True), errors
         assert not importer.import_some()
-        ready, body = walker.ask("/readyz")
-        from_unknown, _ = walker.ask("/v2/payments?from=pt_unknown")
+        ready, body = walker.send("/readyz")
+        from_unknown, _ = walker.send("/v2/payments?from=pt_unknown")
         assert (ready.status, from_unknown.status) == (200, 503), body
         with Walker(service.base_url, key=new_key("live")) as other_walker:
-            unknown_key, _ = other_walker.ask("/v2/payments")
+            unknown_key, _ = other_walker.send("/v2/payments")
         assert unknown_key.status == 503  # it may be a new key
 
         cluster.promote()

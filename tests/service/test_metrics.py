@@ -21,7 +21,7 @@ from payments.service.telemetry.routes import method, route
 from tests.support.factories import NOON
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
-from tests.support.scrape import LIST, READ, ask, families, requests, samples, total
+from tests.support.scrape import LIST, READ, fetch, families, requests, samples, total
 from tests.support.service import Service, count_started_workers, workers
 
 WORKERS = 2
@@ -64,7 +64,7 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 def send_requests(service: Service, key: str, *, count: int = REQUESTS) -> None:
     for _ in range(count):
-        assert ask(service, f"{LIST}?limit=1", key=key)[0] == 200
+        assert fetch(service, f"{LIST}?limit=1", key=key)[0] == 200
 
 
 def test_every_worker_returns_the_sum_of_all_workers(observed: Service, key: str) -> None:
@@ -111,8 +111,8 @@ def files(service: Service, pattern: str) -> list[Path]:
 
 def test_duration_and_database_time_of_requests_are_measured(observed: Service, key: str) -> None:
     send_requests(observed, key, count=5)
-    ask(observed, "/readyz")  # its statements are run by the ORM
-    ask(observed, "/healthz")
+    fetch(observed, "/readyz")  # its statements are run by the ORM
+    fetch(observed, "/healthz")
 
     for name in (LIST, "/readyz", "/healthz"):
         assert total(observed, "payments_request_seconds_count", route=name) == requests(observed, route=name)
@@ -126,10 +126,10 @@ def test_duration_and_database_time_of_requests_are_measured(observed: Service, 
 def test_refused_requests_are_counted_by_status(observed: Service, key: str) -> None:
     before = {status: requests(observed, status=status) for status in ("400", "401", "404", "405")}
 
-    ask(observed, f"{LIST}?limit=0", key=key)
-    ask(observed, LIST)
-    ask(observed, "/v2/refunds", key=key)
-    ask(observed, LIST, method="POST", key=key)
+    fetch(observed, f"{LIST}?limit=0", key=key)
+    fetch(observed, LIST)
+    fetch(observed, "/v2/refunds", key=key)
+    fetch(observed, LIST, method="POST", key=key)
 
     assert {status: requests(observed, status=status) for status in before} == {
         status: count + 1 for status, count in before.items()
@@ -168,7 +168,7 @@ def test_unknown_paths_and_methods_add_no_label_values(observed: Service) -> Non
     before = requests(observed, route="other", method="other")
 
     for number in range(20):
-        ask(observed, f"/nothing/{number}", method=f"BREW{number}")
+        fetch(observed, f"/nothing/{number}", method=f"BREW{number}")
 
     assert requests(observed, route="other", method="other") == before + 20
     assert len(list(samples(observed, "payments_requests_total", method="other"))) == 1
@@ -270,8 +270,8 @@ def test_build_info_has_the_versions(observed: Service) -> None:
 
 
 def test_page_allows_get_and_head_only(observed: Service) -> None:
-    assert ask(observed, "/metrics", method="HEAD") == (200, "")
-    assert ask(observed, "/metrics", method="POST")[0] == 405
+    assert fetch(observed, "/metrics", method="HEAD") == (200, "")
+    assert fetch(observed, "/metrics", method="POST")[0] == 405
 
 
 def test_restart_resets_all_but_the_last_successful_import(tmp_path: Path, lines: list[bytes]) -> None:
@@ -280,7 +280,7 @@ def test_restart_resets_all_but_the_last_successful_import(tmp_path: Path, lines
         with service.serving():
             for _ in range(2):
                 service.manage("import_payments", "--create-organizations", "-", input=lines[0].decode())
-            assert ask(service, "/healthz")[0] == 200
+            assert fetch(service, "/healthz")[0] == 200
             assert (total(service, READ), requests(service, route="/healthz")) == (2, 1)
             succeeded_at = total(service, "payments_import_last_success_timestamp_seconds")
 
@@ -306,8 +306,8 @@ def test_requests_are_served_without_a_metrics_directory(tmp_path: Path) -> None
         service = service_with_metrics(tmp_path, url)
         (tmp_path / "metrics").touch()
         with service.serving():
-            assert ask(service, "/healthz")[0] == 200
-            assert ask(service, "/metrics") == (503, "Metrics are disabled. The log says why.\n")
+            assert fetch(service, "/healthz")[0] == 200
+            assert fetch(service, "/metrics") == (503, "Metrics are disabled. The log says why.\n")
         assert service.log is not None
         assert service.log.read_text().count("Metrics are disabled") == 1
 
@@ -315,7 +315,7 @@ def test_requests_are_served_without_a_metrics_directory(tmp_path: Path) -> None
 def test_import_of_another_user_succeeds_with_one_warning(
     observed: Service, lines: list[bytes], tmp_path: Path
 ) -> None:
-    """The directory is accessible to others here, which is refused in the same way as the directory of another user."""
+    """The test uses a directory that others can access. The service refuses it like the directory of another user."""
     tmp_path.chmod(0o755)
     service = replace(observed, settings=observed.settings | {"RUNTIME_DIRECTORY": str(tmp_path)})
 

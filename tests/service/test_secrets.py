@@ -34,7 +34,7 @@ def observed(service: Service) -> Observed:
     return Observed(service, service.log, service.create_api_key(organization=7001, mode="live"))
 
 
-def ask(service: Service, method: str, target: str, headers: dict[str, str]) -> str:
+def fetch(service: Service, method: str, target: str, headers: dict[str, str]) -> str:
     """Return the complete response to a request, as text."""
     with closing(http.client.HTTPConnection("127.0.0.1", service.port)) as connection:
         connection.request(method, target, headers=headers)
@@ -75,7 +75,7 @@ def test_secrets_of_requests_appear_nowhere(observed: Observed) -> None:
     canaries = (key, invalid_key, EMAIL, *CARDS)
     written_before = len(log.read_text())
 
-    responses = [ask(service, *request) for canary in canaries for request in requests(canary, valid)]
+    responses = [fetch(service, *request) for canary in canaries for request in requests(canary, valid)]
 
     lines = log.read_text()[written_before:]
     output = "".join(responses) + lines + stored(service)
@@ -90,8 +90,8 @@ def test_headers_appear_nowhere(observed: Observed, path: str) -> None:
     service, log, _ = observed
     written_before = len(log.read_text())
 
-    responses = [ask(service, "GET", path, {name: f"{CANARY} {CANARY}"}) for name in HEADERS]
-    responses += [ask(service, "GET", path, {"Host": CANARY})]
+    responses = [fetch(service, "GET", path, {name: f"{CANARY} {CANARY}"}) for name in HEADERS]
+    responses += [fetch(service, "GET", path, {"Host": CANARY})]
 
     lines = log.read_text()[written_before:]
     assert len(lines.splitlines()) >= len(responses), "every request is logged"
@@ -104,12 +104,12 @@ def test_outage_reveals_no_key(observed: Observed) -> None:
     if service.database_url.startswith("sqlite"):
         with closing(sqlite3.connect(service.database_url.removeprefix("sqlite:///"), isolation_level=None)) as other:
             other.execute("ALTER TABLE payments_apikey RENAME TO apikey")
-            response = ask(service, "GET", "/v2/payments", {"Authorization": f"Bearer {key}"})
+            response = fetch(service, "GET", "/v2/payments", {"Authorization": f"Bearer {key}"})
             other.execute("ALTER TABLE apikey RENAME TO payments_apikey")
     else:
         with psycopg.connect(service.database_url, autocommit=True) as postgresql:
             postgresql.execute("ALTER TABLE payments_apikey RENAME TO apikey")
-            response = ask(service, "GET", "/v2/payments", {"Authorization": f"Bearer {key}"})
+            response = fetch(service, "GET", "/v2/payments", {"Authorization": f"Bearer {key}"})
             postgresql.execute("ALTER TABLE apikey RENAME TO payments_apikey")
 
     assert '"status":503' in response

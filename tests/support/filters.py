@@ -34,8 +34,8 @@ def failing_to_list(error: Exception) -> Iterator[None]:
 def assert_error_names_what_to_narrow(base_url: str, key: str) -> None:
     """Ask for a list that cannot be found in time, and behind it, of the same worker, for something else."""
     with Walker(base_url, key) as walker:
-        response, body = walker.ask("/v2/payments?status=failed")
-        other, _ = walker.ask("/v2/payments?limit=0")
+        response, body = walker.send("/v2/payments?status=failed")
+        other, _ = walker.send("/v2/payments?limit=0")
 
     problem = json.loads(body)
     assert (response.status, other.status) == (503, 400), body

@@ -1,9 +1,9 @@
 """Ports that no other process of the test run uses.
 
-Binding port 0 and closing the socket again would leave the port to whichever process binds next. Instead each process
-reserves a block of ports, and holds the block's first port as long as it lives. The blocks lie below the range from
-which the kernel takes ports for outgoing connections: a client that connects to a port on which nothing listens yet
-could otherwise be given that very port, and be connected to itself.
+After a process binds port 0 and closes the socket, another process may take the port. Instead every process reserves a
+block of ports, and holds the block's first port until it ends. The blocks lie below the range from which the kernel
+takes ports for outgoing connections. Otherwise a client that connects to a port on which nothing listens yet could get
+the same port, and connect to itself.
 """
 
 import socket
@@ -24,7 +24,7 @@ class Block:
         self.ports = cycle(range(first, first + BLOCK_PORTS - 1))
 
     def next_free(self) -> int:
-        """Return a port on which nothing listens; a port that was used comes last."""
+        """Return a port on which nothing listens; a port is used again only after all others."""
         return next(port for port in self.ports if is_free(port))
 
 

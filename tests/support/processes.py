@@ -17,7 +17,7 @@ STOP_SECONDS_MAX: Final = 30
 def wait_until_listening(
     server: subprocess.Popen[bytes], port: int, *, workers: int = 1, seconds_max: int = START_SECONDS_MAX
 ) -> None:
-    """Wait until this many workers of a server listen: each worker of Granian has a socket of its own.
+    """Wait until this many workers of a server listen. Every worker of Granian has its own socket.
 
     A worker that gets SIGTERM while it starts takes five seconds to end.
     """

@@ -12,7 +12,7 @@ READ = "payments_import_records_read_total"
 LIST = "/v2/payments"
 
 
-def ask(service: Service, path: str, *, method: str = "GET", key: str | None = None) -> tuple[int, str]:
+def fetch(service: Service, path: str, *, method: str = "GET", key: str | None = None) -> tuple[int, str]:
     """Return status and body of a response. Each request has a new connection, so that any worker may get it."""
     connection = http.client.HTTPConnection("127.0.0.1", service.port)
     try:
@@ -24,7 +24,7 @@ def ask(service: Service, path: str, *, method: str = "GET", key: str | None = N
 
 
 def families(service: Service) -> list[Metric]:
-    status, text = ask(service, "/metrics")
+    status, text = fetch(service, "/metrics")
     assert status == 200, text
     return list(text_string_to_metric_families(text))
 

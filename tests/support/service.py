@@ -1,4 +1,4 @@
-"""The deployed service: its commands and its server, each in a process of its own, and a client."""
+"""The deployed service: its commands and its server in separate processes, and a client."""
 
 import http.client
 import os
@@ -167,11 +167,11 @@ class Walker:
         self.connection.close()
 
     def get(self, href: str) -> Any:
-        response, body = self.ask(href)
+        response, body = self.send(href)
         assert response.status == 200, body
         return msgspec.json.decode(body)
 
-    def ask(self, href: str, **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
+    def send(self, href: str, **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
         """Return the response to a request, and its body. Underscores in header names become hyphens."""
         self.requests += 1
         if self.requests % RECONNECT_EVERY == 0:

@@ -28,7 +28,7 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 OUTCOMES = ("succeeded", "refused", "failed")
 
-# The kinds of files of a process, and their sizes in bytes. A worker has a counter for each combination of labels.
+# The kinds of files of a process, and their sizes in bytes. A worker has one counter for every combination of labels.
 SMALL, LARGE = 2**12, 2**17
 COMMAND_FILES = dict.fromkeys(("counter", "gauge_livemin", "gauge_livemostrecent", "gauge_livesum", "gauge_max"), SMALL)
 WORKER_FILES = {"counter": LARGE, "histogram": LARGE, "gauge_livemostrecent": SMALL, "gauge_livesum": SMALL}
