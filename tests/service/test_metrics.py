@@ -21,7 +21,7 @@ from payments.service.telemetry.routes import method, route
 from tests.support.factories import NOON
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
-from tests.support.scrape import LIST, READ, fetch, families, requests, samples, total
+from tests.support.scrape import LIST, READ, families, fetch, requests, samples, total
 from tests.support.service import Service, count_started_workers, workers
 
 WORKERS = 2
