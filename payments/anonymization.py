@@ -1,4 +1,4 @@
-"""Personal data of payments, blanked (GDPR articles 5 and 17). The payments stay, each where it is in the list."""
+"""Removes the personal data of payments (GDPR articles 5 and 17). The payments keep their position in the list."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -7,17 +7,20 @@ from typing import Any, TypeAlias
 from django.db import transaction
 from django.db.models import QuerySet, Value
 
+from payments import ordering
 from payments.changes import renew_revision
 from payments.fields import MillisecondField
 from payments.models import Access, Payment, PaymentQuerySet
-from payments.ordering import NEWEST_FIRST, compare, position
+from payments.ordering import NEWEST_FIRST, compare
 
 BATCH_PAYMENTS = 1000
 
-# Where a payment stands in the list.
+# `created_at` and `id` of a payment, which determine its position in the list.
 Position: TypeAlias = tuple[datetime, str]
 
-# Texts of the merchant's own may hold anything; a customer's id is a pseudonym of a person (recital 26).
+# The columns that may contain personal data, with their values after anonymization. Merchants can write anything into
+# the texts. A customer ID is a pseudonym of a person (GDPR recital 26). The values are empty, because a placeholder
+# such as "removed" could be mistaken for the merchant's own text.
 BLANK: dict[str, Any] = {
     "description": "",
     "redirect_url": "",
@@ -36,14 +39,15 @@ def anonymize_payments(
     dry_run: bool = False,
     on_progress: Callable[[int], object],
 ) -> int:
-    """Blank what is personal in payments that were created before a moment, or are of a customer, or both.
+    """Remove the personal data of payments that were created before a time, or that belong to a customer, or both.
 
-    Return how many that changed or, in a dry run, would change. Each batch is a transaction of its own. Where an import
-    has the same payments it goes on, and this fails: at once on PostgreSQL, after five seconds on SQLite.
+    Return the number of payments that changed or, in a dry run, would change. Each batch is a separate transaction. If
+    an import is writing the same payments, the import continues and this function fails: immediately on PostgreSQL,
+    after five seconds on SQLite.
 
-    Cost: what is blanked, and the payments of before that moment, or of the customer, are read along an index once.
+    Cost: reads the payments before the time, or of the customer, once along an index, and writes those that change.
 
-    :raises OperationalError: where somebody else is writing one of them; the batches before are done
+    :raises OperationalError: if another process is writing one of the payments; earlier batches remain committed
     """
     payments = Payment.objects.visible_to(access)
     if customer_id is not None:
@@ -51,40 +55,47 @@ def anonymize_payments(
     changed = 0
     for ids in batches(payments, before=before):
         if dry_run:
-            changed += personal(payments, ids).count()
+            changed += with_personal_data(payments, ids).count()
         else:
-            changed += blanked(payments, ids, organization_id=access.organization_id)
+            changed += anonymize_batch(payments, ids, organization_id=access.organization_id)
         on_progress(len(ids))
     return changed
 
 
 def batches(payments: PaymentQuerySet, *, before: datetime | None) -> Iterator[list[str]]:
-    """Yield the ids of payments created before a moment, or of all, newest first, piece by piece."""
-    start: Position | None = None if before is None else (before, "")  # no id comes before an empty one
-    while found := list(older(payments, start)):
-        yield [payment_id for _, payment_id in found]
-        start = found[-1]
+    """Yield the IDs of payments that were created before a time, or of all payments, newest first, in batches."""
+    position = None if before is None else (before, "")  # no ID sorts before the empty one
+    while batch := list(next_batch(payments, position)):
+        yield [payment_id for _, payment_id in batch]
+        position = batch[-1]
 
 
-def older(payments: PaymentQuerySet, start: Position | None) -> QuerySet[Payment, Position]:
-    if start is not None:
-        moment, payment_id = start
-        reached = position(Value(moment, output_field=MillisecondField()), Value(payment_id))
-        payments = payments.filter(compare("<", reached))
+def next_batch(payments: PaymentQuerySet, position: Position | None) -> QuerySet[Payment, Position]:
+    """Return the positions of the next payments: those that are older than a position, or the newest ones."""
+    if position is not None:
+        created_at, payment_id = position
+        last = ordering.position(Value(created_at, output_field=MillisecondField()), Value(payment_id))
+        payments = payments.filter(compare("<", last))
     return payments.order_by(*NEWEST_FIRST).values_list("created_at", "id")[:BATCH_PAYMENTS]
 
 
-def personal(payments: PaymentQuerySet, ids: list[str]) -> PaymentQuerySet:
-    """Return those of these ids of which something is left to be blanked."""
+def with_personal_data(payments: PaymentQuerySet, ids: list[str]) -> PaymentQuerySet:
+    """Return the payments with these IDs that are not anonymized yet."""
     return payments.filter(id__in=ids).exclude(**BLANK)
 
 
-def blanked(payments: PaymentQuerySet, ids: list[str], *, organization_id: int) -> int:
-    found = personal(payments, ids)
-    if not found.exists():  # then there is no need to be the one that writes
+def anonymize_batch(payments: PaymentQuerySet, ids: list[str], *, organization_id: int) -> int:
+    """Remove the personal data of payments, and return the number of payments that changed.
+
+    Totals remain valid: they do not depend on the columns that change.
+    """
+    batch = with_personal_data(payments, ids)
+    if not batch.exists():  # so that a batch without changes needs no write lock
         return 0
     with transaction.atomic():
-        locked = found.order_by("id").select_for_update(nowait=True).values_list("id", flat=True)
+        # Without `nowait`, this transaction and an import could wait for each other, and the database might end the
+        # import.
+        locked = batch.order_by("id").select_for_update(nowait=True).values_list("id", flat=True)
         changed = payments.filter(id__in=list(locked)).update(**BLANK)
         renew_revision([organization_id])
     return changed

@@ -1,9 +1,15 @@
-"""What the payments of each day come to: summed once, and again when what was loaded has changed the day."""
+"""Totals of the payments that were created on a day. They are computed when they are first needed, and then stored.
+
+An import does not update totals but deletes those of the days that it changes, so that they are computed again. If it
+updated them, one bug would leave a wrong total for ever. Triggers would cost time for every row, and Citus does not
+support them.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
-from typing import NamedTuple, TypeAlias
+from operator import attrgetter
+from typing import NamedTuple
 
 from django.db import transaction
 from django.db.models import BigIntegerField, Count, F, Sum
@@ -11,14 +17,19 @@ from django.db.models.functions import Cast, Round
 
 from payments.models import Access, Organization, Payment, SummedDay
 
-# An organization's, of a mode, as a text such as 2026-01-31.
-PlacedDay: TypeAlias = tuple[int, str, str]
+GROUP_COLUMNS = ("amount_currency", "status", "method")
 
-KIND = ("amount_currency", "status", "method")
+
+class OrganizationDay(NamedTuple):
+    """A day of an organization and mode. The day is text such as 2026-01-31."""
+
+    organization_id: int
+    mode: str
+    day: str
 
 
 class Total(NamedTuple):
-    """How many payments of a kind there were, and their amounts together, in hundredths."""
+    """The number of payments with the same currency, status and method, and the sum of their amounts in hundredths."""
 
     currency: str
     status: str
@@ -28,26 +39,26 @@ class Total(NamedTuple):
 
 
 class DailyTotals(NamedTuple):
-    """The totals of each day that is summed, in order, and the days that are not yet."""
+    """The stored totals by day, in order, and the days without stored totals."""
 
-    of_day: Mapping[date, list[Total]]
+    by_day: Mapping[date, list[Total]]
     missing: Sequence[date]
 
 
 def daily_totals(access: Access, *, days: Sequence[date]) -> DailyTotals:
-    """Return what is known of `days`. One query."""
-    known = SummedDay.objects.filter(organization_id=access.organization_id, mode=access.mode, day__in=days)
-    of_day = {each.day: list(map(Total._make, each.totals)) for each in known.order_by("day")}
-    return DailyTotals(of_day, [day for day in days if day not in of_day])
+    """Return the stored totals of `days`, with one query."""
+    stored = SummedDay.objects.filter(organization_id=access.organization_id, mode=access.mode, day__in=days)
+    by_day = {summed_day.day: list(map(Total._make, summed_day.totals)) for summed_day in stored.order_by("day")}
+    return DailyTotals(by_day, [day for day in days if day not in by_day])
 
 
-def sum_missing(access: Access, *, days: Sequence[date], has_time: Callable[[], bool]) -> None:
-    """Sum those of `days` that are not known, the first of them first, as long as there is time.
+def sum_missing_days(access: Access, *, days: Sequence[date], has_time: Callable[[], bool]) -> None:
+    """Compute and store the missing totals of `days`, in order, as long as `has_time()` is true.
 
-    Cost: one query, and five for each day that is not known, of which one reads all its payments, by the list's index.
+    Cost: one query, and five per missing day. One of the five reads all payments of the day by the list's index.
 
-    :raises OperationalError: where an import is just being written, or a day has more payments than there is time for;
-        the days before are kept
+    :raises OperationalError: if an import holds the lock for too long, or if reading a day takes too long; the
+        totals of earlier days remain stored
     """
     for day in daily_totals(access, days=days).missing:
         if not has_time():
@@ -57,34 +68,43 @@ def sum_missing(access: Access, *, days: Sequence[date], has_time: Callable[[], 
 
 @transaction.atomic
 def sum_day(access: Access, day: date) -> None:
-    """Sum a day's payments, and keep what they come to, unless somebody else has done so meanwhile.
+    """Compute and store the totals of a day, unless another process has stored them meanwhile.
 
-    Until that is done an import of the organization cannot end, so none of its payments is overlooked.
+    An import of the organization cannot commit during the transaction, so the totals include all of its payments.
     """
-    lock([access.organization_id])
-    place = {"organization_id": access.organization_id, "mode": access.mode, "day": day}
-    if not SummedDay.objects.filter(**place).exists():
-        SummedDay.objects.create(**place, totals=summed(access, day))
+    lock_organizations([access.organization_id])
+    values = {"organization_id": access.organization_id, "mode": access.mode, "day": day}
+    if not SummedDay.objects.filter(**values).exists():
+        SummedDay.objects.create(**values, totals=compute_totals(access, day))
 
 
-def summed(access: Access, day: date) -> list[Total]:
+def compute_totals(access: Access, day: date) -> list[Total]:
     begin = datetime.combine(day, time(tzinfo=UTC))
     end = begin + timedelta(days=1)
     payments = Payment.objects.visible_to(access).filter(created_at__gte=begin, created_at__lt=end)
-    # In whole numbers, for SQLite sums in binary.
+    # Integers, because SQLite adds decimals as binary floating-point numbers.
     hundredths = Sum(Cast(Round(F("amount") * 100), BigIntegerField()))
-    kinds = payments.values_list(*KIND).annotate(number=Count("id"), hundredths=hundredths)
-    return [Total._make((*kind[:4], int(kind[4]))) for kind in kinds.order_by(*KIND)]
+    groups = payments.values_list(*GROUP_COLUMNS).annotate(number=Count("id"), hundredths=hundredths)
+    return [
+        Total(currency, status, method, number, int(hundredths))
+        for currency, status, method, number, hundredths in groups.order_by(*GROUP_COLUMNS)
+    ]
 
 
-def forget_days(days: Collection[PlacedDay]) -> None:
-    """Have days summed again whose payments this transaction has changed; it must end soon, for others wait for it."""
-    lock({organization_id for organization_id, _, _ in days})
-    for (organization_id, mode), placed in groupby(sorted(days), key=lambda each: each[:2]):
-        changed = [day for _, _, day in placed]
-        SummedDay.objects.filter(organization_id=organization_id, mode=mode, day__in=changed).delete()
+def delete_totals(days: Collection[OrganizationDay]) -> None:
+    """Delete the totals of days whose payments this transaction has changed.
+
+    The transaction should end soon, because it locks the organizations.
+    """
+    lock_organizations({changed.organization_id for changed in days})
+    for (organization_id, mode), group in groupby(sorted(days), key=attrgetter("organization_id", "mode")):
+        dates = [changed.day for changed in group]
+        SummedDay.objects.filter(organization_id=organization_id, mode=mode, day__in=dates).delete()
 
 
-def lock(organization_ids: Collection[int]) -> None:
-    """Have whoever else sums days of these organizations, or forgets some, wait until this transaction ends."""
+def lock_organizations(organization_ids: Collection[int]) -> None:
+    """Lock organizations until the transaction ends, in the order of their IDs, so that transactions do not deadlock.
+
+    The locks keep other processes from storing or deleting totals of these organizations.
+    """
     list(Organization.objects.select_for_update(no_key=True).filter(id__in=organization_ids).order_by("id"))

@@ -1,4 +1,4 @@
-"""Whoever changes payments gives them a revision that nobody has seen, and nobody else does."""
+"""Every change of payments, and nothing else, gives their organization a new revision."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from tests.support.lines import line, source
 
 @pytest.fixture
 def organizations(db: None) -> None:
-    """Two of them; a payment of the first is there."""
+    """Two organizations, and a payment of the first."""
     for number in (1001, 1002):
         OrganizationFactory.create(id=number)
     load()
@@ -24,7 +24,7 @@ def organizations(db: None) -> None:
 
 def load(**values: object) -> None:
     text = line(**{"id": "pt_1", "organizationId": "1001", **values})
-    import_payments([source(text)], on_refused=lambda place, error: None)
+    import_payments([source(text)], on_refused=lambda location, error: None)
 
 
 def revisions() -> list[int]:
@@ -32,7 +32,7 @@ def revisions() -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("change", "changed"),
+    ("action", "has_changed"),
     [
         (lambda: load(id="pt_2"), [True, False]),
         (lambda: load(description="other"), [True, False]),
@@ -44,34 +44,34 @@ def revisions() -> list[int]:
         (lambda: call_command("anonymize_payments", "--before=2001-01-01", verbosity=0), [False, False]),
     ],
 )
-def test_a_revision_is_renewed_by_what_changes_its_payments(
-    organizations: None, change: Callable[[], None], changed: list[bool]
+def test_only_changes_of_payments_renew_the_revision(
+    organizations: None, action: Callable[[], None], has_changed: list[bool]
 ) -> None:
     before = revisions()
 
-    change()
+    action()
 
-    assert [old != new for old, new in zip(before, revisions(), strict=True)] == changed
+    assert [old != new for old, new in zip(before, revisions(), strict=True)] == has_changed
 
 
-def test_every_revision_is_a_new_one(organizations: None) -> None:
-    seen = set()
+def test_revisions_do_not_repeat(organizations: None) -> None:
+    distinct = set()
     for number in range(10):
         load(description=str(number))
-        seen.add(revisions()[0])
+        distinct.add(revisions()[0])
 
-    assert len(seen) == 10
+    assert len(distinct) == 10
 
 
-def test_renaming_an_organization_keeps_a_revision_that_came_meanwhile(
+def test_renaming_an_organization_keeps_a_concurrent_revision(
     admin_client: Client, organizations: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meanwhile: list[int] = []
+    concurrent: list[int] = []
     save = Organization.save
 
     def save_late(organization: Organization, **options: object) -> None:
-        load(description="meanwhile")
-        meanwhile.extend(revisions())
+        load(description="concurrent")
+        concurrent.extend(revisions())
         save(organization, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Organization, "save", save_late)
@@ -80,11 +80,11 @@ def test_renaming_an_organization_keeps_a_revision_that_came_meanwhile(
     admin_client.post("/admin/payments/organization/1001/change/", {"name": "Renamed", **keys})
 
     assert Organization.objects.get(id=1001).name == "Renamed"
-    assert revisions() == meanwhile
+    assert revisions() == concurrent
 
 
-def test_an_organization_that_other_code_makes_has_a_revision(db: None) -> None:
-    """As code from before revisions does, while it is still running."""
+def test_organization_of_an_older_release_has_a_revision(db: None) -> None:
+    """A release without revisions may still run after the migration."""
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO payments_organization (id, name) VALUES (7, 'Books')")
 

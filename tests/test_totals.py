@@ -1,4 +1,4 @@
-"""Daily totals are those of the payments that are stored, whenever an import changes them."""
+"""Daily totals agree with the stored payments, even after imports."""
 
 import threading
 from collections import defaultdict
@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from payments.demo import SHOPS
 from payments.ingest import import_payments
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
-from payments.totals import DailyTotals, Total, daily_totals, sum_day, sum_missing
+from payments.totals import DailyTotals, Total, daily_totals, sum_day, sum_missing_days
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.lines import line, source
 
@@ -24,45 +24,45 @@ DAYS = [FIRST + timedelta(days=number) for number in range(3)]
 
 
 def load(*lines: bytes) -> None:
-    import_payments([source(b"\n".join(lines))], on_refused=lambda place, error: pytest.fail(f"{place}: {error}"))
+    import_payments([source(b"\n".join(lines))], on_refused=lambda location, error: pytest.fail(f"{location}: {error}"))
 
 
-def payment(number: int, day: date, *, cents: int = 1000, time: str = "12:00:00.000", **changes: object) -> bytes:
+def payment_line(number: int, day: date, *, cents: int = 1000, time: str = "12:00:00.000", **changes: object) -> bytes:
     amount = {"value": f"{Decimal(cents).scaleb(-2)}", "currency": changes.pop("currency", "EUR")}
     return line(id=f"pt_{number}", createdAt=f"{day}T{time}", amount=amount, **changes)
 
 
-def totals_of(key: ApiKey) -> dict[date, list[Total]]:
-    sum_missing(key.access, days=DAYS, has_time=lambda: True)
+def get_totals(key: ApiKey) -> dict[date, list[Total]]:
+    sum_missing_days(key.access, days=DAYS, has_time=lambda: True)
     totals = daily_totals(key.access, days=DAYS)
     assert totals.missing == []
-    return dict(totals.of_day)
+    return dict(totals.by_day)
 
 
-def counted(key: ApiKey) -> dict[date, list[Total]]:
-    """Return the same from the payments themselves, one by one."""
-    kinds: dict[tuple[date, str, str, str], list[Decimal]] = defaultdict(list)
-    for each in Payment.objects.visible_to(key.access):
-        amount = each.amount
-        kinds[each.created_at.date(), amount.currency.code, each.status, each.method].append(amount.amount)
+def expected_totals(key: ApiKey) -> dict[date, list[Total]]:
+    """Add the stored payments in Python."""
+    groups: dict[tuple[date, str, str, str], list[Decimal]] = defaultdict(list)
+    for payment in Payment.objects.visible_to(key.access):
+        money = payment.amount
+        groups[payment.created_at.date(), money.currency.code, payment.status, payment.method].append(money.amount)
     by_day: dict[date, list[Total]] = {day: [] for day in DAYS}
-    for (day, *kind), amounts in sorted(kinds.items()):
-        by_day[day].append(Total._make((*kind, len(amounts), int(sum(amounts) * 100))))
+    for (day, *group), amounts in sorted(groups.items()):
+        by_day[day].append(Total._make((*group, len(amounts), int(sum(amounts) * 100))))
     return by_day
 
 
-def test_each_day_has_its_totals_by_currency_status_and_method(key: ApiKey) -> None:
+def test_totals_are_grouped_by_currency_status_and_method(key: ApiKey) -> None:
     load(
-        payment(1, DAYS[0], time="00:00:00.000"),
-        payment(2, DAYS[0], time="23:59:59.999", cents=1),
-        payment(3, DAYS[0], status="failed"),
-        payment(4, DAYS[0], currency="USD"),
-        payment(5, DAYS[2], method="ideal", cents=-250),
-        payment(6, DAYS[0], mode="test"),
-        payment(7, DAYS[0] - timedelta(days=1), time="23:59:59.999"),
+        payment_line(1, DAYS[0], time="00:00:00.000"),
+        payment_line(2, DAYS[0], time="23:59:59.999", cents=1),
+        payment_line(3, DAYS[0], status="failed"),
+        payment_line(4, DAYS[0], currency="USD"),
+        payment_line(5, DAYS[2], method="ideal", cents=-250),
+        payment_line(6, DAYS[0], mode="test"),
+        payment_line(7, DAYS[0] - timedelta(days=1), time="23:59:59.999"),
     )
 
-    assert totals_of(key) == {
+    assert get_totals(key) == {
         DAYS[0]: [
             Total("EUR", "failed", "creditcard", 1, 1000),
             Total("EUR", "succeeded", "creditcard", 2, 1001),
@@ -73,53 +73,57 @@ def test_each_day_has_its_totals_by_currency_status_and_method(key: ApiKey) -> N
     }
 
 
-def test_the_largest_amounts_are_added_to_the_hundredth(key: ApiKey) -> None:
-    load(*(payment(number, DAYS[0], cents=999_999_999_999_999) for number in range(3)))
+def test_largest_amounts_are_added_exactly(key: ApiKey) -> None:
+    load(*(payment_line(number, DAYS[0], cents=999_999_999_999_999) for number in range(3)))
 
-    assert totals_of(key)[DAYS[0]] == [Total("EUR", "succeeded", "creditcard", 3, 3 * 999_999_999_999_999)]
+    assert get_totals(key)[DAYS[0]] == [Total("EUR", "succeeded", "creditcard", 3, 3 * 999_999_999_999_999)]
 
 
-def test_what_is_summed_is_not_summed_again(key: ApiKey) -> None:
-    load(payment(1, DAYS[0]))
-    before = totals_of(key)
+def test_stored_totals_are_not_computed_again(key: ApiKey) -> None:
+    load(payment_line(1, DAYS[0]))
+    before = get_totals(key)
 
     with CaptureQueriesContext(connection) as queries:
-        after = totals_of(key)
+        after = get_totals(key)
 
     assert after == before
     assert len(queries) == 2
     assert not [query for query in queries if "payments_payment" in query["sql"]]
 
 
-def test_an_import_has_the_days_summed_again_that_it_changes_and_no_others(key: ApiKey) -> None:
-    load(payment(1, DAYS[0]), payment(2, DAYS[1], status="open", paidAt="2026-01-02T12:00:00.000"), payment(3, DAYS[2]))
-    totals_of(key)
+def test_import_deletes_only_the_totals_of_days_that_it_changes(key: ApiKey) -> None:
+    load(
+        payment_line(1, DAYS[0]),
+        payment_line(2, DAYS[1], status="open", paidAt="2026-01-02T12:00:00.000"),
+        payment_line(3, DAYS[2]),
+    )
+    get_totals(key)
 
-    load(payment(1, DAYS[0]), payment(2, DAYS[1]))
-    kept = set(SummedDay.objects.values_list("day", flat=True))
+    load(payment_line(1, DAYS[0]), payment_line(2, DAYS[1]))
+    days_with_totals = set(SummedDay.objects.values_list("day", flat=True))
 
-    # The batch of the one that did not change has another that did.
-    assert kept == {DAYS[2]}
-    assert totals_of(key) == {
+    # The first payment did not change, but the second one of the same batch did.
+    assert days_with_totals == {DAYS[2]}
+    assert get_totals(key) == {
         DAYS[0]: [Total("EUR", "succeeded", "creditcard", 1, 1000)],
         DAYS[1]: [Total("EUR", "succeeded", "creditcard", 1, 1000)],
         DAYS[2]: [Total("EUR", "succeeded", "creditcard", 1, 1000)],
     }
 
 
-def test_totals_of_organizations_and_modes_stay_apart(key: ApiKey) -> None:
-    scopes = [
+def test_totals_belong_to_one_organization_and_mode(key: ApiKey) -> None:
+    accesses = [
         Access(key.organization_id, "live"),
         Access(key.organization_id, "test"),
         Access(OrganizationFactory.create(id=2).id, "live"),
     ]
-    for number, scope in enumerate(scopes):
-        load(payment(number, FIRST, cents=number, mode=scope.mode, organizationId=str(scope.organization_id)))
-        sum_day(scope, FIRST)
+    for number, access in enumerate(accesses):
+        load(payment_line(number, FIRST, cents=number, mode=access.mode, organizationId=str(access.organization_id)))
+        sum_day(access, FIRST)
 
-    load(payment(3, FIRST, cents=50))
+    load(payment_line(3, FIRST, cents=50))
 
-    assert [daily_totals(scope, days=[FIRST]) for scope in scopes] == [
+    assert [daily_totals(access, days=[FIRST]) for access in accesses] == [
         DailyTotals({}, [FIRST]),
         DailyTotals({FIRST: [Total("EUR", "succeeded", "creditcard", 1, 1)]}, []),
         DailyTotals({FIRST: [Total("EUR", "succeeded", "creditcard", 1, 2)]}, []),
@@ -127,51 +131,51 @@ def test_totals_of_organizations_and_modes_stay_apart(key: ApiKey) -> None:
 
 
 def test_totals_are_those_of_the_requested_days(key: ApiKey) -> None:
-    totals_of(key)
+    get_totals(key)
 
     assert daily_totals(key.access, days=DAYS[1:2]) == DailyTotals({DAYS[1]: []}, [])
 
 
-def test_an_import_that_changes_nothing_forgets_nothing(key: ApiKey) -> None:
-    load(payment(1, DAYS[0]))
-    totals_of(key)
+def test_import_without_changes_keeps_totals(key: ApiKey) -> None:
+    load(payment_line(1, DAYS[0]))
+    get_totals(key)
 
-    load(payment(1, DAYS[0]))
+    load(payment_line(1, DAYS[0]))
 
     assert SummedDay.objects.count() == len(DAYS)
 
 
-def test_without_time_the_days_that_are_not_summed_are_named(key: ApiKey) -> None:
-    load(payment(1, DAYS[0]), payment(2, DAYS[1]), payment(3, DAYS[2]))
-    moments = iter([True, False])
+def test_days_without_totals_are_returned_as_missing(key: ApiKey) -> None:
+    load(payment_line(1, DAYS[0]), payment_line(2, DAYS[1]), payment_line(3, DAYS[2]))
+    has_time = iter([True, False])
 
-    sum_missing(key.access, days=DAYS, has_time=lambda: next(moments))
+    sum_missing_days(key.access, days=DAYS, has_time=lambda: next(has_time))
 
     assert daily_totals(key.access, days=DAYS) == DailyTotals(
         {DAYS[0]: [Total("EUR", "succeeded", "creditcard", 1, 1000)]}, DAYS[1:]
     )
 
 
-def test_more_demo_payments_have_their_days_summed_again(organization: Organization) -> None:
-    def demo(count: int) -> None:
+def test_new_demo_payments_are_included_in_totals(organization: Organization) -> None:
+    def create_demo_payments(count: int) -> None:
         call_command("create_demo_payments", count=count, until=datetime(2026, 1, 4, tzinfo=UTC), verbosity=0)
 
-    demo(20)
+    create_demo_payments(20)
     shop = Access(SHOPS[0].id, "live")
     days = [date(2026, 1, 3) - timedelta(days=number) for number in range(365)]
-    sum_missing(shop, days=days, has_time=lambda: True)
+    sum_missing_days(shop, days=days, has_time=lambda: True)
 
-    demo(200)
-    sum_missing(shop, days=days, has_time=lambda: True)
+    create_demo_payments(200)
+    sum_missing_days(shop, days=days, has_time=lambda: True)
 
-    counted = Payment.objects.visible_to(shop).count()
-    assert sum(total.number for day in daily_totals(shop, days=days).of_day.values() for total in day) == counted
+    totals = daily_totals(shop, days=days).by_day.values()
+    assert sum(total.number for day in totals for total in day) == Payment.objects.visible_to(shop).count()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_import_that_ends_while_its_day_is_summed_is_not_overlooked(key: ApiKey) -> None:
-    load(payment(1, DAYS[0]))
-    importing = beside(lambda: load(payment(2, DAYS[0])))
+def test_import_that_ends_while_its_day_is_summed_is_included(key: ApiKey) -> None:
+    load(payment_line(1, DAYS[0]))
+    importing = in_thread(lambda: load(payment_line(2, DAYS[0])))
 
     with transaction.atomic():
         sum_day(key.access, DAYS[0])
@@ -180,43 +184,43 @@ def test_an_import_that_ends_while_its_day_is_summed_is_not_overlooked(key: ApiK
     importing.join()
 
     assert Payment.objects.count() == 2
-    assert totals_of(key) == counted(key)
+    assert get_totals(key) == expected_totals(key)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_day_that_is_summed_while_an_import_of_it_ends_has_all_of_it(key: ApiKey) -> None:
-    found: list[dict[date, list[Total]]] = []
-    summing = beside(lambda: found.append(totals_of(key)))
+def test_day_that_is_summed_while_an_import_ends_includes_all_of_it(key: ApiKey) -> None:
+    results: list[dict[date, list[Total]]] = []
+    summing = in_thread(lambda: results.append(get_totals(key)))
 
     with transaction.atomic():
-        load(payment(1, DAYS[0]))
+        load(payment_line(1, DAYS[0]))
         summing.start()
         summing.join(timeout=0.5)
     summing.join()
 
-    assert found == [counted(key)]
-    assert totals_of(key) == counted(key)
+    assert results == [expected_totals(key)]
+    assert get_totals(key) == expected_totals(key)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_key_can_be_made_while_a_day_is_summed(key: ApiKey) -> None:
-    making = beside(lambda: ApiKeyFactory.create(organization=key.organization))
+def test_key_can_be_created_while_a_day_is_summed(key: ApiKey) -> None:
+    creating = in_thread(lambda: ApiKeyFactory.create(organization=key.organization))
 
     with transaction.atomic():
         sum_day(key.access, DAYS[0])
-        making.start()
-        making.join(timeout=20)
-        waited = making.is_alive()
-    making.join()
+        creating.start()
+        creating.join(timeout=20)
+        is_waiting = creating.is_alive()
+    creating.join()
 
-    assert not waited
+    assert not is_waiting
 
 
-def beside(work: Callable[[], object]) -> threading.Thread:
-    """Return a thread that does some work on a connection of its own."""
+def in_thread(function: Callable[[], object]) -> threading.Thread:
+    """Return a thread that calls a function with its own database connection."""
 
-    def done() -> None:
+    def run() -> None:
         with closing(connection):
-            work()
+            function()
 
-    return threading.Thread(target=done)
+    return threading.Thread(target=run)

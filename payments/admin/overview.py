@@ -16,7 +16,7 @@ from payments.admin.charts import BarChart, LineChart, bar_chart, line_chart
 from payments.admin.statistics import Day, Paid, Statistics
 from payments.runtime.database_errors import is_locked, is_timeout
 from payments.templatetags.numbers import grouped, money
-from payments.totals import daily_totals, sum_missing
+from payments.totals import daily_totals, sum_missing_days
 
 DAYS = 30
 
@@ -83,7 +83,7 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
     days = [today - timedelta(days=number) for number in reversed(range(DAYS))]
     stop_at = time.monotonic() + SUMMING_SECONDS_MAX
     try:
-        sum_missing(form.access, days=days, has_time=lambda: time.monotonic() < stop_at)
+        sum_missing_days(form.access, days=days, has_time=lambda: time.monotonic() < stop_at)
     except OperationalError as error:
         if not (is_timeout(error) or is_locked(error)):
             raise

@@ -56,7 +56,7 @@ class Statistics:
         return [total for day in self.days for total in self.day_totals(day)]
 
     def day_totals(self, day: date) -> Sequence[Total]:
-        return self.daily_totals.of_day.get(day, ())
+        return self.daily_totals.by_day.get(day, ())
 
     @property
     def payments(self) -> int:

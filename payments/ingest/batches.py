@@ -8,7 +8,7 @@ from payments.ingest.columns import StoredRow, days, stored_row
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.reading import Location, Source, UnreadableSource, read_records
 from payments.ingest.validation import InvalidRecord, validate_record
-from payments.totals import PlacedDay
+from payments.totals import OrganizationDay
 
 # A batch ends as soon as it reaches one of these limits.
 BATCH_RECORDS = 5000
@@ -25,11 +25,11 @@ class Batch:
 
     entries: list[Entry]  # in the order of the sources
     rounds: list[list[LocatedRow]]  # all rows; a round contains a payment at most once
-    days: set[PlacedDay]  # of all rows
+    days: set[OrganizationDay]  # of all rows
 
     @property
     def organization_ids(self) -> set[int]:
-        return {organization_id for organization_id, _, _ in self.days}
+        return {day.organization_id for day in self.days}
 
     @property
     def has_errors(self) -> bool:

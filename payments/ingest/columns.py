@@ -7,7 +7,7 @@ from msgspec import Struct, defstruct
 from payments.record import Record, encode
 from payments.rows import COLUMNS as SELECTED
 from payments.rows import MEMBERS, Member, call, function
-from payments.totals import PlacedDay
+from payments.totals import OrganizationDay
 
 
 class StoredRow(Struct, frozen=True, gc=False):
@@ -65,6 +65,8 @@ stored_row: Callable[[Record], StoredRow] = row_function(
 )
 
 
-def days(rows: Iterable[StoredRow]) -> set[PlacedDay]:
+def days(rows: Iterable[StoredRow]) -> set[OrganizationDay]:
     """Return the days on which the payments were created."""
-    return {(row.organization_id, row.mode, row.created_at[:10]) for row in rows}
+    # Plain tuples are faster, and a batch has far fewer days than rows.
+    days = {(row.organization_id, row.mode, row.created_at[:10]) for row in rows}
+    return set(map(OrganizationDay._make, days))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from django.db import Error, connection, transaction
 
-from payments.changes import note_changes
+from payments.changes import record_changes
 from payments.ingest.background import background_writer
 from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divide_into_rounds, read_batches
 from payments.ingest.columns import StoredRow
@@ -17,7 +17,7 @@ from payments.ingest.validation import InvalidRecord
 from payments.ingest.writing import PrimaryKey, find_refused_rows, prepare_transaction, stage, write_rows
 from payments.models import Organization
 from payments.runtime.process import process
-from payments.totals import PlacedDay
+from payments.totals import OrganizationDay
 
 # An import stops here unless it keeps going. The file is probably of another kind.
 REFUSED_MAX = 100
@@ -67,7 +67,7 @@ def import_payments(
                 if run.is_stopped:
                     break
         if run.will_commit:
-            note_changes(run.changed_days)
+            record_changes(run.changed_days)
         else:
             transaction.set_rollback(True)
             result.changed = 0
@@ -114,7 +114,7 @@ class Import:
     create_organizations: bool
     result: ImportResult
     organizations: dict[int, bool] = field(default_factory=dict)  # whether they exist, by their IDs
-    changed_days: set[PlacedDay] = field(default_factory=set)
+    changed_days: set[OrganizationDay] = field(default_factory=set)
 
     @property
     def will_commit(self) -> bool:

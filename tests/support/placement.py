@@ -30,7 +30,7 @@ ONLY_SQLITE: Final = (
 
 # About PostgreSQL.
 ONLY_POSTGRESQL: Final = (
-    "test_anonymization.py::test_it_does_not_wait_for_whoever_writes_the_same_payments_and_says_to_run_it_again",
+    "test_anonymization.py::test_command_fails_immediately_if_another_process_writes_the_payments",
     "access/test_authentication.py::test_a_key_that_a_replica_does_not_know_is_looked_for_on_the_primary",
     "access/test_authentication.py::test_a_replica_knows_keys_but_not_revisions_while_the_primary_is_away",
     "access/test_authentication.py::test_writing_a_use_leaves_the_settings_of_an_outer_transaction",
@@ -50,7 +50,7 @@ ONLY_POSTGRESQL: Final = (
     "database/test_replicas.py",
     "runtime/test_servers.py::test_replica_with_unknown_lag_is_read_and_rarely_checked",
     "database/test_statements.py::test_connection_that_the_server_ended_is_replaced_before_use",
-    "test_totals.py::test_a_key_can_be_made_while_a_day_is_summed",
+    "test_totals.py::test_key_can_be_created_while_a_day_is_summed",
 )
 
 # Independent of the database: once, on SQLite. A long run runs them on either.

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 from tqdm import tqdm
 
-from payments.changes import note_changes
+from payments.changes import record_changes
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
 from payments.ingest.batches import BATCH_RECORDS
@@ -18,7 +18,7 @@ from payments.ingest.writing import prepare_transaction, write_rows
 from payments.management.arguments import parse_day
 from payments.management.command import PaymentsCommand
 from payments.models import Organization
-from payments.totals import PlacedDay
+from payments.totals import OrganizationDay
 
 
 class Command(PaymentsCommand):
@@ -63,7 +63,7 @@ class Command(PaymentsCommand):
         until = options["until"] or datetime.combine(timezone.now().date(), time(), UTC)
         records = demo_records(options["count"], seed=options["seed"], until=until)
         changed = 0
-        changed_days: set[PlacedDay] = set()
+        changed_days: set[OrganizationDay] = set()
         with transaction.atomic(), tqdm(total=options["count"], unit=" payments", disable=None) as progress:
             for shop in SHOPS:
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
@@ -73,7 +73,7 @@ class Command(PaymentsCommand):
                 changed += write_rows(rows, key=key)
                 changed_days |= days(rows)
                 progress.update(len(batch))
-            note_changes(changed_days)
+            record_changes(changed_days)
         self.write_success(
             f"{options['count']} demo payments: {changed} written, the others unchanged.",
             f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME",
