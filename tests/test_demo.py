@@ -30,10 +30,10 @@ def test_import_accepts_every_record(lines: list[bytes]) -> None:
 
 def test_seed_determines_the_payments(lines: list[bytes]) -> None:
     again = [encode(record) for record in demo_records(COUNT, seed=1, until=NOON)]
-    others = {encode(record) for record in demo_records(COUNT, seed=2, until=NOON)}
+    other_lines = {encode(record) for record in demo_records(COUNT, seed=2, until=NOON)}
 
     assert again == lines
-    assert others.isdisjoint(lines)
+    assert other_lines.isdisjoint(lines)
 
 
 def test_higher_count_begins_with_the_same_payments(lines: list[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Getting payments in: read, check, write, all or nothing. An import that is repeated changes nothing."""
+"""Imports payments from files in one transaction. A repeated import changes nothing."""
 
 from payments.ingest.imports import ImportResult, import_payments
 from payments.ingest.reading import Source

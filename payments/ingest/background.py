@@ -59,9 +59,9 @@ class BackgroundWriter:
             self.writing.result()
 
     def abort(self) -> None:
-        """Cancel the thread's statement, which may wait for a lock for long, and wait until the thread has stopped."""
+        """Cancel the current statement, which may wait for a lock, and wait until the thread is idle."""
         while self.writing is not None and wait([self.writing], timeout=0).not_done:
-            with suppress(psycopg.OperationalError):  # if the connection is lost, the thread stops without this
+            with suppress(psycopg.OperationalError):  # if the connection is lost, the statement fails anyway
                 self.connection.connection.cancel_safe()
             wait([self.writing], timeout=CANCEL_EVERY_SECONDS)
 

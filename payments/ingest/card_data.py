@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-# What counts as a card number (ISO/IEC 7812-1): its length, its first digits, and the characters between groups of
-# digits. No group is shorter than GROUP_LENGTH_MIN, except the last.
+# The form of a card number (ISO/IEC 7812-1): its length, its first digits, and the characters between groups of digits.
+# No group is shorter than GROUP_LENGTH_MIN, except the last.
 CARD_DIGITS_MIN = 13
 CARD_DIGITS_MAX = 19
 CARD_PREFIXES = ("2", "3", "4", "5", "6", "81", "82", "9792")
@@ -52,7 +52,7 @@ CACHED_NAME_LENGTH_MAX = 64
 
 
 def is_sensitive_name(name: str) -> bool:
-    """Tell whether a field of this name holds a security code, a track or a PIN, not to be stored even masked."""
+    """Return whether a field of this name holds a security code, a track or a PIN, not to be stored even masked."""
     return match_cached_name(name) if len(name) <= CACHED_NAME_LENGTH_MAX else match_name(name)
 
 
@@ -64,7 +64,7 @@ match_cached_name = lru_cache(CACHED_NAMES)(match_name)
 
 
 def exposes_card_number(text: str) -> bool:
-    """Tell whether `text` contains a card number with too many visible digits.
+    """Return whether `text` contains a card number with too many visible digits.
 
     Digits without a mask are a card number if the prefix and the check digit are right. Account numbers (IBAN) and
     phone numbers are not card numbers.
@@ -81,7 +81,7 @@ def exposes_card_number(text: str) -> bool:
 
 
 def contains_exposed_number(groups: list[str], *, is_phone: bool) -> bool:
-    """Tell whether neighbouring groups are a card number with too many visible digits.
+    """Return whether neighbouring groups are a card number with too many visible digits.
 
     With `is_phone`, the first groups may be a phone number instead.
     """
@@ -94,7 +94,7 @@ def contains_exposed_number(groups: list[str], *, is_phone: bool) -> bool:
 
 
 def has_insufficient_mask(groups: list[str]) -> bool:
-    """Tell whether the groups begin with a masked card number that has too many visible digits."""
+    """Return whether the groups begin with a masked card number that has too many visible digits."""
     number = ""
     for group in groups:
         number += group
@@ -106,7 +106,7 @@ def has_insufficient_mask(groups: list[str]) -> bool:
 
 
 def exposes_middle(number: str) -> bool:
-    """Tell whether a masked card number has visible digits between the first six and the last four."""
+    """Return whether a masked card number has visible digits between the first six and the last four."""
     return DIGIT.search(number[VISIBLE_FIRST_MAX:-VISIBLE_LAST_MAX]) is not None
 
 
@@ -141,7 +141,7 @@ class Group(NamedTuple):
 def parse_group(text: str) -> Group | None:
     """Return a group of digits, or None if it hides digits."""
     mask_before, digits, mask_after = "", text, ""
-    if not text.isdigit():
+    if not text.isdigit():  # most groups are digits only; the regular expression is slower
         match = UNMASKED.fullmatch(text)
         if match is None:
             return None

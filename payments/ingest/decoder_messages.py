@@ -16,7 +16,7 @@ FIELD_PROBLEM = re.compile(r"Object (missing required|contains unknown) field `(
 
 
 class Problem(Enum):
-    """What is wrong with a field."""
+    """The kinds of problems with a field."""
 
     MISSING = auto()
     UNKNOWN = auto()
@@ -43,10 +43,10 @@ def parse_message(error: msgspec.ValidationError) -> DecoderMessage:
 
 
 def is_truncated(error: msgspec.DecodeError) -> bool:
-    """Tell whether a text ends before its JSON value does."""
+    """Return whether a text ends before its JSON value does."""
     return "truncated" in str(error)
 
 
 def has_trailing_characters(error: msgspec.DecodeError) -> bool:
-    """Tell whether a text continues after its JSON value."""
+    """Return whether a text continues after its JSON value."""
     return "trailing characters" in str(error)

@@ -164,7 +164,7 @@ class Import:
         return {organization_id for organization_id in sorted(organization_ids) if not self.exists(organization_id)}
 
     def exists(self, organization_id: int) -> bool:
-        """Tell whether an organization exists, after it is created if that is an option of the import."""
+        """Return whether an organization exists, after it is created if that is an option of the import."""
         if organization_id not in self.organizations:
             self.organizations[organization_id] = self.find_or_create(organization_id)
             if self.organizations[organization_id]:
@@ -178,9 +178,9 @@ class Import:
         return Organization.objects.filter(id=organization_id).exists()
 
     def write(self, located_rows: list[LocatedRow]) -> None:
-        """Write rows, and refuse rows whose payments are stored elsewhere.
+        """Write rows, and refuse rows whose payment is stored with another organization, mode or creation time.
 
-        If the transaction will be rolled back, the rows are only staged, which is enough to find the latter.
+        After a refused record, the transaction will be rolled back. The rows are only staged then, to find the errors.
         """
         rows = [row for _, row in located_rows]
         changed = 0
@@ -208,7 +208,7 @@ class Import:
 def partition(
     entries: Iterable[Entry], missing_organizations: set[int], *, errors_max: int | None
 ) -> tuple[list[LocatedRow], list[LocatedError]]:
-    """Return the valid rows and the errors of a batch, as far as the last error that the import may report."""
+    """Return the valid rows and the errors of a batch, up to the error at which the import stops."""
     rows: list[LocatedRow] = []
     errors: list[LocatedError] = []
     for location, content in entries:

@@ -1,6 +1,6 @@
-"""Splits files into records: JSON Lines, JSON documents and saved pages of the API, each of them also in gzip.
+"""Splits files into records: JSON Lines, JSON documents and saved pages of the API, also compressed by gzip.
 
-The format is detected. One value at a time is held in memory, whatever the size of the file.
+The format is detected. Only one value at a time is held in memory, so the size of a file is not limited.
 """
 
 import gzip
@@ -106,7 +106,7 @@ def is_json_document(first_chunk: bytes) -> bool:
     """Tell JSON documents from JSON Lines.
 
     JSON documents are an array, or values that span several lines or share a line. In JSON Lines, the first line is a
-    whole value. If it is damaged, the second line begins a value.
+    complete value. If it is damaged, the second line begins a value.
     """
     first_line, _, rest = first_chunk.lstrip().partition(b"\n")
     if first_line.startswith(b"["):
@@ -160,7 +160,7 @@ class DocumentSplitter:
 
     name: str
     buffer: bytes = b""
-    begin: int = 0  # where the current value or gap begins in the buffer; the text before it is done
+    begin: int = 0  # where the current value or gap begins in the buffer
     scanned: int = 0  # where the search for the next bracket goes on in the buffer
     line: int = 1  # the line number of `begin`
     depth: int = 0  # the number of open brackets of the current value

@@ -67,7 +67,7 @@ def write_rows(rows: Sequence[StoredRow], *, key: PrimaryKey) -> int:
 
 
 def are_new(rows: Sequence[StoredRow]) -> bool:
-    """Tell whether the table contains none of the payments."""
+    """Return whether the table contains none of the payments."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             # One text instead of a list: psycopg would search every item of a list for characters to escape.

@@ -42,7 +42,7 @@ def test_time_is_stored_as_django_writes_it(time: str) -> None:
     assert stored_time(time) == str(datetime.fromisoformat(time))
 
 
-# Records of which most are valid, and the others nearly.
+# Mostly valid records; the others are nearly valid.
 PLAIN = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters='"\\'), max_size=12)
 ODD = st.sampled_from(
     ["", "\x7f", "\x85", "\u2028", "\n", "\0", "\\", '"', "4242 4242 4242 4242", "1234", "NL", "null", ","]

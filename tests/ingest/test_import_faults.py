@@ -204,7 +204,7 @@ def summary(rows: Rows) -> Rows:
 
 
 def is_all_or_nothing(interruption: Interruption, completed: Rows) -> bool:
-    """Tell whether all readers have seen only the state before the import or the state after a complete import."""
+    """Return whether all readers have seen only the state before the import or the state after a complete import."""
     before = interruption.before
     return interruption.after in {before, completed} and interruption.summaries <= {summary(before), summary(completed)}
 
