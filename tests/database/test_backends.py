@@ -1,0 +1,79 @@
+"""The database backends: their connections have a deadline, and are checked without a query."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection
+
+from payments.runtime.process import process
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def connected() -> Iterator[Any]:
+    """This thread's open connection."""
+    connection.close()
+    connection.ensure_connection()
+    yield connection
+    connection.close()
+
+
+def last_statement(process_id: int) -> str:
+    """Return the last statement on a server connection, as another connection sees it."""
+    info = connection.connection.info
+    with psycopg.connect(info.dsn, password=info.password) as other:
+        row = other.execute("SELECT query FROM pg_stat_activity WHERE pid = %s", [process_id]).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def test_only_an_open_connection_has_a_deadline(connected: Any) -> None:
+    assert connected.alias in process.deadlines.database.connections
+
+    connected.close()
+
+    assert connected.alias not in process.deadlines.database.connections
+
+
+def test_new_connection_has_the_limits_only_in_a_request(connected: Any) -> None:
+    def statement_timeout() -> str:
+        with connected.cursor() as cursor:
+            cursor.execute("SHOW statement_timeout")
+            return str(cursor.fetchone()[0])
+
+    command = statement_timeout()
+    connected.close()
+    with process.deadlines.database:
+        request = statement_timeout()
+
+    assert (command, request) == ("0", "2s")
+
+
+def test_connection_is_not_attempted_just_before_the_deadline(connected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    connected.close()
+    monkeypatch.setattr(process.deadlines.database, "seconds_max", 0.1)
+
+    with process.deadlines.database, pytest.raises(OperationalError, match="deadline"):
+        connected.ensure_connection()
+
+
+def test_usable_connection_is_recognized_without_a_query(connected: Any) -> None:
+    with connected.cursor() as cursor:
+        cursor.execute("SELECT 'the last statement'")
+
+    assert connected.is_usable()
+
+    assert last_statement(connected.connection.info.backend_pid) == "SELECT 'the last statement'"
+
+
+def test_connection_after_an_error_is_checked_only_outside_of_requests(connected: Any) -> None:
+    connected.errors_occurred = True
+
+    command = connected.is_usable()
+    with process.deadlines.database:
+        request = connected.is_usable()
+
+    assert (command, request) == (True, False)
