@@ -52,6 +52,17 @@ def test_file_and_table_explain_exactly_the_settings() -> None:
     assert sorted(names_in_table()) == names
 
 
+def test_clean_environment_unsets_every_setting() -> None:
+    names = set(names_in_settings())
+    environment = {"PATH": os.environ["PATH"], **dict.fromkeys(names, "x")}
+
+    output = subprocess.check_output(
+        ["/bin/sh", "-c", ". scripts/clean_environment; env"], cwd=ROOT, env=environment, text=True
+    )
+
+    assert names.isdisjoint(line.partition("=")[0] for line in output.splitlines())
+
+
 def test_every_line_is_a_comment_or_a_setting() -> None:
     comments = [line for line in FILE.read_text().splitlines() if line and not LINE.fullmatch(line)]
 
