@@ -1,4 +1,4 @@
-"""Start scripts/serve, twice, and try all that it prints: curl line, pages, admin and documentation."""
+"""Start scripts/serve twice, and use everything that it prints: the curl command, the pages, the admin."""
 
 import json
 import os
@@ -20,12 +20,12 @@ from urllib.parse import urlencode
 from urllib.request import HTTPCookieProcessor, OpenerDirector, Request, build_opener
 
 ROOT = Path(__file__).resolve().parent.parent
-SECONDS_MAX = 180
-TRIES = 50
+TIMEOUT_SECONDS = 180
+ATTEMPTS = 50
 HAL = "application/hal+json"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
-PRINTED = re.compile(
+INSTRUCTIONS = re.compile(
     r"""^Documentation +(\S+)
 API +(\S+)
  +user name +(\S+)  \(the API key\)
@@ -39,8 +39,8 @@ Admin +(\S+)
 )
 
 
-class Printed(NamedTuple):
-    """What somebody who has just begun is told."""
+class Instructions(NamedTuple):
+    """The addresses and credentials that scripts/serve prints."""
 
     documentation: str
     api: str
@@ -57,18 +57,21 @@ class Printed(NamedTuple):
 
 def main() -> None:
     port = free_port()
-    with serving(port) as printed:
-        page = json.loads(answer_to(printed.command))
-        ids = walk(page, printed.key)
+    with serving(port) as instructions:
+        page = json.loads(run_command(instructions.command))
+        ids = walk(page, instructions.key)
         assert len(ids) == len(set(ids)) > page["count"]
-        look_at_root(printed)
-        look_at_pages(printed)
-        log_in(printed)
-    with serving(port) as again:
-        assert again == printed
-        assert json.loads(answer_to(again.command)) == page
-        log_in(again)
-    print(f"Following next gave {len(ids)} payments; pages, admin and documentation are there.", file=sys.stderr)
+        check_root(instructions)
+        check_pages(instructions)
+        log_in(instructions)
+    with serving(port) as second_instructions:
+        assert second_instructions == instructions
+        assert json.loads(run_command(second_instructions.command)) == page
+        log_in(second_instructions)
+    print(
+        f"The walk returned {len(ids)} payments. The API's pages, the admin and the documentation work.",
+        file=sys.stderr,
+    )
 
 
 def free_port() -> str:
@@ -77,7 +80,7 @@ def free_port() -> str:
 
 
 @contextmanager
-def serving(port: str) -> Iterator[Printed]:
+def serving(port: str) -> Iterator[Instructions]:
     server = subprocess.Popen(
         [ROOT / "scripts/serve"],
         env={**os.environ, "PORT": port},
@@ -86,71 +89,71 @@ def serving(port: str) -> Iterator[Printed]:
         start_new_session=True,
     )
     try:
-        yield Printed(*printed_by(server))
+        yield Instructions(*read_instructions(server))
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.communicate()
 
 
-def printed_by(server: subprocess.Popen[str]) -> tuple[str, ...]:
+def read_instructions(server: subprocess.Popen[str]) -> tuple[str, ...]:
     assert server.stderr is not None
     text = ""
     for line in server.stderr:
         print(line, end="", file=sys.stderr)
         text += line
-        if found := PRINTED.search(text.removesuffix("\n")):
-            return found.groups()
-    raise AssertionError("scripts/serve ended without saying where to look")
+        if match := INSTRUCTIONS.search(text.removesuffix("\n")):
+            return match.groups()
+    raise AssertionError("scripts/serve ended without printing its instructions")
 
 
-def answer_to(command: str) -> str:
-    """Run the line as a person pastes it, again while the server is still starting."""
-    for _ in range(TRIES):
-        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
-        if done.returncode == 0:
-            return done.stdout
+def run_command(command: str) -> str:
+    """Run a shell command until it succeeds, because the server may still be starting. Return its stdout."""
+    for _ in range(ATTEMPTS):
+        completed = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
+        if completed.returncode == 0:
+            return completed.stdout
         time.sleep(0.2)
-    raise AssertionError(done.stderr)
+    raise AssertionError(completed.stderr)
 
 
 def walk(page: Any, key: str) -> list[str]:
     ids = [payment["id"] for payment in page["_embedded"]["payments"]]
     while link := page["_links"].get("next"):
-        with opened(build_opener(), link["href"], Authorization=f"Bearer {key}") as response:
+        with open_url(build_opener(), link["href"], Authorization=f"Bearer {key}") as response:
             page = json.load(response)
         ids += [payment["id"] for payment in page["_embedded"]["payments"]]
     return ids
 
 
-def look_at_root(printed: Printed) -> None:
-    with opened(build_opener(), printed.root, Accept=HAL) as response:
-        assert json.load(response)["_links"]["payments"]["href"] == printed.api
-    with opened(build_opener(), printed.root, Accept=BROWSER) as response:
-        assert response.url.startswith(printed.documentation)
+def check_root(instructions: Instructions) -> None:
+    with open_url(build_opener(), instructions.root, Accept=HAL) as response:
+        assert json.load(response)["_links"]["payments"]["href"] == instructions.api
+    with open_url(build_opener(), instructions.root, Accept=BROWSER) as response:
+        assert response.url.startswith(instructions.documentation)
         assert "text/html" in response.headers["Content-Type"]
 
 
-def look_at_pages(printed: Printed) -> None:
-    credentials = b64encode(f"{printed.key}:".encode()).decode()
-    with opened(build_opener(), printed.api, Accept=BROWSER, Authorization=f"Basic {credentials}") as response:
+def check_pages(instructions: Instructions) -> None:
+    credentials = b64encode(f"{instructions.key}:".encode()).decode()
+    with open_url(build_opener(), instructions.api, Accept=BROWSER, Authorization=f"Basic {credentials}") as response:
         page = response.read().decode()
     assert 'rel="next"' in page
     assert 'name="createdAt[gte]"' in page
 
 
-def log_in(printed: Printed) -> None:
+def log_in(instructions: Instructions) -> None:
     browser = build_opener(HTTPCookieProcessor(CookieJar()))
-    with opened(browser, printed.admin) as response:
-        form, address = response.read().decode(), response.url
+    with open_url(browser, instructions.admin) as response:
+        form, form_url = response.read().decode(), response.url
     token = unescape(re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form)[1])  # type: ignore[index]
-    fields = {"csrfmiddlewaretoken": token, "username": printed.user_name, "password": printed.password}
-    with opened(browser, address, data=urlencode(fields)) as response:
-        assert response.url == printed.admin, "the login was refused"
+    fields = {"csrfmiddlewaretoken": token, "username": instructions.user_name, "password": instructions.password}
+    with open_url(browser, form_url, data=urlencode(fields)) as response:
+        assert response.url == instructions.admin, "the admin refused the login"
 
 
-def opened(opener: OpenerDirector, address: str, *, data: str | None = None, **headers: str) -> HTTPResponse:
-    request = Request(address, data.encode() if data else None, headers)  # noqa: S310  scripts/serve printed it
-    response: HTTPResponse = opener.open(request, timeout=SECONDS_MAX)
+def open_url(opener: OpenerDirector, url: str, *, data: str | None = None, **headers: str) -> HTTPResponse:
+    request = Request(url, data.encode() if data else None, headers)  # noqa: S310  the URL comes from scripts/serve
+    response: HTTPResponse = opener.open(request, timeout=TIMEOUT_SECONDS)
     return response
 
 
