@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -16,9 +17,11 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from pytest_django import DjangoDbBlocker
 
+from payments import routing
 from payments.access.authentication import find_key
 from payments.api_keys import new_key
 from payments.database.postgresql.base import CONNECT_SECONDS_WITH_FAILOVER
+from payments.database.statements import Statement
 from payments.ingest import import_payments
 from payments.listing import Listing
 from payments.models import ApiKey, Organization
@@ -253,9 +256,9 @@ def test_walks_over_changing_replicas_are_correct(shared: Replicated, db: None, 
     assert PAYMENTS in on_primary.tables() & on_replicas.tables()
 
 
-def read_without_revision(listing: Listing, declare: Callable[..., Any], values: dict[str, Any]) -> list[Row] | None:
+def read_without_revision(_listing: Listing, statement: Statement[Row], values: dict[str, Any]) -> list[Row] | None:
     """Read the replica without a check of the revision."""
-    return process.replica.run(lambda using: declare().rows(using, **values))
+    return process.replica.run(partial(statement.rows, values))
 
 
 @contextmanager
@@ -330,7 +333,7 @@ def test_walk_that_changes_to_a_lagging_replica_skips_nothing(
 def test_walk_without_the_check_of_the_revision_skips_payments(
     shared: Replicated, issued_key: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Listing, "current_rows", read_without_revision)
+    monkeypatch.setattr(routing, "fetch_current_rows", read_without_revision)
     old = [f"pt_{token_hex(8)}" for _ in range(2)]
 
     walked = walk_over_both_replicas(shared, *issued_key, old)
