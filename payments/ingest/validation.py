@@ -142,7 +142,7 @@ def check_time(name: str, time: str) -> None:
     try:
         datetime.fromisoformat(time)
     except ValueError:
-        raise InvalidRecord(name, "is not a date of the calendar") from None
+        raise InvalidRecord(name, "is not a day of the calendar") from None
 
 
 def validate_details(json_text: bytes) -> Raw:

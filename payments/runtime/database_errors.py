@@ -36,7 +36,7 @@ def is_locked(error: BaseException) -> bool:
 
 
 def is_interrupted(error: BaseException) -> bool:
-    """Return whether SQLite's `interrupt()` ended the statement: the watchdog's, or a command's on Ctrl-C."""
+    """Return whether SQLite's `interrupt()` ended the statement, as the watchdog does."""
     return sqlite_code(error) == sqlite3.SQLITE_INTERRUPT
 
 

@@ -160,7 +160,7 @@ def test_records_that_the_contract_allows_are_accepted(changes: dict[str, Any]) 
             )
         ),
         *(
-            ({"expiresAt": time}, "expiresAt: is not a date of the calendar")
+            ({"expiresAt": time}, "expiresAt: is not a day of the calendar")
             for time in ("2018-02-29T00:00:00.000", "2018-13-01T00:00:00.000", "0000-01-01T00:00:00.000")
         ),
         ({"paidAt": MISSING}, "paidAt: is missing: a payment that succeeded must have it"),
