@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Collection
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -10,6 +10,9 @@ from django.db.models import BooleanField, Expression, F, Func, TextField, Value
 from django.db.models.sql.compiler import SQLCompiler
 
 from payments.fields import DocumentField
+
+# SQL and its parameters.
+Sql: TypeAlias = tuple[str, tuple[str | int, ...]]
 
 
 class DecimalText(Func):
@@ -19,7 +22,7 @@ class DecimalText(Func):
     output_field = TextField()
     template = "%(expressions)s::text"
 
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
         """Keep a null: `printf` would return 0.00 for it."""
         template = "CASE WHEN %(expressions)s IS NOT NULL THEN printf('%%%%.2f', %(expressions)s) END"
         return self.as_sql(compiler, connection, template=template, **context)
@@ -32,7 +35,7 @@ class SecondsText(Func):
     output_field = TextField()
     template = "date_part('epoch', %(expressions)s)::text"
 
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
         return self.as_sql(compiler, connection, template="strftime('%%%%s', %(expressions)s)", **context)
 
 
@@ -43,7 +46,7 @@ class TimeText(Func):
     output_field = TextField()
     template = "to_char(%(expressions)s AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS')"
 
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> tuple[str, Any]:
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
         template = "strftime('%%%%Y-%%%%m-%%%%dT%%%%H:%%%%M:%%%%f', %(expressions)s)"
         return self.as_sql(compiler, connection, template=template, **context)
 
@@ -58,7 +61,7 @@ class IndexPredicate(Func):
     template = "%(expressions)s"
     output_field = BooleanField()
 
-    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> tuple[str, tuple[()]]:
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
         return "TRUE", ()
 
 
@@ -71,7 +74,7 @@ class Literal(Expression):
         super().__init__()
         self.text = text
 
-    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[()]]:
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Sql:
         quoted = self.text.replace("'", "''").replace("%", "%%")
         return f"'{quoted}'", ()
 
@@ -83,16 +86,16 @@ class Prefix(Func):
     output_field = models.TextField()
     arity = 1
 
-    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
         return self.as_sql(
             compiler, connection, template=f'left(%(expressions)s, {self.LENGTH}) COLLATE "C"', **context
         )
 
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Any:
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
         return self.as_sql(compiler, connection, template=f"substr(%(expressions)s, 1, {self.LENGTH})", **context)
 
 
-def prefix_upper_bound(prefix: Any) -> Expression:
+def prefix_upper_bound(prefix: str | Expression) -> Expression:
     """Return a text that sorts after every text with this prefix: the prefix and the last Unicode character."""
     start = prefix if isinstance(prefix, Expression) else Value(prefix)
     last = Literal(chr(sys.maxunicode))
@@ -120,11 +123,11 @@ class HasIndexedWord(Func):
     arg_joiner = " && "
     output_field = BooleanField()
 
-    def __init__(self, words: Collection[Any]) -> None:
+    def __init__(self, words: Collection[str | Expression]) -> None:
         values = [word if isinstance(word, Expression) else Value(word) for word in words]
         super().__init__(TextArray(*map(F, INDEXED_WORDS)), TextArray(*values))
 
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> tuple[str, tuple[()]]:
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
         return "TRUE", ()
 
 
@@ -134,14 +137,14 @@ class ContainsMembers(models.Lookup):
 
     lookup_name = "contains_members"
 
-    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, list[Any]]:
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Sql:
         document, document_parameters = self.process_lhs(compiler, connection)
         members, members_parameters = self.process_rhs(compiler, connection)
-        return f"({document})::jsonb @> ({members})::jsonb", [*document_parameters, *members_parameters]
+        return f"({document})::jsonb @> ({members})::jsonb", (*document_parameters, *members_parameters)
 
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, list[Any]]:
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Sql:
         document, document_parameters = self.process_lhs(compiler, connection)
         members, members_parameters = self.process_rhs(compiler, connection)
         same = f"SELECT 1 FROM json_each({document}) AS own WHERE own.key = wanted.key AND own.value = wanted.value"
         missing = f"SELECT 1 FROM json_each({members}) AS wanted WHERE NOT EXISTS ({same})"
-        return f"NOT EXISTS ({missing})", [*members_parameters, *document_parameters]
+        return f"NOT EXISTS ({missing})", (*members_parameters, *document_parameters)

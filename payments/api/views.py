@@ -52,11 +52,11 @@ class PaymentView(APIView):
         drf_request.parser_context.clear()
         return drf_request
 
-    def head(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def head(self, request: Request, **kwargs: str) -> HttpResponseBase:
         """Respond as to GET. Without this method Django sets `self.head = self.get`, which is a reference cycle."""
-        return self.get(request, *args, **kwargs)
+        return self.get(request, **kwargs)
 
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
         raise NotImplementedError
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -106,7 +106,7 @@ class PaymentList(PaymentView):
     name = "Payments"
     pagination_class = KeysetPagination
 
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
         paginator = self.pagination_class()
         listed = paginator.paginate(self.listing, request.META["QUERY_STRING"])
 
@@ -122,7 +122,7 @@ class PaymentDetail(PaymentView):
 
     name = "Payment"
 
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
         parse_query(request.META["QUERY_STRING"])  # refuses all parameters
         row = self.find(kwargs["payment_id"])
         return self.respond(lambda: self.serializer_class(row, links=self.links).data, version=(row,))

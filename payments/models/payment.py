@@ -23,7 +23,10 @@ from payments.ordering import NEWEST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from datetime import datetime
+    from decimal import Decimal
 
+    from django.db.models import Expression
     from moneyed import Money
 
     from payments.models.organization import Access
@@ -50,7 +53,7 @@ def new_payment_id() -> str:
 class PaymentQuerySet(models.QuerySet["Payment"]):
     """Payments, selected by access and by what filters ask for.
 
-    A value may be a placeholder of a compiled statement instead of a text.
+    A value may be a placeholder of a compiled statement instead of a text, a time or an amount.
     """
 
     def visible_to(self, access: Access) -> PaymentQuerySet:
@@ -65,27 +68,27 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
             return payments
         return payments.filter(IndexPredicate(~Q(status=Literal(Status.SUCCEEDED))))
 
-    def with_method(self, methods: Collection[Any]) -> PaymentQuerySet:
+    def with_method(self, methods: Collection[str | Expression]) -> PaymentQuerySet:
         return self.filter(HasIndexedWord(methods), method__in=methods)
 
-    def of_customer(self, customer_ids: Collection[Any]) -> PaymentQuerySet:
+    def of_customer(self, customer_ids: Collection[str | Expression]) -> PaymentQuerySet:
         return self.filter(IndexPredicate(~Q(customer_id=Literal(""))), customer_id__in=customer_ids)
 
-    def with_sequence_type(self, sequence_types: Collection[Any]) -> PaymentQuerySet:
+    def with_sequence_type(self, sequence_types: Collection[str | Expression]) -> PaymentQuerySet:
         return self.filter(HasIndexedWord(sequence_types), sequence_type__in=sequence_types)
 
-    def in_currency(self, codes: Collection[Any]) -> PaymentQuerySet:
+    def in_currency(self, codes: Collection[str | Expression]) -> PaymentQuerySet:
         return self.filter(HasIndexedWord(codes), amount_currency__in=codes)
 
-    def bounded(self, value: Any, *, column: str, bound: str) -> PaymentQuerySet:
+    def bounded(self, value: datetime | Decimal | Expression, *, column: str, bound: str) -> PaymentQuerySet:
         """Return the payments on one side of a value; `bound` is a lookup: gte, gt, lte or lt."""
         return self.filter(**{f"{column}__{bound}": value})
 
-    def with_metadata(self, document: Any) -> PaymentQuerySet:
+    def with_metadata(self, document: str | Expression) -> PaymentQuerySet:
         """Return the payments whose metadata contains all members of a JSON object of texts."""
         return self.filter(metadata__contains_members=document)
 
-    def with_description_prefix(self, prefix: Any) -> PaymentQuerySet:
+    def with_description_prefix(self, prefix: str | Expression) -> PaymentQuerySet:
         """Return the payments whose description starts with a text of at most `Prefix.LENGTH` characters.
 
         Search inside descriptions would need trigrams, an extension of PostgreSQL.
