@@ -170,6 +170,7 @@ def read_wal_position(alias: str) -> int:
 
 
 def has_replica() -> bool:
+    """Return whether DATABASE_REPLICA_URL is set. `connections.settings` is an undocumented attribute of Django."""
     return REPLICA in connections.settings
 
 

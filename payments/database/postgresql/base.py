@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import psycopg
-from django.db import OperationalError, connections
+from django.db import OperationalError
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
@@ -20,6 +20,7 @@ from payments.database.cursors import InstrumentedCursors
 from payments.database.postgresql.connecting import ConnectionPending, PendingConnection, poll_for_input
 from payments.runtime.deadlines import FAILOVER_SECONDS, Abortable
 from payments.runtime.process import process
+from payments.runtime.servers import has_replica
 
 # Plan each prepared statement once: the list is read along its index, whatever the values. Citus is excepted, because
 # it needs the values to plan a statement with subselects, and refuses a generic plan.
@@ -73,12 +74,8 @@ class DatabaseWrapper(InstrumentedCursors, base.DatabaseWrapper):
     pending: PendingConnection[Any] | None = None
 
     @property
-    def has_failover(self) -> bool:
-        return len(connections.settings) > 1
-
-    @property
     def request_settings(self) -> dict[str, str]:
-        return REQUEST_SETTINGS | FAILOVER_SETTINGS if self.has_failover else REQUEST_SETTINGS
+        return REQUEST_SETTINGS | FAILOVER_SETTINGS if has_replica() else REQUEST_SETTINGS
 
     def get_connection_params(self) -> dict[str, Any]:
         return {"connect_timeout": CONNECT_SECONDS_MAX, **super().get_connection_params()}
@@ -86,7 +83,7 @@ class DatabaseWrapper(InstrumentedCursors, base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connect = partial(super().get_new_connection, conn_params)
         connection = self.connect_in_time(connect) if process.deadlines.database.is_active else connect()
-        failover_seconds = FAILOVER_SECONDS if self.has_failover else 0
+        failover_seconds = FAILOVER_SECONDS if has_replica() else 0
         abortable = AbortableConnection(connection, failover_seconds=failover_seconds)
         process.deadlines.database.register(abortable, name=self.alias)
         self.input_poll = poll_for_input(connection)
@@ -113,7 +110,7 @@ class DatabaseWrapper(InstrumentedCursors, base.DatabaseWrapper):
         seconds = process.deadlines.database.remaining_seconds
         if seconds < CONNECT_SECONDS_MIN:
             raise OperationalError("The deadline is too close for a new connection.")
-        return min(seconds, CONNECT_SECONDS_WITH_FAILOVER) if self.has_failover else seconds
+        return min(seconds, CONNECT_SECONDS_WITH_FAILOVER) if has_replica() else seconds
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
