@@ -13,7 +13,7 @@ from benchmarks.servers import from_path
 from payments.routing import server_for_lists
 from payments.runtime.servers import PRIMARY, REPLICA
 from payments_site.wsgi import application
-from tests.support.exchange import Request, call
+from tests.support.exchange import Request, call_application
 
 BLOCK_REQUESTS = 100
 BLOCKS_A_ROUND = 10
@@ -47,7 +47,7 @@ def measure_routing(places: Places, *, key: str, rounds: int) -> Iterator[str]:
 def microseconds(request: Request) -> float:
     """Return this thread's processor time for an answer."""
     began = time.thread_time_ns()
-    assert call(application, request).status == 200
+    assert call_application(application, request).status == 200
     return (time.thread_time_ns() - began) / 1000
 
 

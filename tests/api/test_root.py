@@ -1,4 +1,4 @@
-"""The address from which everything else is found."""
+"""GET /: the address that leads to all others."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from tests.support.api import BROWSER, Api
-from tests.support.exchange import Request, send
+from tests.support.exchange import Request, send_request
 from tests.support.service import Service
 
 
-def document(base: str) -> dict[str, Any]:
+def root_document(base: str) -> dict[str, Any]:
     return {
         "_links": {
             "self": {"href": f"{base}/", "type": "application/hal+json"},
@@ -37,30 +37,30 @@ def document(base: str) -> dict[str, Any]:
         None,
     ],
 )
-def test_a_program_gets_the_links_without_a_key(client: Client, accept: str | None) -> None:
+def test_program_gets_links_without_a_key(client: Client, accept: str | None) -> None:
     response = client.get("/", headers={} if accept is None else {"Accept": accept})
 
     assert response.status_code == 200
     assert response["Content-Type"] == "application/hal+json"
     assert response["Vary"] == "Accept"
-    assert response.json() == document("http://testserver")
+    assert response.json() == root_document("http://testserver")
 
 
 @pytest.mark.parametrize("accept", [BROWSER, "text/html", "text/html, application/json;q=0.1"])
-def test_a_browser_is_led_to_the_documentation(client: Client, accept: str) -> None:
+def test_browser_is_redirected_to_the_documentation(client: Client, accept: str) -> None:
     response = client.get("/", headers={"Accept": accept})
 
     assert (response.status_code, response["Location"]) == (302, reverse("documentation"))
     assert response["Vary"] == "Accept"
 
 
-def test_the_links_begin_with_the_public_address(client: Client, settings: Settings) -> None:
+def test_links_begin_with_the_public_base_url(client: Client, settings: Settings) -> None:
     settings.PUBLIC_BASE_URL = "https://pay.example"
 
-    assert client.get("/").json() == document("https://pay.example")
+    assert client.get("/").json() == root_document("https://pay.example")
 
 
-def test_the_list_is_found_from_there(api: Api) -> None:
+def test_links_lead_to_the_list(api: Api) -> None:
     href = api.client.get("/").json()["_links"]["payments"]["href"]
 
     assert api.follow(href).status_code == 200
@@ -68,7 +68,7 @@ def test_the_list_is_found_from_there(api: Api) -> None:
 
 @pytest.mark.parametrize("accept", ["*/*", BROWSER])
 def test_head_is_get_without_a_body(client: Client, accept: str) -> None:
-    head, get = (ask("/", headers={"Accept": accept}) for ask in (client.head, client.get))
+    head, get = (request("/", headers={"Accept": accept}) for request in (client.head, client.get))
 
     assert head.status_code == get.status_code
     assert head.content == b""
@@ -76,31 +76,31 @@ def test_head_is_get_without_a_body(client: Client, accept: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-def test_nothing_else_is_done_there(client: Client, method: str) -> None:
+def test_other_methods_are_refused(client: Client, method: str) -> None:
     response = client.generic(method, "/")
 
     assert (response.status_code, response["Allow"]) == (405, "GET, HEAD")
 
 
-def test_a_host_that_is_not_ours_is_refused(client: Client) -> None:
+def test_unknown_host_is_refused(client: Client) -> None:
     assert client.get("/", headers={"Host": "elsewhere.example"}).status_code == 400
 
 
-def test_it_asks_no_database(client: Client) -> None:
-    """None is allowed in this test."""
+def test_root_needs_no_database(client: Client) -> None:
+    """pytest-django blocks the database, because this test does not request it."""
     assert client.get("/").status_code == 200
 
 
-def test_the_deployed_service_does_the_same(service: Service) -> None:
-    program = send(service.port, Request("GET /", (("Host", f"127.0.0.1:{service.port}"),)))
-    browser = send(service.port, Request("GET /", (("Host", "127.0.0.1"), ("Accept", BROWSER))))
+def test_deployed_service_responds_in_the_same_way(service: Service) -> None:
+    program = send_request(service.port, Request("GET /", (("Host", f"127.0.0.1:{service.port}"),)))
+    browser = send_request(service.port, Request("GET /", (("Host", "127.0.0.1"), ("Accept", BROWSER))))
 
     assert (program.status, program.header("Content-Type")) == (200, "application/hal+json")
     assert f'"href":"{service.base_url}/v2/payments"'.encode() in program.body
     assert (browser.status, browser.header("Location")) == (302, reverse("documentation"))
 
 
-def test_an_address_without_a_path_is_this_one(service: Service) -> None:
-    answer = send(service.port, Request("GET localhost:80", (("Host", f"127.0.0.1:{service.port}"),)))
+def test_address_without_a_path_is_the_root(service: Service) -> None:
+    response = send_request(service.port, Request("GET localhost:80", (("Host", f"127.0.0.1:{service.port}"),)))
 
-    assert (answer.status, answer.header("Content-Type")) == (200, "application/hal+json")
+    assert (response.status, response.header("Content-Type")) == (200, "application/hal+json")

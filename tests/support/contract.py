@@ -1,4 +1,4 @@
-"""What every answer below `/v2` must be, whatever was asked: the form of each status, and nothing beside it."""
+"""The contract of every response below `/v2`: the form of each status, and nothing else in it."""
 
 import json
 import re
@@ -12,9 +12,9 @@ HAL = "application/hal+json"
 PROBLEM = "application/problem+json"
 METHODS = "GET, HEAD, OPTIONS"
 
-# What each parameter must be.
-A_MOMENT = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
-AN_AMOUNT = "a decimal with at most 13 digits before the point and 2 after it"
+# The rule of each parameter, in the words of its error.
+TIME_RULE = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
+AMOUNT_RULE = "a decimal with at most 13 digits before the point and 2 after it"
 BOUNDS = [f"[{bound}]" for bound in ("gte", "gt", "lte", "lt")]
 RULES = {
     "limit": "a whole number from 1 to 250",
@@ -25,8 +25,8 @@ RULES = {
     "customerId": "a customer ID, ct_ and 1 to 61 letters or digits, or up to 20 of them, separated by commas",
     "sequenceType": "oneoff, first, recurring, or some of them, separated by commas",
     "currency": "an ISO 4217 currency code, or up to 20 of them, separated by commas",
-    **{f"{name}{bound}": A_MOMENT for name in ("createdAt", "paidAt") for bound in BOUNDS},
-    **{f"amount{bound}": AN_AMOUNT for bound in BOUNDS},
+    **{f"{name}{bound}": TIME_RULE for name in ("createdAt", "paidAt") for bound in BOUNDS},
+    **{f"amount{bound}": AMOUNT_RULE for bound in BOUNDS},
     "metadata": "at most 5 pairs, key and value of 1 to 500 characters each",
 }
 RANGES = [
@@ -36,8 +36,8 @@ RANGES = [
     for upper in ("lte", "lt")
 ]
 
-# As these are all that is ever said, nothing that was sent is repeated, but for a plain key of metadata.
-KEY = re.compile(r"metadata\[[A-Za-z0-9_.$\[\]-]+\] must be ")
+# These are all details of errors. So an error repeats no input, except a plain key of metadata.
+METADATA_KEY = re.compile(r"metadata\[[A-Za-z0-9_.$\[\]-]+\] must be ")
 DETAILS = {
     400: {
         *(f"{name} must be {rule}." for name, rule in RULES.items()),
@@ -55,8 +55,8 @@ DETAILS = {
 PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,31}")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-# Header fields by what they may hold; the server itself adds the last three.
-HEADERS = {
+# The headers that a response may have, and their values. The server adds the last three.
+ALLOWED_HEADERS = {
     "content-type": re.compile(rf"{re.escape(HAL)}|{re.escape(PROBLEM)}"),
     "content-length": re.compile("[0-9]+"),
     "allow": re.compile(METHODS),
@@ -70,7 +70,7 @@ HEADERS = {
     "server": re.compile("granian"),
     "connection": re.compile("close"),
 }
-DEMANDED = {
+REQUIRED_HEADERS = {
     200: {"content-type", "etag", "cache-control", "vary"},
     304: {"etag", "cache-control", "vary"},
     400: {"content-type"},
@@ -79,8 +79,9 @@ DEMANDED = {
     405: {"content-type", "allow"},
     406: {"content-type"},
 }
+REQUIRED_HEADERS_OF_OPTIONS = {"content-type", "allow"}
 
-# A page's size and place, then what else was asked for, percent-encoded.
+# The limit and the start of a page, then the other parameters, percent-encoded.
 ENCODED = "[A-Za-z0-9._~%-]+"
 PAGE_QUERY = rf"limit=[1-9][0-9]*(&from=pt_[A-Za-z0-9]+)?(&{ENCODED}={ENCODED})*"
 
@@ -90,16 +91,16 @@ PAGE_LINKS = ["self", "previous", "next", "documentation"]
 RECORD_LINKS = ["self", "dashboard", "documentation"]
 
 
-def assert_kept(answer: Response, *, method: str, base: str) -> Any:
-    """Hold an answer to the contract, its links to `base`; return its document (None: there is none to read)."""
-    assert answer.status in DEMANDED, f"{answer.status} is no answer to bad input"
-    assert_headers(answer, method)
-    if method == "HEAD" or answer.status == HTTPStatus.NOT_MODIFIED:
-        assert answer.body == b""
+def assert_meets_contract(response: Response, *, method: str, base: str) -> Any:
+    """Check a response whose links start with `base`. Return its document; None if it has no body."""
+    assert response.status in REQUIRED_HEADERS, f"unexpected status {response.status}"
+    assert_headers(response, method)
+    if method == "HEAD" or response.status == HTTPStatus.NOT_MODIFIED:
+        assert response.body == b""
         return None
-    document = json.loads(answer.body)
-    if answer.status != HTTPStatus.OK:
-        assert_problem(document, answer.status, base)
+    document = json.loads(response.body)
+    if response.status != HTTPStatus.OK:
+        assert_problem(document, response.status, base)
     elif "count" in document:
         assert_page(document, base)
     elif "id" in document:
@@ -109,17 +110,19 @@ def assert_kept(answer: Response, *, method: str, base: str) -> Any:
     return document
 
 
-def assert_headers(answer: Response, method: str) -> None:
-    names = [name.lower() for name, _ in answer.headers]
-    assert len(set(names)) == len(names)
-    for name, value in answer.headers:
-        pattern = HEADERS.get(name.lower())
-        assert pattern is not None, f"{name} has no business here"
+def assert_headers(response: Response, method: str) -> None:
+    names = [name.lower() for name, _ in response.headers]
+    assert len(set(names)) == len(names), f"repeated header: {names}"
+    for name, value in response.headers:
+        pattern = ALLOWED_HEADERS.get(name.lower())
+        assert pattern is not None, f"unexpected header: {name}"
         assert pattern.fullmatch(value), f"{name}: {value}"
-    demanded = {"content-type", "allow"} if method == "OPTIONS" and answer.status == 200 else DEMANDED[answer.status]
-    assert demanded <= set(names), f"missing: {demanded - set(names)}"
+    required = REQUIRED_HEADERS[response.status]
+    if method == "OPTIONS" and response.status == HTTPStatus.OK:
+        required = REQUIRED_HEADERS_OF_OPTIONS
+    assert required <= set(names), f"missing: {required - set(names)}"
     if "content-type" in names:
-        assert answer.header("Content-Type") == (HAL if answer.status == HTTPStatus.OK else PROBLEM)
+        assert response.header("Content-Type") == (HAL if response.status == HTTPStatus.OK else PROBLEM)
 
 
 def assert_problem(document: Any, status: int, base: str) -> None:
@@ -127,7 +130,7 @@ def assert_problem(document: Any, status: int, base: str) -> None:
     assert document["type"] == "about:blank"
     assert document["title"] == HTTPStatus(status).phrase
     assert document["status"] == status
-    assert KEY.sub("metadata must be ", document["detail"]) in DETAILS[status]
+    assert METADATA_KEY.sub("metadata must be ", document["detail"]) in DETAILS[status]
     assert PLAIN_NAME.fullmatch(document.get("field", "x"))
     assert REQUEST_ID.fullmatch(document.get("requestId", "x"))
     assert document["_links"] == {"documentation": link(f"{base}/docs/", "text/html")}
@@ -154,7 +157,7 @@ def assert_record(record: Any, base: str) -> None:
 
 
 def assert_keys(document: dict[str, Any], keys: list[str], *, optional: Collection[str] = ()) -> None:
-    """Hold a document to these keys, in this order."""
+    """Check that a document has these keys, in this order."""
     assert list(document) == [key for key in keys if key in document or key not in optional]
 
 

@@ -1,21 +1,21 @@
-"""Requests, and what the contract answers to them: in each file here a case a line.
+"""Requests with the responses that the contract requires: each line of a file in tests/corpus is a case.
 
 | key | |
 |---|---|
-| `send` | the request line, without HTTP's version |
-| `headers`, `without`, `body` | headers beside Host and Authorization, or instead; those that are left out; the body |
-| `status` | what comes back |
-| `field` | the parameter at fault, which a 400 names |
+| `send` | the request line, without the HTTP version |
+| `headers`, `without`, `body` | headers added to Host and Authorization or replacing them; headers left out; the body |
+| `status` | the status of the response |
+| `field` | the invalid parameter that a 400 names |
 | `error` | the error that a 401 names |
-| `page` | which page of the list a 200 is, if not the first of 20 |
-| `ids` | which payments it has, if not all from its start on |
-| `base` | what the links begin with, if not the host's own address |
-| `html` | the path is none of the API's, and the answer a page for people |
-| `served` | what differs over HTTP, where the server reads (`empty`: refuses) the request before the application can |
-| `why` | what no reader could guess |
+| `page` | the query of the `self` link of a 200, if it is not the first page of 20 |
+| `ids` | the payments on that page, if it does not have all payments from its start on |
+| `base` | the start of the links, if it is not the host's own address |
+| `html` | the path is outside the API, and the response is an HTML page |
+| `served` | differences over HTTP, if the server responds before the application can (`empty`: without a body) |
+| `why` | the reason for the case, if a reader could not guess it |
 
-Every character is one byte. Between « and » stands what is filled in: the key, the host, each of the two resources, or
-a text so many times.
+Each character is one byte. « and » enclose a placeholder: the key, the host, the path of both resources (one case for
+each), or a text and how often it is repeated.
 """
 
 import json
@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.support.contract import assert_kept
+from tests.support.contract import assert_meets_contract
 from tests.support.exchange import Response
 from tests.support.lines import line
 from tests.support.loading import issue_key, store
@@ -33,24 +33,26 @@ from tests.support.loading import issue_key, store
 DIRECTORY = Path(__file__).parents[1] / "corpus"
 SUBJECTS = sorted(file.stem for file in DIRECTORY.glob("*.jsonl"))
 
-OURS = ["pt_Newest", "pt_Middle", "pt_Oldest"]
+VISIBLE_IDS = ["pt_Newest", "pt_Middle", "pt_Oldest"]
 RESOURCES = {"list": "/v2/payments", "record": "/v2/payments/pt_Newest"}
-SENT = {"send", "headers", "without", "body", "served", "why"}  # what a case has beside what it expects
+KEYS_OF_REQUEST = {"send", "headers", "without", "body", "served", "why"}  # the other keys are about the response
 PLACEHOLDER = re.compile(r"«(.+?)(?:\*([0-9]+))?»", re.DOTALL)
 
 
-def load() -> str:
-    """Import the payments that the cases name, and return a key that reads those of the first organization."""
-    ours = [line(id=OURS[n], organizationId="9001", createdAt=f"2026-01-0{3 - n}T12:00:00.000") for n in range(3)]
+def store_payments() -> str:
+    """Import the payments that the cases name. Return a key that sees `VISIBLE_IDS`."""
+    visible = [
+        line(id=VISIBLE_IDS[n], organizationId="9001", createdAt=f"2026-01-0{3 - n}T12:00:00.000") for n in range(3)
+    ]
     other_mode = line(id="pt_Test", organizationId="9001", mode="test")
     other_organization = line(id="pt_Foreign", organizationId="9002")
-    store([*ours, other_mode, other_organization])
+    store([*visible, other_mode, other_organization])
     return issue_key(organization=9001, mode="live")
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What the contract answers."""
+    """The response that the contract requires."""
 
     status: int
     base: str
@@ -61,61 +63,61 @@ class Expected:
     html: bool = False
     empty: bool = False
 
-    def assert_met(self, answer: Response, *, method: str) -> None:
-        """Hold an answer to the contract, and to what this case should get."""
-        assert answer.status == self.status, answer
+    def assert_met(self, response: Response, *, method: str) -> None:
+        """Check a response against the contract and against this case."""
+        assert response.status == self.status, response
         if self.empty:
-            assert answer.body == b""
+            assert response.body == b""
             return
         if self.html:
-            assert (answer.header("Content-Type") or "").startswith("text/html")
+            assert (response.header("Content-Type") or "").startswith("text/html")
             return
-        document = assert_kept(answer, method=method, base=self.base)
+        document = assert_meets_contract(response, method=method, base=self.base)
         if self.status == 401:
             error = f', error="{self.error}"' if self.error else ""
-            assert answer.header("WWW-Authenticate") == f'Bearer realm="payments"{error}'
+            assert response.header("WWW-Authenticate") == f'Bearer realm="payments"{error}'
         if document is not None:
-            self.assert_said(document)
+            self.assert_document(document)
 
-    def assert_said(self, document: Any) -> None:
+    def assert_document(self, document: Any) -> None:
         assert document.get("field") == self.field
         if "count" in document:
-            expected = self.ids_from_start if self.ids is None else self.ids
+            expected_ids = self.ids_from_start if self.ids is None else self.ids
             assert document["_links"]["self"]["href"] == f"{self.base}/v2/payments?{self.page}"
-            assert [record["id"] for record in document["_embedded"]["payments"]] == expected
+            assert [record["id"] for record in document["_embedded"]["payments"]] == expected_ids
         elif "id" in document:
             assert document["id"] == "pt_Newest"
 
     @property
     def ids_from_start(self) -> list[str]:
         limit, start = re.findall("=([^&]*)", self.page)
-        return OURS[OURS.index(start) :][: int(limit)]
+        return VISIBLE_IDS[VISIBLE_IDS.index(start) :][: int(limit)]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A line of the corpus, for one of the resources."""
+    """One line of the corpus, for one resource."""
 
     name: str
     send: str
     expected: Expected
-    served: Expected
+    expected_over_http: Expected
     headers: tuple[str, ...]
     without: tuple[str, ...]
     body: str
 
 
-def cases(subject: str, *, host: str, key: str) -> Iterator[Case]:
-    """Read one of the files, its places filled in."""
+def read_cases(subject: str, *, host: str, key: str) -> Iterator[Case]:
+    """Yield the cases of a file, with their placeholders replaced."""
     for number, text in enumerate((DIRECTORY / f"{subject}.jsonl").read_text().splitlines(), start=1):
-        for resource, path in RESOURCES.items() if "«each»" in text else [("", "")]:
-            item = json.loads(filled(text, host=host, key=key, each=path))
-            yield read(item, host=host, name=f"{subject}.jsonl:{number} {resource}".rstrip())
+        for resource, path in RESOURCES.items() if "«resource»" in text else [("", "")]:
+            item = json.loads(replace_placeholders(text, host=host, key=key, resource=path))
+            yield build_case(item, host=host, name=f"{subject}.jsonl:{number} {resource}".rstrip())
 
 
-def read(item: dict[str, Any], *, host: str, name: str = "") -> Case:
-    answered = {key: value for key, value in item.items() if key not in SENT}
-    expected = Expected(**{"base": f"http://{host}", **answered})
+def build_case(item: dict[str, Any], *, host: str, name: str = "") -> Case:
+    of_response = {key: value for key, value in item.items() if key not in KEYS_OF_REQUEST}
+    expected = Expected(**{"base": f"http://{host}", **of_response})
     return Case(
         name=name,
         send=item["send"],
@@ -123,9 +125,9 @@ def read(item: dict[str, Any], *, host: str, name: str = "") -> Case:
         without=tuple(item.get("without", ())),
         body=item.get("body", ""),
         expected=expected,
-        served=replace(expected, **item.get("served", {})),
+        expected_over_http=replace(expected, **item.get("served", {})),
     )
 
 
-def filled(text: str, **values: str) -> str:
-    return PLACEHOLDER.sub(lambda place: place[1] * int(place[2]) if place[2] else values[place[1]], text)
+def replace_placeholders(text: str, **values: str) -> str:
+    return PLACEHOLDER.sub(lambda match: match[1] * int(match[2]) if match[2] else values[match[1]], text)

@@ -16,7 +16,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 @dataclass(frozen=True)
 class Request:
-    """A request as the client sends it. Every character of its strings is one byte."""
+    """A request as a client sends it. Each character of its texts is one byte."""
 
     line: str  # "GET /v2/payments?limit=5"
     headers: tuple[tuple[str, str], ...] = ()
@@ -32,13 +32,14 @@ class Request:
 
     @property
     def wire(self) -> bytes:
+        """The bytes of the request."""
         length = [("Content-Length", str(len(self.body)))] if self.body else []
         lines = [f"{self.line} HTTP/1.1", *(f"{name}: {value}" for name, value in [*self.headers, *length])]
         return "\r\n".join([*lines, "", self.body]).encode("latin-1")
 
     @property
     def environ(self) -> dict[str, Any]:
-        """The WSGI environment of the request (PEP 3333). A header that occurs twice becomes a list with commas."""
+        """The WSGI environment of the request (PEP 3333). Repeated headers become one list."""
         path, _, query = self.target.partition("?")
         fields: dict[str, str] = {}
         for name, value in self.headers:
@@ -60,36 +61,36 @@ class Request:
 
 @dataclass(frozen=True)
 class Response:
-    """A response as the client receives it."""
+    """A response as a client receives it."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
     def header(self, name: str) -> str | None:
-        """Return the value of a header, or None if it is missing or occurs twice."""
-        values = [value for other_name, value in self.headers if other_name.lower() == name.lower()]
+        """Return the value of a header; None if it is missing or repeated."""
+        values = [value for header, value in self.headers if header.lower() == name.lower()]
         return values[0] if len(values) == 1 else None
 
 
-def call(application: Application, request: Request) -> Response:
-    """Send a request to the application in this process, as its server would."""
-    start: list[Any] = []
-    body = application(request.environ, lambda status, headers: start.extend([status, headers]))
-    status, headers = start
-    is_body_sent = request.method.upper() != "HEAD"  # a server does not send the body of HEAD
-    return Response(int(status.split()[0]), tuple(headers), b"".join(body) if is_body_sent else b"")
+def call_application(application: Application, request: Request) -> Response:
+    """Call the application in this process, as its server does, and return the response."""
+    arguments: list[Any] = []
+    body = application(request.environ, lambda status, headers: arguments.extend([status, headers]))
+    status, headers = arguments
+    has_body = request.method.upper() != "HEAD"  # the server removes the body of a response to HEAD
+    return Response(int(status.split()[0]), tuple(headers), b"".join(body) if has_body else b"")
 
 
-def send(port: int, request: Request) -> Response:
-    """Send a request to the server on a new connection."""
-    response = exchange(port, request.wire, method=request.method.upper())
+def send_request(port: int, request: Request) -> Response:
+    """Send a request to the server on a new connection and return the response."""
+    response = send_bytes(port, request.wire, method=request.method.upper())
     assert response is not None, "the server closed the connection"
     return response
 
 
-def exchange(port: int, wire: bytes, *, method: str = "GET") -> Response | None:
-    """Send bytes to the server, and return the first response, or None if the server closes the connection."""
+def send_bytes(port: int, wire: bytes, *, method: str = "GET") -> Response | None:
+    """Send any bytes and return the first response; None if the server closes the connection."""
     with socket.create_connection(("127.0.0.1", port), timeout=RESPONSE_SECONDS_MAX) as connection:
         try:
             connection.sendall(wire)

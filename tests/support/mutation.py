@@ -32,17 +32,11 @@ ROOT: Final = Path(__file__).parents[2]
 COSMIC_RAY: Final = "cosmic-ray==8.7.0"
 
 # The tests of each module of payments/. None of them starts a process, which would take too long.
-CORPUS: Final = "api/test_inputs.py::test_each_case_of_the_corpus_is_answered_as_the_contract_says"
+CORPUS: Final = "api/test_inputs.py::test_corpus_gets_the_responses_of_the_contract"
 TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "ordering": ("api/test_list.py", "api/test_filters.py", "test_ordering.py"),
-    "api/pagination": (
-        "api/test_errors.py",
-        "database/test_statements.py",
-        "api/test_list.py",
-        "api/test_openapi.py",
-        "api/test_filters.py",
-        "test_ordering.py",
-    ),
+    "page": ("database/test_statements.py", "api/test_list.py", "api/test_filters.py", "test_ordering.py"),
+    "api/pagination": ("api/test_errors.py", "api/test_list.py", "api/test_openapi.py", "api/test_filters.py"),
     "api/parameters": (
         "api/test_parameters.py",
         "api/test_errors.py",
