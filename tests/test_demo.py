@@ -29,26 +29,26 @@ def test_import_accepts_every_record(lines: list[bytes]) -> None:
 
 
 def test_seed_determines_the_payments(lines: list[bytes]) -> None:
-    again = [encode(record) for record in demo_records(COUNT, seed=1, until=NOON)]
-    other_lines = {encode(record) for record in demo_records(COUNT, seed=2, until=NOON)}
+    same_seed = [encode(record) for record in demo_records(COUNT, seed=1, until=NOON)]
+    other_seed = {encode(record) for record in demo_records(COUNT, seed=2, until=NOON)}
 
-    assert again == lines
-    assert other_lines.isdisjoint(lines)
+    assert same_seed == lines
+    assert other_seed.isdisjoint(lines)
 
 
 def test_higher_count_begins_with_the_same_payments(lines: list[bytes]) -> None:
     assert [encode(record) for record in islice(demo_records(10 * COUNT, seed=1, until=NOON), 100)] == lines[:100]
 
 
-def test_payments_cover_what_a_list_must_handle() -> None:
+def test_payments_have_many_kinds_of_values_and_shared_times() -> None:
     records = list(demo_records(COUNT, seed=1, until=NOON))
 
-    moments = Counter(record.created_at for record in records)
-    tied = sum(count for count in moments.values() if count > 1)
+    times = Counter(record.created_at for record in records)
+    sharing_a_time = sum(count for count in times.values() if count > 1)
     assert {record.status for record in records} == set(Status.values)
     assert {record.mode for record in records} == set(Mode.values)
     assert len({record.organization_id for record in records}) == 3
     assert len({record.method for record in records}) > 4
     assert len({record.amount.currency for record in records}) > 3
-    assert 0.25 < tied / COUNT < 0.45
+    assert 0.25 < sharing_a_time / COUNT < 0.45
     assert all(str((NOON - SPAN).date()) <= record.created_at < "2026-01-01T12:00:00.000" for record in records)

@@ -1,4 +1,4 @@
-"""The rules of the contract, as the database itself keeps them; nothing here goes through a check of Python's."""
+"""The constraints by which the database enforces the contract. The tests avoid all validation in Python."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ def assert_refused(**values: Any) -> None:
     "payment_id",
     ["", "pt_", "tr_1", "PT_1", "pt_a-b", "pt_é", "pt_1\n", " pt_1", "x\npt_1", "pt_" + "a" * 62],
 )
-def test_an_id_has_its_form(payment_id: str) -> None:
+def test_malformed_id_is_refused(payment_id: str) -> None:
     assert_refused(id=payment_id)
 
 
@@ -50,19 +50,19 @@ def test_an_id_has_its_form(payment_id: str) -> None:
         {"description": None},
     ],
 )
-def test_a_payment_keeps_to_the_contract(values: dict[str, Any]) -> None:
+def test_payment_that_breaks_the_contract_is_refused(values: dict[str, Any]) -> None:
     assert_refused(**values)
 
 
 @pytest.mark.parametrize("column", ["amount_net", "amount_remaining"])
-def test_a_value_has_a_currency_or_there_is_neither(column: str) -> None:
+def test_amount_has_a_value_and_a_currency_or_neither(column: str) -> None:
     payment = PaymentFactory.create(**{column: Money(1, "EUR")})
 
     with pytest.raises(DatabaseError), transaction.atomic():
         Payment.objects.filter(id=payment.id).update(**{f"{column}_currency": None})
 
 
-def test_a_payment_needs_its_organization() -> None:
+def test_payment_needs_an_existing_organization() -> None:
     with transaction.atomic():
         PaymentFactory.create(organization=None, organization_id=7)
         with pytest.raises(DatabaseError):
@@ -70,30 +70,30 @@ def test_a_payment_needs_its_organization() -> None:
         transaction.set_rollback(True)
 
 
-def test_a_key_has_a_mode_that_exists() -> None:
+def test_key_with_an_unknown_mode_is_refused() -> None:
     with pytest.raises(DatabaseError), transaction.atomic():
         ApiKeyFactory.create(mode="prod")
 
 
 @pytest.mark.parametrize("organization_id", [0, -1])
-def test_an_organizations_id_is_positive(organization_id: int) -> None:
+def test_organization_id_is_positive(organization_id: int) -> None:
     with pytest.raises(DatabaseError), transaction.atomic():
         Organization.objects.create(id=organization_id, name="x")
 
 
-def test_times_are_kept_to_the_millisecond_never_rounded_up() -> None:
-    moment = datetime(2026, 1, 1, 23, 59, 59, 999_999, tzinfo=UTC)
+def test_times_are_truncated_to_milliseconds() -> None:
+    time = datetime(2026, 1, 1, 23, 59, 59, 999_999, tzinfo=UTC)
 
-    payment = PaymentFactory.create(created_at=moment, expires_at=moment, paid_at=moment)
+    payment = PaymentFactory.create(created_at=time, expires_at=time, paid_at=time)
 
     payment.refresh_from_db()
-    kept = moment.replace(microsecond=999_000)
-    assert (payment.created_at, payment.expires_at, payment.paid_at) == (kept, kept, kept)
-    assert Payment.objects.filter(created_at=moment).exists()
+    truncated = time.replace(microsecond=999_000)
+    assert (payment.created_at, payment.expires_at, payment.paid_at) == (truncated, truncated, truncated)
+    assert Payment.objects.filter(created_at=time).exists()
 
 
 @pytest.mark.parametrize("value", ["0.01", "0.10", "9999999999999.99", "-9999999999999.99", "1234567890123.45"])
-def test_money_is_kept_exactly(value: str) -> None:
+def test_amount_is_stored_exactly(value: str) -> None:
     payment = PaymentFactory.create(amount=Money(value, "XCG"))
 
     payment.refresh_from_db()
@@ -107,7 +107,7 @@ def test_ids_are_compared_byte_by_byte() -> None:
     assert list(Payment.objects.order_by("id").values_list("id", flat=True)) == ["pt_0", "pt_A", "pt_B", "pt_a", "pt_b"]
 
 
-def test_new_ids_are_ordered_by_time() -> None:
+def test_new_ids_sort_by_time() -> None:
     first = new_payment_id()
     later = PaymentFactory.create(id=new_payment_id()).id
 
@@ -115,7 +115,7 @@ def test_new_ids_are_ordered_by_time() -> None:
     assert first != later
 
 
-def test_a_payment_cannot_be_deleted() -> None:
+def test_payment_cannot_be_deleted() -> None:
     payment = PaymentFactory.create()
 
     with pytest.raises(PaymentsCannotBeDeleted):
@@ -132,17 +132,17 @@ def test_a_payment_cannot_be_deleted() -> None:
     assert Payment.objects.filter(id=payment.id).exists()
 
 
-def test_a_payment_is_read_through_its_key_alone() -> None:
+def test_key_sees_payments_of_its_organization_and_mode() -> None:
     key = ApiKeyFactory.create()
-    mine = PaymentFactory.create(organization=key.organization)
+    payment = PaymentFactory.create(organization=key.organization)
     PaymentFactory.create(organization=key.organization, test=True)
     PaymentFactory.create()
 
-    assert list(Payment.objects.visible_to(key.access)) == [mine]
+    assert list(Payment.objects.visible_to(key.access)) == [payment]
 
 
 @pytest.mark.parametrize(
-    ("values", "usable"),
+    ("values", "is_usable"),
     [
         ({}, True),
         ({"expires_at": NOON + timedelta(seconds=1)}, True),
@@ -151,13 +151,13 @@ def test_a_payment_is_read_through_its_key_alone() -> None:
         ({"revoked_at": NOON - timedelta(days=1), "expires_at": NOON + timedelta(days=1)}, False),
     ],
 )
-def test_a_key_is_usable_until_it_expires_or_is_revoked(values: dict[str, Any], usable: bool) -> None:
+def test_key_is_usable_until_it_expires_or_is_revoked(values: dict[str, Any], is_usable: bool) -> None:
     ApiKeyFactory.create(**values)
 
-    assert ApiKey.objects.usable(now=NOON).exists() is usable
+    assert ApiKey.objects.usable(now=NOON).exists() is is_usable
 
 
-def test_there_are_as_many_indexes_as_are_needed() -> None:
+def test_payments_have_exactly_these_indexes() -> None:
     with connection.cursor() as cursor:
         indexes = {
             name: [pair for pair in zip(constraint["columns"], constraint.get("orders") or [], strict=False) if pair[0]]
@@ -166,12 +166,12 @@ def test_there_are_as_many_indexes_as_are_needed() -> None:
         }
 
     newest_first = [("created_at", "DESC"), ("id", "DESC")]
-    of_whom = [("organization_id", "ASC"), ("mode", "ASC")]
+    access = [("organization_id", "ASC"), ("mode", "ASC")]
     on_postgresql: dict[str, Any] = {"payment_holds": []} if connection.vendor == "postgresql" else {}
     assert indexes == on_postgresql | {
-        "payment_list": [*of_whom, *newest_first],
-        "payment_status": [*of_whom, ("status", "ASC"), *newest_first],
-        "payment_in_flight": [*of_whom, *newest_first],
-        "payment_customer": [*of_whom, ("customer_id", "ASC"), *newest_first],
-        "payment_description": of_whom,
+        "payment_list": [*access, *newest_first],
+        "payment_status": [*access, ("status", "ASC"), *newest_first],
+        "payment_in_flight": [*access, *newest_first],
+        "payment_customer": [*access, ("customer_id", "ASC"), *newest_first],
+        "payment_description": access,
     }
