@@ -14,31 +14,31 @@ from pytest_django import DjangoDbBlocker
 from payments.models import Access, Mode, Organization, Payment, Status
 from payments.page import fetch_page
 from tests.support.factories import OrganizationFactory, PaymentFactory
-from tests.support.lists import listing, moment
+from tests.support.lists import build_listing, noon_plus
+from tests.support.sql import execute, explain
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def many(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Access]:
+def access(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Access]:
     """Store 2,000 payments, few of them open, pending or failed, and update the statistics of the database."""
     with django_db_blocker.unblock(), transaction.atomic():
         organization = OrganizationFactory.create(id=1)
-        Payment.objects.bulk_create(numbered(number, organization) for number in range(2000))
-        with connection.cursor() as cursor:
-            if connection.vendor == "postgresql":
-                cursor.execute("SELECT gin_clean_pending_list('payment_holds')")  # as it does by itself, in time
-            cursor.execute("ANALYZE")
+        Payment.objects.bulk_create(build_payment(number, organization) for number in range(2000))
+        if connection.vendor == "postgresql":
+            execute("SELECT gin_clean_pending_list('payment_holds')")  # PostgreSQL does this in the background
+        execute("ANALYZE")
         yield Access(organization.pk, Mode.LIVE)
         transaction.set_rollback(True)
 
 
-def numbered(number: int, organization: Organization) -> Payment:
+def build_payment(number: int, organization: Organization) -> Payment:
     rare = {17: Status.OPEN, 18: Status.PENDING, 19: Status.FAILED}
     return PaymentFactory.build(
         id=f"pt_{number:04}",
         organization=organization,
-        created_at=moment(number),
+        created_at=noon_plus(number),
         status=rare.get(number % 100, Status.SUCCEEDED),
         method="rare" if number == 77 else "creditcard",
         customer_id=f"ct_{number // 10}" if number % 2 else "",
@@ -46,19 +46,15 @@ def numbered(number: int, organization: Organization) -> Payment:
     )
 
 
-def plan(place: Access, query: dict[str, str], *, start: str | None) -> str:
-    """Return how the database looks for a page."""
-    with CaptureQueriesContext(connection) as queries:
-        fetch_page(listing(place, query), start=start, limit=20)
-    explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN (COSTS OFF) "
-    with connection.cursor() as cursor:
-        cursor.execute(explain + queries[-1]["sql"])
-        return "\n".join(str(line[-1]) for line in cursor.fetchall())
+def plan_of_page(access: Access, parameters: dict[str, str], *, start: str | None) -> str:
+    with CaptureQueriesContext(connection) as statements:
+        fetch_page(build_listing(access, parameters), start=start, limit=20)
+    return explain(statements[-1]["sql"])
 
 
 @pytest.mark.parametrize("start", [None, "pt_0500"])
 @pytest.mark.parametrize(
-    ("query", "index"),
+    ("parameters", "index"),
     [
         ({"sort": "asc"}, "payment_list"),
         ({"status": "succeeded"}, "payment_list"),
@@ -79,27 +75,25 @@ def plan(place: Access, query: dict[str, str], *, start: str | None) -> str:
         ({"sequenceType": "first,recurring"}, "payment_holds"),
     ],
 )
-def test_what_is_asked_for_is_found_by_the_index_that_is_for_it(
-    many: Access, query: dict[str, str], index: str, start: str | None
-) -> None:
+def test_filter_uses_its_index(access: Access, parameters: dict[str, str], index: str, start: str | None) -> None:
     if index == "payment_holds" and connection.vendor == "sqlite":
-        index = "payment_list"  # which it reads through
+        index = "payment_list"  # SQLite has no such index, so it reads the list
 
-    found = plan(many, query, start=start)
+    plan = plan_of_page(access, parameters, start=start)
 
-    assert index in found, found
-    assert not re.search("Seq Scan|SCAN payments_payment", found), found
+    assert index in plan, plan
+    assert not re.search("Seq Scan|SCAN payments_payment", plan), plan
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-def test_within_a_range_the_index_is_entered_where_the_page_begins(many: Access, order: str) -> None:
-    query = {"createdAt[gte]": "2025-12-31", "createdAt[lt]": "2026-01-02", "sort": order}
+def test_index_search_begins_at_the_start_within_a_range(access: Access, order: str) -> None:
+    parameters = {"createdAt[gte]": "2025-12-31", "createdAt[lt]": "2026-01-02", "sort": order}
 
-    found = plan(many, query, start="pt_0500")
+    plan = plan_of_page(access, parameters, start="pt_0500")
 
-    # Of two bounds in one direction an index is entered at the first; SQLite names no other.
-    entered = {
+    # An index search begins at the first of two bounds in one direction. The plan of SQLite names only that one.
+    search = {
         "sqlite": r"payment_list .*\(created_at,id\)[<>]",
         "postgresql": r"'live'::text\) AND \(ROW\(created_at, ",
     }
-    assert len(re.findall(entered[connection.vendor], found)) == 3, found
+    assert len(re.findall(search[connection.vendor], plan)) == 3, plan

@@ -12,9 +12,9 @@ from payments.models import ApiKey, Organization
 from payments.runtime.rate_limits import RateLimit
 from tests.support.api import Api, key_text
 from tests.support.factories import ApiKeyFactory
-from tests.support.problem import assert_problem, body
+from tests.support.problem import assert_problem, problem
 
-TOO_MANY = body(429, "Too Many Requests", "Too many requests. Wait for the number of seconds in Retry-After.")
+TOO_MANY = problem(429, "Too Many Requests", "Too many requests. Wait for the number of seconds in Retry-After.")
 NOW = 1_800_000_000.0
 NEVER_MADE = "live_0000000000000000000000000000000000itDM"
 

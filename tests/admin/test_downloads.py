@@ -13,8 +13,8 @@ from django.test import Client
 from payments.admin import downloads
 from payments.models import Organization
 from tests.support.factories import OrganizationFactory, PaymentFactory
-from tests.support.filters import failing_to_list, timeout_error
 from tests.support.lines import line, record
+from tests.support.list_errors import failing_list_queries, timeout_error
 
 CSV = "/admin/payments/payment/export.csv"
 JSON_LINES = "/admin/payments/payment/export.jsonl"
@@ -143,7 +143,7 @@ def test_invalid_export_gets_an_error_as_text(
 
 
 def test_export_that_times_out_asks_for_a_shorter_period(admin_client: Client, organization: Organization) -> None:
-    with failing_to_list(timeout_error()):
+    with failing_list_queries(timeout_error()):
         response = admin_client.get(CSV, {"status": "open"})
 
     assert (response.status_code, response.headers["Retry-After"]) == (503, "1")

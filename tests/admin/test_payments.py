@@ -15,7 +15,7 @@ from moneyed import Money
 from payments.admin.access_form import MENU_CHOICES_MAX
 from payments.models import Access, Payment
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
-from tests.support.filters import failing_to_list, timeout_error
+from tests.support.list_errors import failing_list_queries, timeout_error
 
 LIST = "/admin/payments/payment/"
 
@@ -168,7 +168,7 @@ def test_page_that_starts_outside_the_list_is_not_found(admin_client: Client, pa
 
 
 def test_search_that_times_out_asks_for_a_shorter_period(admin_client: Client, payment: Payment) -> None:
-    with failing_to_list(timeout_error()):
+    with failing_list_queries(timeout_error()):
         page = admin_client.get(LIST, {"status": "open"})
 
     assert page.status_code == 503
@@ -178,7 +178,7 @@ def test_search_that_times_out_asks_for_a_shorter_period(admin_client: Client, p
 
 def test_other_database_errors_are_reported_as_unavailable(admin_client: Client, payment: Payment) -> None:
     admin_client.raise_request_exception = False
-    with failing_to_list(OperationalError("the connection is closed")):
+    with failing_list_queries(OperationalError("the connection is closed")):
         responses = [admin_client.get(LIST, {"status": "open"}), admin_client.get(f"{LIST}export.csv")]
 
     assert [response.status_code for response in responses] == [503, 503]

@@ -1,4 +1,4 @@
-"""Every refusal of the contract (section 5), with its status, body and headers."""
+"""The errors of the contract (section 5), with status, document and headers."""
 
 import logging
 from typing import Any
@@ -12,14 +12,14 @@ from pytest_django import Settings
 from payments.models import Organization
 from tests.support.api import Api
 from tests.support.factories import OrganizationFactory, PaymentFactory
-from tests.support.filters import failing_to_list, timeout_error
-from tests.support.problem import assert_problem, body
+from tests.support.list_errors import failing_list_queries, timeout_error
+from tests.support.problem import assert_problem, problem
 
 LIMIT = "limit must be a whole number from 1 to 250."
 START = "from must be the ID of one of your payments."
 UNKNOWN = "There is no parameter of this name."
 UNAVAILABLE = "The service is unavailable. Try again later."
-TOO_WIDE = "The query timed out. Narrow createdAt: give both bounds, or closer ones."
+TIMEOUT = "The query timed out. Narrow createdAt: give both bounds, or closer ones."
 
 
 @pytest.mark.parametrize(
@@ -36,10 +36,10 @@ TOO_WIDE = "The query timed out. Narrow createdAt: give both bounds, or closer o
         ),
         *(
             (f"from={text}", START, "from")
-            for text in ("pt_unknown", "pt_other", "pt_test", "pt_mine%27--", "pt_%C3%A9")
+            for text in ("pt_unknown", "pt_other", "pt_test", "pt_own%27--", "pt_%C3%A9")
         ),
         ("limit=5&limit=5", "limit must be given once.", "limit"),
-        ("from=pt_mine&from=pt_mine", "from must be given once.", "from"),
+        ("from=pt_own&from=pt_own", "from must be given once.", "from"),
         ("Limit=5", UNKNOWN, "Limit"),
         ("format=json", UNKNOWN, "format"),
         ("page=2", UNKNOWN, "page"),
@@ -50,8 +50,8 @@ TOO_WIDE = "The query timed out. Narrow createdAt: give both bounds, or closer o
         ("limit=abc&from=pt_unknown", LIMIT, "limit"),
         ("from=pt_unknown&limit=abc", LIMIT, "limit"),
         ("from=pt_unknown&sort=abc", START, "from"),
-        ("from=pt_mine&sort=abc", "sort must be desc or asc.", "sort"),
-        # What is too long or too odd a name is not repeated.
+        ("from=pt_own&sort=abc", "sort must be desc or asc.", "sort"),
+        # The error does not repeat names that are long or not plain.
         ("=1", UNKNOWN, None),
         ("%00=1", UNKNOWN, None),
         ("x" * 33 + "=1", UNKNOWN, None),
@@ -59,19 +59,19 @@ TOO_WIDE = "The query timed out. Narrow createdAt: give both bounds, or closer o
         ("%3Cscript%3E=1", UNKNOWN, None),
     ],
 )
-def test_a_bad_parameter_of_the_list_is_refused_by_name(
+def test_invalid_parameter_of_the_list_is_refused_by_name(
     api: Api, organization: Organization, query: str, detail: str, field: str | None
 ) -> None:
-    PaymentFactory.create(id="pt_mine", organization=organization)
+    PaymentFactory.create(id="pt_own", organization=organization)
     PaymentFactory.create(id="pt_test", organization=organization, test=True)
     PaymentFactory.create(id="pt_other", organization=OrganizationFactory.create(id=2))
 
     response = api.send("GET", f"/v2/payments?{query}")
 
-    assert_problem(response, body(400, "Bad Request", detail, field=field))
+    assert_problem(response, problem(400, "Bad Request", detail, field=field))
 
 
-def test_foreign_and_unknown_starts_cannot_be_told_apart(api: Api, organization: Organization) -> None:
+def test_foreign_and_unknown_starts_get_the_same_response(api: Api, organization: Organization) -> None:
     PaymentFactory.create(id="pt_test", organization=organization, test=True)
     PaymentFactory.create(id="pt_other", organization=OrganizationFactory.create(id=2))
 
@@ -80,22 +80,22 @@ def test_foreign_and_unknown_starts_cannot_be_told_apart(api: Api, organization:
     assert len({(response.content, tuple(response.items())) for response in responses}) == 1
 
 
-@pytest.mark.parametrize("query", ["limit=1", "from=pt_mine", "x=", "format=hal"])
-def test_a_record_has_no_parameters(api: Api, organization: Organization, query: str) -> None:
-    PaymentFactory.create(id="pt_mine", organization=organization)
+@pytest.mark.parametrize("query", ["limit=1", "from=pt_own", "x=", "format=hal"])
+def test_record_takes_no_parameters(api: Api, organization: Organization, query: str) -> None:
+    PaymentFactory.create(id="pt_own", organization=organization)
 
-    response = api.send("GET", f"/v2/payments/pt_mine?{query}")
+    response = api.send("GET", f"/v2/payments/pt_own?{query}")
 
-    assert_problem(response, body(400, "Bad Request", UNKNOWN, field=query.partition("=")[0]))
+    assert_problem(response, problem(400, "Bad Request", UNKNOWN, field=query.partition("=")[0]))
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_a_thousand_parameters_are_refused_by_the_first(api: Api, settings: Settings, debug: bool) -> None:
+def test_many_unknown_parameters_are_refused_by_the_first(api: Api, settings: Settings, debug: bool) -> None:
     settings.DEBUG = debug
 
     response = api.send("GET", "/v2/payments?" + "&".join(f"p{number}=" for number in range(1001)))
 
-    assert_problem(response, body(400, "Bad Request", UNKNOWN, field="p0"))
+    assert_problem(response, problem(400, "Bad Request", UNKNOWN, field="p0"))
 
 
 @pytest.mark.parametrize(
@@ -112,27 +112,27 @@ def test_a_thousand_parameters_are_refused_by_the_first(api: Api, settings: Sett
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_path_without_a_view_is_a_problem_too(api: Api, path: str, method: str) -> None:
+def test_unknown_path_is_a_problem(api: Api, path: str, method: str) -> None:
     response = api.send(method, path)
 
-    assert_problem(response, body(404, "Not Found", "Not found."))
+    assert_problem(response, problem(404, "Not Found", "Not found."))
 
 
-def test_an_unknown_payment_is_not_found(api: Api) -> None:
-    assert_problem(api.get("/v2/payments/pt_1"), body(404, "Not Found", "Not found."))
+def test_unknown_payment_is_not_found(api: Api) -> None:
+    assert_problem(api.get("/v2/payments/pt_1"), problem(404, "Not Found", "Not found."))
 
 
 @pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1"])
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"])
-def test_another_method_is_refused_with_those_that_are_answered(api: Api, path: str, method: str) -> None:
+def test_other_methods_are_refused_with_the_allowed_ones(api: Api, path: str, method: str) -> None:
     response = api.send(method, path)
 
-    assert_problem(response, body(405, "Method Not Allowed", "Only GET, HEAD and OPTIONS are allowed."))
+    assert_problem(response, problem(405, "Method Not Allowed", "Only GET, HEAD and OPTIONS are allowed."))
     assert response["Allow"] == "GET, HEAD, OPTIONS"
 
 
 @pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1"])
-def test_options_answers_without_a_key(client: Client, db: None, path: str) -> None:
+def test_options_needs_no_key(client: Client, db: None, path: str) -> None:
     response = client.options(path)
 
     assert response.status_code == 200
@@ -148,52 +148,50 @@ def test_options_answers_without_a_key(client: Client, db: None, path: str) -> N
         ("GET", "limit=x", {}, 400),
     ],
 )
-def test_the_first_fault_answers(api: Api, method: str, query: str, headers: dict[str, str], status: int) -> None:
+def test_first_error_is_reported(api: Api, method: str, query: str, headers: dict[str, str], status: int) -> None:
     assert api.send(method, f"/v2/payments?{query}", **headers).status_code == status
 
 
 @pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1", "/v2/refunds"])
 @pytest.mark.parametrize("host", ["elsewhere.example", "testserver:" + "9" * 5000])
-def test_a_host_that_is_not_ours_is_refused_with_links_that_name_none(
-    client: Client, db: None, path: str, host: str
-) -> None:
+def test_unknown_host_is_refused_and_not_repeated_in_links(client: Client, db: None, path: str, host: str) -> None:
     response = client.get(path, headers={"Host": host})
 
-    expected = body(400, "Bad Request", "This request cannot be read.")
+    expected = problem(400, "Bad Request", "This request cannot be read.")
     expected["_links"]["documentation"]["href"] = "/docs/"
     assert_problem(response, expected)
 
 
 @pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1"])
-def test_a_database_that_does_not_answer_is_worth_asking_again(api: Api, path: str) -> None:
+def test_outage_of_the_database_is_a_503_with_retry_after(api: Api, path: str) -> None:
     def fail(*_args: Any) -> None:
         raise OperationalError("the connection is closed")
 
     with connection.execute_wrapper(fail):
         response = api.get(path)
 
-    assert_problem(response, body(503, "Service Unavailable", UNAVAILABLE))
+    assert_problem(response, problem(503, "Service Unavailable", UNAVAILABLE))
     assert response["Retry-After"] == "1"
 
 
 @pytest.mark.parametrize(
-    ("error", "asked", "detail", "field"),
+    ("error", "filters", "detail", "field"),
     [
-        (timeout_error(), {"status": "open"}, TOO_WIDE, "createdAt"),
+        (timeout_error(), {"status": "open"}, TIMEOUT, "createdAt"),
         (timeout_error(), {}, UNAVAILABLE, None),
         (OperationalError("the connection is closed"), {"status": "open"}, UNAVAILABLE, None),
     ],
 )
-def test_only_filters_that_run_out_of_time_are_to_be_narrowed(
-    api: Api, error: Exception, asked: dict[str, str], detail: str, field: str | None
+def test_only_a_timeout_with_filters_names_created_at(
+    api: Api, error: Exception, filters: dict[str, str], detail: str, field: str | None
 ) -> None:
-    with failing_to_list(error):
-        response = api.get(**asked)
+    with failing_list_queries(error):
+        response = api.get(**filters)
 
-    assert_problem(response, body(503, "Service Unavailable", detail, field=field))
+    assert_problem(response, problem(503, "Service Unavailable", detail, field=field))
 
 
-def test_a_bug_is_a_500_that_tells_nothing_and_is_logged(
+def test_bug_is_a_500_without_details_and_is_logged(
     api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.client.raise_request_exception = False
@@ -206,11 +204,11 @@ def test_a_bug_is_a_500_that_tells_nothing_and_is_logged(
         logging.getLogger("django.request").removeHandler(caplog.handler)
 
     assert "ZeroDivisionError" in caplog.text
-    expected = body(500, "Internal Server Error", "An internal error occurred. The service's log has the details.")
+    expected = problem(500, "Internal Server Error", "An internal error occurred. The service's log has the details.")
     assert_problem(response, expected)
 
 
-def test_pages_for_people_keep_their_own_errors(client: Client, db: None) -> None:
+def test_unknown_path_outside_the_api_is_an_html_page(client: Client, db: None) -> None:
     response = client.get("/nothing")
 
     assert response.status_code == 404
@@ -218,13 +216,13 @@ def test_pages_for_people_keep_their_own_errors(client: Client, db: None) -> Non
 
 
 @pytest.mark.parametrize("path", ["/v2/refunds", "/v2/%0A"])
-def test_an_unknown_path_is_a_problem_in_development_too(api: Api, settings: Settings, path: str) -> None:
+def test_unknown_path_is_a_problem_in_development(api: Api, settings: Settings, path: str) -> None:
     settings.DEBUG = True
 
-    assert_problem(api.get(path), body(404, "Not Found", "Not found."))
+    assert_problem(api.get(path), problem(404, "Not Found", "Not found."))
 
 
-def test_nothing_is_asked_of_the_database_before_the_parameters_are_right(api: Api) -> None:
+def test_invalid_parameters_cost_no_query_of_payments(api: Api) -> None:
     with CaptureQueriesContext(connection) as queries:
         api.get(limit="x", from_="pt_1")
 

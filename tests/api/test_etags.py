@@ -25,7 +25,7 @@ PATHS = ["/v2/payments", "/v2/payments/pt_1"]
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_answer_says_who_may_keep_it_and_what_it_depends_on(api: Api, payment: Payment, path: str) -> None:
+def test_response_has_caching_headers(api: Api, payment: Payment, path: str) -> None:
     response = api.get(path)
 
     assert response["Cache-Control"] == "private, no-cache"
@@ -36,9 +36,8 @@ def test_an_answer_says_who_may_keep_it_and_what_it_depends_on(api: Api, payment
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("form", ["{}", "W/{}", '"x", {}', "*"])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_client_that_has_it_already_gets_a_304(api: Api, payment: Payment, path: str, form: str, method: str) -> None:
-    whole = api.get(path)
-    etag = whole["ETag"]
+def test_known_etag_gets_a_304(api: Api, payment: Payment, path: str, form: str, method: str) -> None:
+    etag = api.get(path)["ETag"]
 
     response = api.send(method, path, If_None_Match=form.format(etag))
 
@@ -52,7 +51,7 @@ def test_a_client_that_has_it_already_gets_a_304(api: Api, payment: Payment, pat
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_change_changes_the_etag(api: Api, payment: Payment, path: str) -> None:
+def test_changed_payment_has_another_etag(api: Api, payment: Payment, path: str) -> None:
     etag = api.get(path)["ETag"]
 
     Payment.objects.filter(id="pt_1").update(description="changed")
@@ -63,20 +62,20 @@ def test_a_change_changes_the_etag(api: Api, payment: Payment, path: str) -> Non
 
 
 @pytest.mark.parametrize("tag", ["", "nonsense", '"x"', 'W/"x"'])
-def test_another_etag_gets_the_answer(api: Api, payment: Payment, tag: str) -> None:
+def test_unknown_etag_gets_a_200(api: Api, payment: Payment, tag: str) -> None:
     assert api.send("GET", "/v2/payments", If_None_Match=tag).status_code == 200
 
 
-def test_an_error_has_no_etag(api: Api) -> None:
+def test_error_has_no_etag(api: Api) -> None:
     response = api.get(limit=0)
 
     assert "ETag" not in response
 
 
-def called(ask: Callable[[], Any]) -> set[str]:
-    """Return the names of the functions that a request was answered by."""
+def called_functions(send: Callable[[], Any]) -> set[str]:
+    """Return the names of the functions that run for a request."""
     profile = cProfile.Profile()
-    profile.runcall(ask)
+    profile.runcall(send)
     return {name for _, _, name in pstats.Stats(profile).stats}  # type: ignore[attr-defined]
 
 
@@ -84,16 +83,16 @@ def called(ask: Callable[[], Any]) -> set[str]:
 def test_304_renders_nothing(api: Api, payment: Payment, path: str) -> None:
     etag = api.get(path)["ETag"]
 
-    for_a_page = called(lambda: api.get(path))
-    for_a_304 = called(lambda: api.send("GET", path, If_None_Match=etag))
+    called_for_200 = called_functions(lambda: api.get(path))
+    called_for_304 = called_functions(lambda: api.send("GET", path, If_None_Match=etag))
 
     rendering = {"build_record", "render", "fill"}
-    assert rendering <= for_a_page
-    assert not rendering & for_a_304
-    assert "conditional_response" in for_a_304
+    assert rendering <= called_for_200
+    assert not rendering & called_for_304
+    assert "conditional_response" in called_for_304
 
 
-def test_pages_that_differ_in_their_links_alone_have_etags_of_their_own(
+def test_pages_that_differ_only_in_their_links_have_different_etags(
     api: Api, organization: Organization, settings: Settings
 ) -> None:
     for name in "abc":
@@ -111,14 +110,14 @@ def test_pages_that_differ_in_their_links_alone_have_etags_of_their_own(
         {"limit": "2", "status": "succeeded"},
     ]
 
-    etags = {api.get(**query)["ETag"] for query in queries}
+    etags_here = {api.get(**query)["ETag"] for query in queries}
     settings.PUBLIC_BASE_URL = "https://pay.example"
-    elsewhere = {api.get(**query)["ETag"] for query in queries}
+    etags_elsewhere = {api.get(**query)["ETag"] for query in queries}
 
-    assert len(etags | elsewhere) == 2 * len(queries)
+    assert len(etags_here | etags_elsewhere) == 2 * len(queries)
 
 
-def test_an_etag_does_not_depend_on_where_the_page_was_found(api: Api, organization: Organization) -> None:
+def test_etag_is_the_same_with_and_without_from(api: Api, organization: Organization) -> None:
     for name in "abc":
         PaymentFactory.create(id=f"pt_{name}", organization=organization)
 
@@ -129,7 +128,7 @@ def test_an_etag_does_not_depend_on_where_the_page_was_found(api: Api, organizat
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_an_etag_of_another_release_is_no_longer_known(
+def test_etag_of_another_release_gets_a_200(
     api: Api, payment: Payment, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     etag = api.get(path)["ETag"]
@@ -141,12 +140,12 @@ def test_an_etag_of_another_release_is_no_longer_known(
     assert response["ETag"] != etag
 
 
-def test_the_release_is_a_digest_of_the_whole_source() -> None:
+def test_release_is_the_digest_of_the_source() -> None:
     assert etags.digest_of_source(Path(payments.__file__).parent) == etags.RELEASE
 
 
-@pytest.mark.parametrize("name", ["views.py", "ingest/checking.py"])
-def test_another_source_is_another_release(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["views.py", "ingest/validation.py"])
+def test_changed_source_is_another_release(tmp_path: Path, name: str) -> None:
     module = tmp_path / name
     module.parent.mkdir(exist_ok=True)
     module.write_text("LIMIT = 20")

@@ -1,4 +1,4 @@
-"""Filters and both orders, held to a plain Python list."""
+"""Filters and both orders, compared with a plain Python list."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from django.db import connection, transaction
@@ -20,14 +20,15 @@ from payments.models import Access, Mode, Organization, Payment, Status
 from payments.ordering import NEWEST_FIRST
 from payments.page import LIMIT_MAX, Page, UnknownStart, fetch_page
 from payments.record import record_time
-from tests.support.api import Api, ids
+from payments.rows import ID
+from tests.support.api import Api, payment_ids
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
-from tests.support.lists import listing, moment, there_and_back
+from tests.support.lists import PageIds, build_listing, noon_plus, page_ids, walk_both_ways
 from tests.support.scale import examples
 
 pytestmark = pytest.mark.django_db
 
-# Few values of each kind, so that most of what is asked for is there, and most payments are tied.
+# Few values of each kind, so that most filters match some payments, and most payments share their time with others.
 STATUSES = [Status.OPEN, Status.PENDING, Status.SUCCEEDED, Status.FAILED]
 METHODS = ["", "ideal", "card_2"]
 CUSTOMERS = ["", "ct_1", "ct_2"]
@@ -35,15 +36,15 @@ SEQUENCE_TYPES = ["oneoff", "recurring"]
 CURRENCIES = ["EUR", "JPY"]
 CENTS = [-100, 0, 999, 1000, 1001]
 TEXTS = ["a", "b", 'é"\\', "%s", "'", "?"]
-INSTANTS = range(4)
+MILLISECONDS = range(4)
 
 
 @dataclass(frozen=True)
-class Described:
-    """A payment, as the reference knows it."""
+class PlainPayment:
+    """A payment in the reference implementation. Times are milliseconds after noon."""
 
     name: str
-    instant: int
+    created: int
     status: str
     method: str
     customer: str
@@ -58,30 +59,29 @@ class Described:
         return f"pt_{self.name}"
 
     @property
-    def place(self) -> tuple[int, bytes]:
-        return self.instant, self.id.encode()
+    def position(self) -> tuple[int, bytes]:
+        return self.created, self.id.encode()
 
 
-described = st.builds(
-    Described,
+plain_payments = st.builds(
+    PlainPayment,
     name=st.text("09AZaz", min_size=1, max_size=4),
-    instant=st.sampled_from(INSTANTS),
+    created=st.sampled_from(MILLISECONDS),
     status=st.sampled_from(STATUSES),
     method=st.sampled_from(METHODS),
     customer=st.sampled_from(CUSTOMERS),
     sequence_type=st.sampled_from(SEQUENCE_TYPES),
     currency=st.sampled_from(CURRENCIES),
     cents=st.sampled_from(CENTS),
-    paid=st.sampled_from(INSTANTS),
+    paid=st.sampled_from(MILLISECONDS),
     metadata=st.dictionaries(st.sampled_from(TEXTS), st.sampled_from(TEXTS), max_size=3),
 )
-lists = st.lists(described, max_size=25, unique_by=lambda payment: payment.name)
+lists = st.lists(plain_payments, max_size=25, unique_by=lambda payment: payment.name)
 limits = st.integers(1, 8)
 
-Matches = Callable[[Described], bool]
+Condition = Callable[[PlainPayment], bool]
 
-
-COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "gte": lambda value, bound: value >= bound,
     "gt": lambda value, bound: value > bound,
     "lte": lambda value, bound: value <= bound,
@@ -116,225 +116,233 @@ def bounds(values: Sequence[int]) -> st.SearchStrategy[dict[str, int]]:
 SOME_WORDS = {
     name: st.none() | st.lists(st.sampled_from(words), min_size=1, max_size=3) for name, words in WORDS.items()
 }
-INSTANT_BOUNDS, CENT_BOUNDS = bounds(INSTANTS), bounds(CENTS)
+TIME_BOUNDS, CENT_BOUNDS = bounds(MILLISECONDS), bounds(CENTS)
 PAIRS = st.dictionaries(st.sampled_from(TEXTS), st.sampled_from(TEXTS), max_size=2)
 ORDERS = st.sampled_from(["", "asc", "desc"])
 
 
-@st.composite
-def asked(draw: st.DrawFn) -> tuple[dict[str, str], Matches]:
-    """Return parameters, and what they ask of a payment."""
-    query: dict[str, str] = {}
-    conditions: list[Matches] = []
+class Query(NamedTuple):
+    """Parameters, and the condition that they set."""
 
-    def ask(name: str, text: str, condition: Matches) -> None:
-        query[name] = text
+    parameters: dict[str, str]
+    matches: Condition
+
+    @property
+    def is_ascending(self) -> bool:
+        return self.parameters.get("sort") == "asc"
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> Query:
+    parameters: dict[str, str] = {}
+    conditions: list[Condition] = []
+
+    def add(name: str, text: str, condition: Condition) -> None:
+        parameters[name] = text
         conditions.append(condition)
 
     for name, attribute in ATTRIBUTES.items():
         if words := draw(SOME_WORDS[name]):
-            ask(name, ",".join(words), one_of(attribute, words))
-    for name, attribute in {"createdAt": "instant", "paidAt": "paid"}.items():
-        for bound, instant in draw(INSTANT_BOUNDS).items():
-            at = moment(instant)
-            ask(
-                f"{name}[{bound}]",
-                record_time(at) if draw(st.booleans()) else at.isoformat(),
-                within(attribute, bound, instant),
-            )
-    if "currency" in query:
+            add(name, ",".join(words), is_one_of(attribute, words))
+    for name, attribute in {"createdAt": "created", "paidAt": "paid"}.items():
+        for bound, milliseconds in draw(TIME_BOUNDS).items():
+            time = noon_plus(milliseconds)
+            text = record_time(time) if draw(st.booleans()) else time.isoformat()
+            add(f"{name}[{bound}]", text, is_within(attribute, bound, milliseconds))
+    if "currency" in parameters:
         for bound, cents in draw(CENT_BOUNDS).items():
-            ask(f"amount[{bound}]", str(Decimal(cents) / 100), within("cents", bound, cents))
+            add(f"amount[{bound}]", str(Decimal(cents) / 100), is_within("cents", bound, cents))
     for key, text in draw(PAIRS).items():
-        ask(f"metadata[{key}]", text, holding(key, text))
+        add(f"metadata[{key}]", text, has_metadata(key, text))
     if order := draw(ORDERS):
-        query["sort"] = order
-    return query, lambda payment: all(condition(payment) for condition in conditions)
+        parameters["sort"] = order
+    return Query(parameters, lambda payment: all(condition(payment) for condition in conditions))
 
 
-def one_of(attribute: str, values: list[str]) -> Matches:
+def is_one_of(attribute: str, values: list[str]) -> Condition:
     return lambda payment: getattr(payment, attribute) in values
 
 
-def holding(key: str, text: str) -> Matches:
+def has_metadata(key: str, text: str) -> Condition:
     return lambda payment: payment.metadata.get(key) == text
 
 
-def within(attribute: str, bound: str, limit: int) -> Matches:
-    def is_within(payment: Described) -> bool:
+def is_within(attribute: str, bound: str, limit: int) -> Condition:
+    def condition(payment: PlainPayment) -> bool:
         value = getattr(payment, attribute)
-        return value is not None and COMPARED[bound](value, limit)
+        return value is not None and COMPARISONS[bound](value, limit)
 
-    return is_within
+    return condition
 
 
-def reference_page(
-    payments: list[Described], matches: Matches, *, is_ascending: bool, start: str | None, limit: int
-) -> tuple[list[str], str | None, str | None]:
-    """Sort, filter, cut: the ids of a page, and what the previous and the next begin with."""
-    ordered = sorted(payments, key=lambda payment: payment.place, reverse=not is_ascending)
+def reference_page(payments: list[PlainPayment], query: Query, *, start: str | None, limit: int) -> PageIds:
+    """Sort, filter and slice a list."""
+    ordered = sort_payments(payments, query)
     first = 0 if start is None else [payment.id for payment in ordered].index(start)
-    before, behind = ([each.id for each in part if matches(each)] for part in (ordered[:first], ordered[first:]))
-    previous_from = before[max(0, len(before) - limit)] if before else None
-    return behind[:limit], previous_from, behind[limit] if len(behind) > limit else None
+    before, after = (
+        [payment.id for payment in part if query.matches(payment)] for part in (ordered[:first], ordered[first:])
+    )
+    return PageIds(
+        after[:limit],
+        previous_from=before[max(0, len(before) - limit)] if before else None,
+        next_from=after[limit] if len(after) > limit else None,
+    )
+
+
+def sort_payments(payments: list[PlainPayment], query: Query) -> list[PlainPayment]:
+    return sorted(payments, key=lambda payment: payment.position, reverse=not query.is_ascending)
 
 
 @contextmanager
-def kept(payments: list[Described]) -> Iterator[Access]:
-    """Store payments, and the same again as somebody else's, and forget them afterwards."""
+def stored(payments: list[PlainPayment]) -> Iterator[Access]:
+    """Store payments, and the same payments in the other mode, until the block ends."""
     with transaction.atomic():
         organization = OrganizationFactory.create(id=1)
         for mode, suffix in ((Mode.LIVE, ""), (Mode.TEST, "other")):
-            Payment.objects.bulk_create(built(each, organization, mode, f"{each.id}{suffix}") for each in payments)
+            Payment.objects.bulk_create(
+                build_payment(payment, organization, mode, f"{payment.id}{suffix}") for payment in payments
+            )
         yield Access(organization.pk, Mode.LIVE)
         transaction.set_rollback(True)
 
 
-def built(payment: Described, organization: Organization, mode: str, payment_id: str) -> Payment:
+def build_payment(payment: PlainPayment, organization: Organization, mode: str, payment_id: str) -> Payment:
     return PaymentFactory.build(
         id=payment_id,
         organization=organization,
         mode=mode,
-        created_at=moment(payment.instant),
+        created_at=noon_plus(payment.created),
         status=payment.status,
         method=payment.method,
         customer_id=payment.customer,
         sequence_type=payment.sequence_type,
         amount=Money(Decimal(payment.cents) / 100, payment.currency),
-        paid_at=None if payment.paid is None else moment(payment.paid),
+        paid_at=None if payment.paid is None else noon_plus(payment.paid),
         metadata=json.dumps(payment.metadata),
         details=None,
     )
 
 
-def shown(page: Page) -> tuple[list[str], str | None, str | None]:
-    return [row[0] for row in page.rows], page.previous_from, page.next_from
-
-
 FetchPage = Callable[..., Page]
 
 
-def assert_page_is_right(
-    fetch: FetchPage, payments: list[Described], asking: tuple[dict[str, str], Matches], limit: int, start: str | None
+def assert_page_equals_reference(
+    fetch: FetchPage, payments: list[PlainPayment], query: Query, limit: int, start: str | None
 ) -> None:
-    query, matches = asking
-    with kept(payments) as place:
-        page = fetch(listing(place, query), start=start, limit=limit)
+    with stored(payments) as access:
+        page = fetch(build_listing(access, query.parameters), start=start, limit=limit)
 
-    is_ascending = query.get("sort") == "asc"
-    assert shown(page) == reference_page(payments, matches, is_ascending=is_ascending, start=start, limit=limit)
+    assert page_ids(page) == reference_page(payments, query, start=start, limit=limit)
 
 
-def starts(payments: list[Described]) -> st.SearchStrategy[str | None]:
+def starts(payments: list[PlainPayment]) -> st.SearchStrategy[str | None]:
     return st.sampled_from([None, *(payment.id for payment in payments)])
 
 
-@given(lists, asked(), limits, st.data())
+@given(lists, queries(), limits, st.data())
 @settings(max_examples=examples(120, long=3_000))
-def test_a_page_equals_the_reference_whatever_is_asked_for(
-    payments: list[Described], asking: tuple[dict[str, str], Matches], limit: int, data: st.DataObject
+def test_page_equals_the_reference_for_any_query(
+    payments: list[PlainPayment], query: Query, limit: int, data: st.DataObject
 ) -> None:
-    assert_page_is_right(fetch_page, payments, asking, limit, data.draw(starts(payments)))
+    assert_page_equals_reference(fetch_page, payments, query, limit, data.draw(starts(payments)))
 
 
-@given(lists, asked(), limits)
+@given(lists, queries(), limits)
 @settings(max_examples=examples(60, long=1_000))
-def test_walking_there_and_back_gives_all_that_matches_once_and_the_same_pages(
-    payments: list[Described], asking: tuple[dict[str, str], Matches], limit: int
+def test_walk_returns_each_match_once_and_the_same_pages_on_the_way_back(
+    payments: list[PlainPayment], query: Query, limit: int
 ) -> None:
-    query, matches = asking
-    with kept(payments) as place:
-        there, back = there_and_back(listing(place, query), limit=limit)
+    with stored(payments) as access:
+        forward, backward = walk_both_ways(build_listing(access, query.parameters), limit=limit)
 
-    walked = [payment_id for page in there for payment_id in shown(page)[0]]
-    ordered = sorted(payments, key=lambda payment: payment.place, reverse=query.get("sort") != "asc")
-    assert walked == [payment.id for payment in ordered if matches(payment)]
-    assert [shown(page)[0] for page in reversed(back)] == [shown(page)[0] for page in there]
+    walked = [payment_id for page in forward for payment_id in page_ids(page).ids]
+    assert walked == [payment.id for payment in sort_payments(payments, query) if query.matches(payment)]
+    assert [page_ids(page).ids for page in reversed(backward)] == [page_ids(page).ids for page in forward]
 
 
-@given(lists.filter(bool), asked(), limits)
+@given(lists.filter(bool), queries(), limits)
 @settings(max_examples=examples(30, long=500))
-def test_a_start_that_the_key_does_not_see_is_an_error_whatever_is_asked_for(
-    payments: list[Described], asking: tuple[dict[str, str], Matches], limit: int
+def test_start_that_the_key_does_not_see_is_an_error_for_any_query(
+    payments: list[PlainPayment], query: Query, limit: int
 ) -> None:
-    with kept(payments) as place:
+    with stored(payments) as access:
         for start in ("pt_none", f"{payments[0].id}other"):
             with pytest.raises(UnknownStart):
-                fetch_page(listing(place, asking[0]), start=start, limit=limit)
+                fetch_page(build_listing(access, query.parameters), start=start, limit=limit)
 
 
-@given(lists, asked())
+@given(lists, queries())
 @settings(max_examples=examples(60, long=1_000))
-def test_the_orm_gives_the_same_for_the_values_themselves(
-    payments: list[Described], asking: tuple[dict[str, str], Matches]
-) -> None:
-    with kept(payments) as place:
-        wanted = listing(place, asking[0])
-        by_orm = Payment.objects.visible_to(place)
-        for given_filter in wanted.selection.filters:
-            by_orm = given_filter.filter.select(by_orm, given_filter.values)
-        expected = [payment.id for payment in by_orm.order_by(*wanted.selection.order)]
+def test_orm_returns_the_same_payments_for_bound_values(payments: list[PlainPayment], query: Query) -> None:
+    with stored(payments) as access:
+        listing = build_listing(access, query.parameters)
+        by_orm = Payment.objects.visible_to(access)
+        for applied in listing.selection.filters:
+            by_orm = applied.filter.select(by_orm, applied.values)
+        expected_ids = [payment.id for payment in by_orm.order_by(*listing.selection.order)]
 
-        assert shown(fetch_page(wanted, start=None, limit=25))[0] == expected
+        assert page_ids(fetch_page(listing, start=None, limit=25)).ids == expected_ids
 
 
-# What a wrong pager would do: each in turn stands where the right one does, and the reference finds it out.
+# Wrong implementations of `fetch_page`. The comparison with the reference must catch each of them.
 
 
-def start_among_matches(listing: Listing, *, start: str | None, limit: int) -> Page:
-    """Look for the start where the filters are: a payment whose status changed ends the walk."""
-    matching = [row[0] for row in fetch_page(listing, start=None, limit=LIMIT_MAX).rows]
-    if start not in {None, *matching}:
+def find_start_among_matches(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Apply the filters to the start: a walk fails if the status of its next start changes."""
+    if start not in {None, *all_matches(listing)}:
         raise UnknownStart(start)
     return fetch_page(listing, start=start, limit=limit)
 
 
-def previous_among_all(listing: Listing, *, start: str | None, limit: int) -> Page:
-    """Count back through all payments, whether they match or not."""
-    everything = with_selection(listing, filters=())
-    previous_from = fetch_page(everything, start=start, limit=limit).previous_from
+def count_back_among_all(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Find the previous page without the filters."""
+    previous_from = fetch_page(replace_selection(listing, filters=()), start=start, limit=limit).previous_from
     return fetch_page(listing, start=start, limit=limit)._replace(previous_from=previous_from)
 
 
-def filtered_afterwards(listing: Listing, *, start: str | None, limit: int) -> Page:
-    """Take a page of all payments, and leave out what does not match."""
-    matching = [row[0] for row in fetch_page(listing, start=None, limit=LIMIT_MAX).rows]
-    page = fetch_page(with_selection(listing, filters=()), start=start, limit=limit)
-    return page._replace(rows=[row for row in page.rows if row[0] in matching])
+def filter_after_limit(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Apply the filters to a page of all payments."""
+    matches = all_matches(listing)
+    page = fetch_page(replace_selection(listing, filters=()), start=start, limit=limit)
+    return page._replace(rows=[row for row in page.rows if row[ID] in matches])
 
 
-def newest_first_always(listing: Listing, *, start: str | None, limit: int) -> Page:
-    return fetch_page(with_selection(listing, order=NEWEST_FIRST), start=start, limit=limit)
+def ignore_order(listing: Listing, *, start: str | None, limit: int) -> Page:
+    return fetch_page(replace_selection(listing, order=NEWEST_FIRST), start=start, limit=limit)
 
 
-def with_one_filter_less(listing: Listing, *, start: str | None, limit: int) -> Page:
-    return fetch_page(with_selection(listing, filters=listing.selection.filters[1:]), start=start, limit=limit)
+def ignore_first_filter(listing: Listing, *, start: str | None, limit: int) -> Page:
+    return fetch_page(replace_selection(listing, filters=listing.selection.filters[1:]), start=start, limit=limit)
 
 
-def with_selection(listing: Listing, **changes: Any) -> Listing:
+def all_matches(listing: Listing) -> list[str]:
+    return page_ids(fetch_page(listing, start=None, limit=LIMIT_MAX)).ids
+
+
+def replace_selection(listing: Listing, **changes: Any) -> Listing:
     return listing._replace(selection=listing.selection._replace(**changes))
 
 
 @pytest.mark.parametrize(
     "wrong_page",
-    [start_among_matches, previous_among_all, filtered_afterwards, newest_first_always, with_one_filter_less],
+    [find_start_among_matches, count_back_among_all, filter_after_limit, ignore_order, ignore_first_filter],
 )
-def test_a_wrong_pager_is_found_out(wrong_page: FetchPage) -> None:
-    @given(lists, asked(), limits, st.data())
+def test_wrong_page_differs_from_the_reference(wrong_page: FetchPage) -> None:
+    @given(lists, queries(), limits, st.data())
     @settings(max_examples=300, phases=[Phase.generate], database=None)
-    def run(payments: list[Described], asking: tuple[dict[str, str], Matches], limit: int, data: st.DataObject) -> None:
-        assert_page_is_right(wrong_page, payments, asking, limit, data.draw(starts(payments)))
+    def run(payments: list[PlainPayment], query: Query, limit: int, data: st.DataObject) -> None:
+        assert_page_equals_reference(wrong_page, payments, query, limit, data.draw(starts(payments)))
 
     with pytest.raises((AssertionError, UnknownStart)):
         run()
 
 
-# What a client sees.
+# The responses to a client.
 
 
 @pytest.fixture
 def shop(organization: Organization) -> Organization:
-    """Give ten payments, one a day from NOON on, the second of each pair open."""
+    """Store ten payments, one a day from noon on, alternately succeeded and open."""
     for number in range(10):
         PaymentFactory.create(
             id=f"pt_{number}",
@@ -346,7 +354,7 @@ def shop(organization: Organization) -> Organization:
     return organization
 
 
-ASKED = {
+PARAMETERS = {
     "metadata[é &=]": "+ %",
     "createdAt[lt]": "2027-01-01T00:00:00+02:00",
     "createdAt[gte]": "2026-01-02",
@@ -354,43 +362,41 @@ ASKED = {
     "sort": "asc",
     "limit": "2",
 }
-IN_LINKS = (
+QUERY_OF_LINKS = (
     "sort=asc&status=open%2Cpending&createdAt%5Bgte%5D=2026-01-02&createdAt%5Blt%5D=2027-01-01T00%3A00%3A00%2B02%3A00"
     "&metadata%5B%C3%A9%20%26%3D%5D=%2B%20%25"
 )
 
 
-def test_links_carry_all_that_was_asked_for_in_one_order(api: Api, shop: Organization) -> None:
-    page = api.get(**ASKED).json()
+@pytest.mark.parametrize("parameters", [PARAMETERS, dict(reversed(PARAMETERS.items()))], ids=["in order", "reversed"])
+def test_links_carry_all_parameters_in_one_order(api: Api, shop: Organization, parameters: dict[str, str]) -> None:
+    page = api.get(**parameters).json()
 
-    for _ in range(2):
-        assert [link["href"].partition("?")[2] for name, link in page["_links"].items() if name != "documentation"] == [
-            f"limit=2&from={start}&{IN_LINKS}" for start in ("pt_1", "pt_5")
-        ]
-        page = api.get(**dict(reversed(ASKED.items()))).json()
+    links = [link["href"].partition("?")[2] for name, link in page["_links"].items() if name != "documentation"]
+    assert links == [f"limit=2&from={start}&{QUERY_OF_LINKS}" for start in ("pt_1", "pt_5")]
 
 
-def test_whoever_follows_links_gets_all_that_matches_and_comes_back(api: Api, shop: Organization) -> None:
-    there = api.walk("next", api.get(**ASKED).json())
-    back = api.walk("previous", there[-1])
+def test_links_lead_to_all_matches_and_back(api: Api, shop: Organization) -> None:
+    forward = api.walk("next", api.get(**PARAMETERS).json())
+    backward = api.walk("previous", forward[-1])
 
-    assert [ids(page) for page in there] == [["pt_1", "pt_3"], ["pt_5", "pt_7"], ["pt_9"]]
-    assert [page["_embedded"] for page in reversed(back)] == [page["_embedded"] for page in there]
-    assert api.follow(there[1]["_links"]["self"]["href"]).json() == there[1]
+    assert [payment_ids(page) for page in forward] == [["pt_1", "pt_3"], ["pt_5", "pt_7"], ["pt_9"]]
+    assert [page["_embedded"] for page in reversed(backward)] == [page["_embedded"] for page in forward]
+    assert api.follow(forward[1]["_links"]["self"]["href"]).json() == forward[1]
 
 
-def test_a_payment_that_no_longer_matches_is_still_a_place_in_the_list(api: Api, shop: Organization) -> None:
+def test_start_that_no_longer_matches_is_still_a_position(api: Api, shop: Organization) -> None:
     first = api.get(status="open", limit=2).json()
     Payment.objects.filter(id="pt_5").update(status=Status.FAILED)
 
     second = api.follow(first["_links"]["next"]["href"]).json()
 
     assert first["_links"]["next"]["href"].endswith("limit=2&from=pt_5&status=open")
-    assert ids(second) == ["pt_3", "pt_1"]
+    assert payment_ids(second) == ["pt_3", "pt_1"]
     assert second["_links"]["previous"]["href"].endswith("limit=2&from=pt_9&status=open")
 
 
-def test_a_page_behind_the_last_match_says_where_it_is_and_leads_back(api: Api, shop: Organization) -> None:
+def test_page_after_the_last_match_links_to_itself_and_back(api: Api, shop: Organization) -> None:
     page = api.get(status="open", limit=2, from_="pt_0").json()
 
     links = {name: link["href"].partition("?")[2] for name, link in page["_links"].items()}
@@ -400,19 +406,19 @@ def test_a_page_behind_the_last_match_says_where_it_is_and_leads_back(api: Api, 
     assert "next" not in links
 
 
-@pytest.mark.parametrize("from_", [{}, {"from_": "pt_9"}, {"from_": "pt_0"}, {"from_": "pt_unknown"}])
-@pytest.mark.parametrize("asked", [{}, {"status": "open"}, {"status": "failed"}, {"metadata[a]": "b"}, ASKED])
-def test_a_page_costs_two_queries_whatever_is_asked_for(
-    api: Api, shop: Organization, asked: dict[str, str], from_: dict[str, str]
+@pytest.mark.parametrize("start", [{}, {"from_": "pt_9"}, {"from_": "pt_0"}, {"from_": "pt_unknown"}])
+@pytest.mark.parametrize("parameters", [{}, {"status": "open"}, {"status": "failed"}, {"metadata[a]": "b"}, PARAMETERS])
+def test_filtered_page_costs_two_queries(
+    api: Api, shop: Organization, parameters: dict[str, str], start: dict[str, str]
 ) -> None:
-    with CaptureQueriesContext(connection) as queries:
-        api.get(**asked, **from_)
+    with CaptureQueriesContext(connection) as statements:
+        api.get(**parameters, **start)
 
-    assert len(queries) == 2
+    assert len(statements) == 2
 
 
-def test_the_old_and_the_new_way_round_are_the_same_list(api: Api, shop: Organization) -> None:
+def test_both_orders_list_the_same_payments(api: Api, shop: Organization) -> None:
     newest_first = api.walk("next", api.get(limit=3).json())
     oldest_first = api.walk("next", api.get(limit=3, sort="asc").json())
 
-    assert ids(*oldest_first) == list(reversed(ids(*newest_first)))
+    assert payment_ids(*oldest_first) == list(reversed(payment_ids(*newest_first)))

@@ -36,14 +36,14 @@ JAVA = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"
         BROWSER,
     ],
 )
-def test_whoever_accepts_json_gets_hal(api: Api, accept: str) -> None:
+def test_header_that_accepts_json_gets_hal(api: Api, accept: str) -> None:
     response = api.send("GET", "/v2/payments", Accept=accept)
 
     assert response.status_code == 200
     assert response["Content-Type"] == "application/hal+json"
 
 
-def test_a_missing_accept_header_accepts_hal(api: Api) -> None:
+def test_missing_header_gets_hal(api: Api) -> None:
     assert api.get()["Content-Type"] == "application/hal+json"
 
 
@@ -70,7 +70,7 @@ def test_a_missing_accept_header_accepts_hal(api: Api) -> None:
         "application/json;q",
     ],
 )
-def test_whoever_does_not_is_refused(api: Api, accept: str) -> None:
+def test_header_that_excludes_json_and_hal_is_refused(api: Api, accept: str) -> None:
     response = api.send("GET", "/v2/payments", Accept=accept)
 
     assert response.status_code == 406
@@ -78,16 +78,16 @@ def test_whoever_does_not_is_refused(api: Api, accept: str) -> None:
 
 
 @pytest.mark.parametrize("quoted", [";", '\\"'])
-def test_a_long_header_takes_no_longer_than_its_length(quoted: str) -> None:
-    def read(factor: int) -> Callable[[], object]:
+def test_time_to_parse_a_header_is_linear(quoted: str) -> None:
+    def parse(factor: int) -> Callable[[], object]:
         return partial(parse_accept, f'application/json;x="{quoted * (2_000 * factor)}')
 
-    assert growth(read) < LINEAR_MAX
+    assert growth(parse) < LINEAR_MAX
 
 
-def test_a_long_header_is_not_kept(api: Api) -> None:
-    kept = cached_ranges.cache_info().currsize
+def test_long_header_is_not_cached(api: Api) -> None:
+    cached = cached_ranges.cache_info().currsize
 
     api.send("GET", "/v2/payments", Accept=f"application/json;x={'a' * 1000}")
 
-    assert cached_ranges.cache_info().currsize == kept
+    assert cached_ranges.cache_info().currsize == cached

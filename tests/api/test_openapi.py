@@ -1,4 +1,4 @@
-"""The API's description of itself: valid, complete, and kept to."""
+"""The OpenAPI document is valid and complete, and the responses match it."""
 
 import contextlib
 import re
@@ -25,7 +25,7 @@ def schema(client: Client, db: None) -> Any:
 
 
 def validate(schema: Any, name: str, instance: Any) -> None:
-    """Hold `instance` to a component of the document, references and all."""
+    """Validate `instance` against a component of the document."""
     Draft202012Validator({**schema, "$ref": f"#/components/schemas/{name}"}).validate(instance)
 
 
@@ -44,20 +44,20 @@ def test_every_status_of_every_operation_is_declared(schema: Any) -> None:
 def test_parameters_have_their_bounds(schema: Any) -> None:
     parameters = {item["name"]: item["schema"] for item in schema["paths"]["/v2/payments"]["get"]["parameters"]}
 
-    moment = parameters["createdAt"]["properties"]["gte"]
+    time = parameters["createdAt"]["properties"]["gte"]
     amount = parameters["amount"]["properties"]["gte"]
     assert parameters == {
         "limit": {"type": "integer", "minimum": 1, "maximum": 250, "default": 20},
         "from": {"type": "string", "pattern": "^pt_[A-Za-z0-9]{1,61}$"},
         "sort": {"type": "string", "enum": ["desc", "asc"], "default": "desc"},
-        "status": listed(enum=Status.values),
-        "method": listed(pattern="^[a-z0-9_]{1,32}$"),
-        "customerId": listed(pattern="^ct_[A-Za-z0-9]{1,61}$"),
-        "sequenceType": listed(enum=["oneoff", "first", "recurring"]),
-        "currency": listed(enum=parameters["currency"]["items"]["enum"]),
-        "createdAt": ranged(moment),
-        "paidAt": ranged(moment),
-        "amount": ranged(amount),
+        "status": list_schema(enum=Status.values),
+        "method": list_schema(pattern="^[a-z0-9_]{1,32}$"),
+        "customerId": list_schema(pattern="^ct_[A-Za-z0-9]{1,61}$"),
+        "sequenceType": list_schema(enum=["oneoff", "first", "recurring"]),
+        "currency": list_schema(enum=parameters["currency"]["items"]["enum"]),
+        "createdAt": range_schema(time),
+        "paidAt": range_schema(time),
+        "amount": range_schema(amount),
         "metadata": {
             "type": "object",
             "propertyNames": {"minLength": 1, "maxLength": 500},
@@ -66,38 +66,38 @@ def test_parameters_have_their_bounds(schema: Any) -> None:
         },
     }
     assert {"EUR", "JPY", "USD"} <= set(parameters["currency"]["items"]["enum"])
-    assert [re.search(moment["pattern"], text) is not None for text in ("2026-01-01", "2026-01-01T24:00:00")] == [
+    assert [re.search(time["pattern"], text) is not None for text in ("2026-01-01", "2026-01-01T24:00:00")] == [
         True,
         False,
     ]
     assert [re.search(amount["pattern"], text) is not None for text in ("-10.5", "10.555")] == [True, False]
 
 
-def listed(**item: Any) -> dict[str, Any]:
+def list_schema(**item: Any) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "string", **item}, "minItems": 1, "maxItems": 20}
 
 
-def ranged(bound: dict[str, Any]) -> dict[str, Any]:
+def range_schema(bound: dict[str, Any]) -> dict[str, Any]:
     bounds = dict.fromkeys(["gte", "gt", "lte", "lt"], bound)
     return {"type": "object", "properties": bounds, "additionalProperties": False}
 
 
-def test_filters_are_described_as_they_are_written_in_a_query(schema: Any) -> None:
+def test_filters_are_described_as_a_query_writes_them(schema: Any) -> None:
     parameters = {item["name"]: item for item in schema["paths"]["/v2/payments"]["get"]["parameters"]}
 
-    ways = {name: (item.get("style"), item.get("explode"), item.get("example")) for name, item in parameters.items()}
-    assert ways["status"] == ("form", False, ["open", "pending"])
-    assert ways["createdAt"] == ("deepObject", True, {"gte": "2026-01-01"})
-    assert ways["metadata"] == ("deepObject", True, {"order": "84820"})
+    styles = {name: (item.get("style"), item.get("explode"), item.get("example")) for name, item in parameters.items()}
+    assert styles["status"] == ("form", False, ["open", "pending"])
+    assert styles["createdAt"] == ("deepObject", True, {"gte": "2026-01-01"})
+    assert styles["metadata"] == ("deepObject", True, {"order": "84820"})
     assert all(item["description"] for item in parameters.values())
 
 
-def test_every_part_is_a_json_schema(schema: Any) -> None:
-    for part in schema["components"]["schemas"].values():
-        validator_for({}, Draft202012Validator).check_schema(part)
+def test_every_component_is_a_json_schema(schema: Any) -> None:
+    for component in schema["components"]["schemas"].values():
+        validator_for({}, Draft202012Validator).check_schema(component)
 
 
-def test_a_page_is_described_with_its_links(schema: Any) -> None:
+def test_page_is_described_with_its_links(schema: Any) -> None:
     link = {"$ref": "#/components/schemas/Link"}
     payments = {"type": "array", "items": {"$ref": "#/components/schemas/Payment"}}
 
@@ -121,7 +121,7 @@ def test_a_page_is_described_with_its_links(schema: Any) -> None:
     }
 
 
-def test_answers_are_what_it_says(api: Api, schema: Any, organization: Organization) -> None:
+def test_responses_match_their_schemas(api: Api, schema: Any, organization: Organization) -> None:
     payments = [
         PaymentFactory.create(organization=organization, open=True, method=""),
         PaymentFactory.create(organization=organization, metadata='{"a":"b"}', customer_id="ct_1"),
@@ -135,6 +135,6 @@ def test_answers_are_what_it_says(api: Api, schema: Any, organization: Organizat
 
 
 @pytest.mark.parametrize("path", ["swagger-ui.css", "swagger-ui-bundle.js"])
-def test_what_its_interactive_page_loads_is_served(client: Client, db: None, path: str) -> None:
+def test_files_of_the_interactive_page_are_served(client: Client, db: None, path: str) -> None:
     with contextlib.closing(client.get(f"/static/drf_spectacular_sidecar/swagger-ui-dist/{path}")) as response:
         assert response.status_code == 200

@@ -1,4 +1,4 @@
-"""The query string, taken apart."""
+"""The query string, split into names and values."""
 
 from urllib.parse import parse_qsl
 
@@ -9,7 +9,7 @@ from payments.api.parameters import split_query
 
 
 @given(st.text("ab1=&;%+é#?", max_size=20))
-def test_a_query_is_taken_apart_as_the_standard_library_does(query: str) -> None:
+def test_query_is_split_as_by_the_standard_library(query: str) -> None:
     wsgi = query.encode().decode("latin-1")
 
     assert split_query(wsgi) == parse_qsl(query, keep_blank_values=True, errors="surrogateescape")

@@ -7,34 +7,32 @@ from django.test.utils import CaptureQueriesContext
 from payments.models import Organization, Payment
 from tests.support.api import Api
 from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.sql import tables_read
 
 
 @pytest.fixture
 def payment(organization: Organization) -> Payment:
-    return PaymentFactory.create(id="pt_mine", organization=organization)
+    return PaymentFactory.create(id="pt_own", organization=organization)
 
 
-def test_a_records_self_gives_the_record(api: Api, payment: Payment) -> None:
-    (in_list,) = api.get().json()["_embedded"]["payments"]
+def test_self_of_a_record_leads_to_the_record(api: Api, payment: Payment) -> None:
+    [record] = api.get().json()["_embedded"]["payments"]
 
-    response = api.follow(in_list["_links"]["self"]["href"])
+    response = api.follow(record["_links"]["self"]["href"])
 
     assert response.status_code == 200
     assert response["Content-Type"] == "application/hal+json"
-    assert response.json() == in_list
+    assert response.json() == record
 
 
-def test_a_record_costs_two_queries(api: Api, payment: Payment) -> None:
+def test_record_costs_two_queries(api: Api, payment: Payment) -> None:
     with CaptureQueriesContext(connection) as queries:
-        api.get("/v2/payments/pt_mine")
+        api.get("/v2/payments/pt_own")
 
-    assert [query["sql"].split('FROM "')[1].split('"')[0] for query in queries] == [
-        "payments_apikey",
-        "payments_payment",
-    ]
+    assert tables_read(queries) == ["payments_apikey", "payments_payment"]
 
 
-def test_unknown_foreign_and_malformed_ids_cannot_be_told_apart(api: Api, organization: Organization) -> None:
+def test_unknown_foreign_and_malformed_ids_get_the_same_response(api: Api, organization: Organization) -> None:
     PaymentFactory.create(id="pt_other", organization=OrganizationFactory.create(id=2))
     PaymentFactory.create(id="pt_test", organization=organization, test=True)
 
@@ -59,13 +57,13 @@ def test_unknown_foreign_and_malformed_ids_cannot_be_told_apart(api: Api, organi
 
 
 def test_ids_are_case_sensitive(api: Api, payment: Payment) -> None:
-    assert api.get("/v2/payments/pt_mine").status_code == 200
-    assert api.get("/v2/payments/pt_MINE").status_code == 404
+    assert api.get("/v2/payments/pt_own").status_code == 200
+    assert api.get("/v2/payments/pt_OWN").status_code == 404
 
 
 @pytest.mark.parametrize("relation", ["dashboard", "documentation"])
-def test_a_records_other_links_resolve(api: Api, payment: Payment, admin_client: object, relation: str) -> None:
-    record = api.get("/v2/payments/pt_mine").json()
+def test_other_links_of_a_record_resolve(api: Api, payment: Payment, admin_client: object, relation: str) -> None:
+    record = api.get("/v2/payments/pt_own").json()
 
     response = Api(admin_client, api.key).follow(record["_links"][relation]["href"])  # type: ignore[arg-type]
 
@@ -74,7 +72,9 @@ def test_a_records_other_links_resolve(api: Api, payment: Payment, admin_client:
 
 
 @pytest.mark.parametrize("trait", ["open", "pending", "authorized", "succeeded", "failed", "canceled", "expired"])
-def test_a_record_says_its_status_and_whether_it_was_paid(api: Api, organization: Organization, trait: str) -> None:
+def test_record_has_its_status_and_paid_at_only_if_it_succeeded(
+    api: Api, organization: Organization, trait: str
+) -> None:
     payment = PaymentFactory.create(organization=organization, **{trait: True})
 
     record = api.get(f"/v2/payments/{payment.id}").json()

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from payments.demo import SHOPS
 from tests.browser.pages import open_page, page_problems
-from tests.support.api import ids
+from tests.support.api import payment_ids
 from tests.support.migrated import fresh_database
 from tests.support.service import Service, Walker
 
@@ -78,15 +78,15 @@ def apply_filters(page: Page, **fields: str) -> None:
 
 def test_links_of_the_document_lead_through_the_list_and_back(development: Development) -> None:
     with Walker(development.service.base_url, development.key) as walker:
-        expected = ids(*walker.walk("next", f"{development.list}?limit=30"))
+        expected = payment_ids(*walker.walk("next", f"{development.list}?limit=30"))
 
     with development.page() as page:
         page.goto(f"{development.list}?limit=30")
         forward = walk(page, "next")
         back = walk(page, "previous")
 
-    assert ids(*forward) == expected
-    assert ids(*reversed(back)) == expected
+    assert payment_ids(*forward) == expected
+    assert payment_ids(*reversed(back)) == expected
     assert len(forward) > 3
 
 

@@ -25,7 +25,7 @@ from payments.ingest.writing import ID_KEY, prepare_transaction
 from payments.management.distribution import State, remaining_statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.totals import sum_day
-from tests.support.api import Api, ids
+from tests.support.api import Api, payment_ids
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.lines import line, source
@@ -303,8 +303,8 @@ def test_filtered_walk_returns_the_matching_payments(client: Client, books: Orga
     pages = api.walk("next", api.get(limit=2, status="failed").json())
     back = api.walk("previous", pages[-1])
 
-    assert ids(*pages) == ["pt_8", "pt_6", "pt_4", "pt_2", "pt_0"]
-    assert ids(*reversed(back)) == ids(*pages)
+    assert payment_ids(*pages) == ["pt_8", "pt_6", "pt_4", "pt_2", "pt_0"]
+    assert payment_ids(*reversed(back)) == payment_ids(*pages)
 
 
 def test_demo_payments_export_and_anonymization_work(

@@ -15,7 +15,7 @@ from payments.database.postgresql.base import REQUEST_SETTINGS
 from payments.database.prepared import STATEMENTS_MAX, PreparedStatements
 from payments.models import Payment
 from tests.support.connecting import connected_to
-from tests.support.filters import assert_error_names_what_to_narrow
+from tests.support.list_errors import assert_timeout_names_created_at
 from tests.support.load import Load
 from tests.support.pgbouncer import PASSWORD, Pgbouncer, require_pgbouncer
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
@@ -290,7 +290,7 @@ def test_slow_filters_are_ended_by_the_server(pooled: Pooled) -> None:
         other.execute("CREATE VIEW payments_payment AS SELECT * FROM payments WHERE pg_sleep(10) IS NOT NULL")
         other.execute(f"GRANT SELECT ON payments_payment TO {USER}")
         try:
-            assert_error_names_what_to_narrow(pooled.service.base_url, pooled.key)
+            assert_timeout_names_created_at(pooled.service.base_url, pooled.key)
             ((running,),) = other.execute(
                 "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND usename = %s", [USER]
             ).fetchall()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from tests.support.filters import assert_error_names_what_to_narrow
+from tests.support.list_errors import assert_timeout_names_created_at
 from tests.support.load import STEADY_RESPONSES, Load
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.scale import times
@@ -294,7 +294,7 @@ def test_outage_makes_the_service_unavailable_and_is_logged(
 
 def test_slow_filters_name_the_parameter_to_narrow_and_block_no_other_request(faulty: Faulty) -> None:
     with slow(faulty):
-        assert_error_names_what_to_narrow(faulty.service.base_url, faulty.key)
+        assert_timeout_names_created_at(faulty.service.base_url, faulty.key)
 
 
 def test_read_only_server_serves_pages(faulty: Faulty) -> None:

@@ -16,7 +16,7 @@ from django.db import OperationalError, connections
 from payments.database.sqlite.base import DatabaseWrapper
 from payments.runtime.database_errors import is_outage
 from payments_site.environment import SQLITE
-from tests.support.filters import assert_error_names_what_to_narrow
+from tests.support.list_errors import assert_timeout_names_created_at
 from tests.support.load import Load
 from tests.support.scale import times
 from tests.support.service import Service
@@ -197,4 +197,4 @@ def slow(file: Path) -> Iterator[None]:
 
 def test_slow_filters_name_the_parameter_to_narrow_and_block_no_other_request(faulty: Faulty) -> None:
     with slow(faulty.file):
-        assert_error_names_what_to_narrow(faulty.service.base_url, faulty.key)
+        assert_timeout_names_created_at(faulty.service.base_url, faulty.key)

@@ -18,7 +18,7 @@ from payments.service import handler
 from payments.service.handler import Handler
 from tests.support.api import REQUEST_ID, Api
 from tests.support.factories import PaymentFactory
-from tests.support.filters import failing_to_list, timeout_error
+from tests.support.list_errors import failing_list_queries, timeout_error
 
 # Headers that middleware adds to every page, and that API clients do not need.
 PAGE_HEADERS = {"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Referrer-Policy", "X-Frame-Options"}
@@ -126,7 +126,7 @@ def failing_fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_requests_fail_fast_after_an_outage(api: Api, failing_fast: None) -> None:
-    with failing_to_list(OperationalError("the server does not respond")):
+    with failing_list_queries(OperationalError("the server does not respond")):
         outage = api.get()
     with CaptureQueriesContext(connection) as queries:
         following = api.get()
@@ -138,14 +138,14 @@ def test_requests_fail_fast_after_an_outage(api: Api, failing_fast: None) -> Non
 
 
 def test_short_outage_does_not_fail_later_requests(api: Api) -> None:
-    with failing_to_list(OperationalError("the connection is closed")):
+    with failing_list_queries(OperationalError("the connection is closed")):
         assert api.get().status_code == 503
 
     assert api.get().status_code == 200
 
 
 def test_timeout_of_a_filter_does_not_fail_later_requests(api: Api, failing_fast: None) -> None:
-    with failing_to_list(timeout_error()):
+    with failing_list_queries(timeout_error()):
         assert api.get(status="open").status_code == 503
 
     assert api.get().status_code == 200

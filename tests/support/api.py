@@ -1,4 +1,4 @@
-"""The API in one process, as a client with a key uses it."""
+"""A client of the API in this process."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from django.test import Client
 
 from payments.models import ApiKey
 
-# What a client calls its request: by itself an answer would have another id each time.
+# The ID that each request sends. Without it, each response has another ID.
 REQUEST_ID = "tests-1"
 
 # The Accept header of a browser.
@@ -17,7 +17,7 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 @dataclass
 class Api:
-    """Sends requests with a key."""
+    """Sends requests with an API key."""
 
     client: Client
     key: ApiKey
@@ -27,21 +27,21 @@ class Api:
         return {"Authorization": f"Bearer {key_text(self.key)}"}
 
     def get(self, path: str = "/v2/payments", /, **parameters: Any) -> Any:
-        """Ask for a page or a record. A parameter's underscore at its end is dropped: `from` is a word of Python's."""
+        """Return the response to a GET request. A parameter may end in `_`, as `from` is a keyword of Python."""
         query = {name.removesuffix("_"): value for name, value in parameters.items()}
         return self.client.get(path, query, headers=self.authorization)
 
     def send(self, method: str, path: str, **headers: str) -> Any:
-        """Send a request; a header's underscores stand for hyphens, and one given here replaces the key's."""
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.client.generic(method, path, headers=self.authorization | given)
+        """Return the response to a request. In names of headers, `_` stands for `-`."""
+        extra = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.generic(method, path, headers=self.authorization | extra)
 
     def follow(self, href: str) -> Any:
         parts = urlsplit(href)
         return self.client.get(f"{parts.path}?{parts.query}", headers=self.authorization)
 
     def walk(self, relation: str, page: Any) -> list[Any]:
-        """Return `page` and all that follow it by links of that name."""
+        """Return `page` and the pages that follow it by links of that relation."""
         pages = [page]
         while link := pages[-1]["_links"].get(relation):
             response = self.follow(link["href"])
@@ -51,11 +51,11 @@ class Api:
 
 
 def key_text(key: ApiKey) -> str:
-    """Return what a client sends, which the factory leaves on the key that it made."""
+    """Return the text of a key that `ApiKeyFactory` made. The database does not store it."""
     text: str = vars(key)["text"]
     return text
 
 
-def ids(*pages: Any) -> list[str]:
-    """Return the ids of the payments in `pages`, in order."""
+def payment_ids(*pages: Any) -> list[str]:
+    """Return the IDs of the payments in `pages`, in their order."""
     return [payment["id"] for page in pages for payment in page["_embedded"]["payments"]]

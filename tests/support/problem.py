@@ -1,12 +1,12 @@
-"""The contract's one error body, as the API in one process answers it."""
+"""The contract's error document, as the API in this process returns it."""
 
 from typing import Any
 
 from tests.support.api import REQUEST_ID
 
 
-def body(status: int, title: str, detail: str, *, field: str | None = None) -> dict[str, Any]:
-    """Return the contract's body, its keys in order."""
+def problem(status: int, title: str, detail: str, *, field: str | None = None) -> dict[str, Any]:
+    """Return the error document, its members in the contract's order."""
     return {
         "type": "about:blank",
         "title": title,

@@ -1,4 +1,4 @@
-"""Lists whose query fails or times out."""
+"""List queries that fail or time out."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def timeout_error() -> OperationalError:
 
 
 @contextmanager
-def failing_to_list(error: Exception) -> Iterator[None]:
+def failing_list_queries(error: Exception) -> Iterator[None]:
     """Make every query of payments fail with this error."""
 
     def fail(execute: Any, statement: str, *rest: Any) -> Any:
@@ -31,14 +31,14 @@ def failing_to_list(error: Exception) -> Iterator[None]:
         yield
 
 
-def assert_error_names_what_to_narrow(base_url: str, key: str) -> None:
-    """Ask for a list that cannot be found in time, and behind it, of the same worker, for something else."""
+def assert_timeout_names_created_at(base_url: str, key: str) -> None:
+    """Request a list whose query times out. The same worker must still respond to the next request."""
     with Walker(base_url, key) as walker:
         response, body = walker.send("/v2/payments?status=failed")
-        other, _ = walker.send("/v2/payments?limit=0")
+        next_response, _ = walker.send("/v2/payments?limit=0")
 
     problem = json.loads(body)
-    assert (response.status, other.status) == (503, 400), body
+    assert (response.status, next_response.status) == (503, 400), body
     assert response.getheader("Retry-After") == "1"
-    assert problem["detail"] == ("The query timed out. Narrow createdAt: give both bounds, or closer ones.")
+    assert problem["detail"] == "The query timed out. Narrow createdAt: give both bounds, or closer ones."
     assert problem["field"] == "createdAt"
