@@ -25,7 +25,7 @@ OPEN_SECONDS_PER_SECOND = 10
 
 LAG_INTERVAL_SECONDS = 1.0
 LAG_RETRY_SECONDS = 60.0  # after an error
-POSITIONS_MAX = 600
+POSITIONS_MAX = 600  # one for each second; REPLICA_LAG_SECONDS_MAX is at most 300
 
 # The server's position in the write-ahead log (WAL), in bytes.
 WAL_POSITION = """
@@ -77,7 +77,7 @@ class Server:
         A query that times out on one server would usually time out on another, so its error is raised.
         `timeout_opens` is for queries that are fast on a healthy server: their timeout opens the circuit breaker.
 
-        :raises Error: the query failed for a reason other than an outage
+        :raises Error: the query is invalid, or timed out without `timeout_opens`
         """
         if self.breaker.is_open:
             return None

@@ -43,8 +43,8 @@ CONNECT_SECONDS_MIN = 0.2
 # With a second server, a request waits only this long for a new connection. The connection attempt continues.
 CONNECT_SECONDS_WITH_FAILOVER = 0.3
 
-# With a second server, the watchdog aborts a connection FAILOVER_SECONDS before the deadline and opens the circuit
-# breaker. A healthy server has ended the statement by then, even if the connection was new.
+# With a second server, the watchdog aborts a connection FAILOVER_SECONDS before the deadline, and the error opens the
+# circuit breaker. A healthy server has ended the statement by then, even if the connection was new.
 FAILOVER_SETTINGS = {"statement_timeout": "1.6s"}
 
 
