@@ -1,4 +1,4 @@
-"""What many tests share."""
+"""Fixtures and pytest hooks for all tests."""
 
 import os
 import signal
@@ -29,10 +29,10 @@ from tests.support.scale import examples
 from tests.support.service import Service
 from tests.support.tools import require
 
-# Whoever runs the tests in the background may have them ignore Ctrl-C, and so every process that they begin.
+# A shell starts a background process with SIGINT ignored. The processes that tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same examples in every run. HYPOTHESIS_PROFILE=explore looks for new ones and prints how to repeat a failure.
+# Each run uses the same examples. HYPOTHESIS_PROFILE=explore generates new ones and prints how to repeat a failure.
 hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", print_blob=True, deadline=None, max_examples=examples(100))
 # Mutation tests need a failure, not the smallest one.
@@ -43,7 +43,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Migrate one database, unless there is one. Every worker copies it as its test database."""
+    """Migrate a database, unless one is set. Each worker copies it as its test database."""
     if VARIABLE not in os.environ and not config.option.collectonly:
         stack = ExitStack()
         config.add_cleanup(stack.close)
@@ -51,17 +51,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests that run elsewhere, mark those that start processes, and begin with what takes longest."""
-    here = [item for item in items if placement.runs_here(item)]
-    config.hook.pytest_deselected(items=list(set(items).difference(here)))
-    for item in here:
+    """Deselect tests that run elsewhere, mark tests that start processes, and run the slowest modules first."""
+    selected = [item for item in items if placement.runs_here(item)]
+    config.hook.pytest_deselected(items=list(set(items).difference(selected)))
+    for item in selected:
         if placement.starts_processes(item):
             item.add_marker("processes")
-    items[:] = sorted(here, key=placement.order)
+    items[:] = sorted(selected, key=placement.sort_key)
 
 
 class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives a worker all tests of a group (tests/support/placement.py)."""
+    """Assigns all tests of a group (tests/support/placement.py) to one worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         return placement.group_of(nodeid.partition("::")[0].removeprefix("tests/"))
@@ -69,7 +69,7 @@ class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling:
-    """Replace the scheduler that --dist names."""
+    """Return the scheduler, which replaces that of --dist."""
     return GroupScheduling(config, log)
 
 
@@ -80,18 +80,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_report_to_serializable() -> Generator[None, Any, Any]:
-    """Escape lone surrogates, which occur in captured logs and failures, and which workers cannot send."""
-    return encodable((yield))
+    """Escape lone surrogates in captured logs and failures, because a worker cannot send them."""
+    return escape_surrogates((yield))
 
 
-def encodable(value: Any) -> Any:
+def escape_surrogates(value: Any) -> Any:
     match value:
         case str():
             return value.encode(errors="backslashreplace").decode()
         case dict():
-            return {encodable(key): encodable(item) for key, item in value.items()}
+            return {escape_surrogates(key): escape_surrogates(item) for key, item in value.items()}
         case list() | tuple():
-            return type(value)(map(encodable, value))
+            return type(value)(map(escape_surrogates, value))
     return value
 
 
@@ -100,28 +100,28 @@ def django_db_setup(
     django_test_environment: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """Use a copy of the migrated database as the test database."""
-    usual = connection.settings_dict["NAME"]
+    original = connection.settings_dict["NAME"]
     with fresh_database(tmp_path_factory.mktemp("database")) as url:
         connection.settings_dict["NAME"] = name_of(url)
         yield
         with django_db_blocker.unblock():
             connection.close()
-        connection.settings_dict["NAME"] = usual
+        connection.settings_dict["NAME"] = original
 
 
 class ApiClientHandler(ApiHandler, ClientHandler):
-    """Answers as the deployed service does, without a server."""
+    """Handles requests like the deployed service, without a server."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def runtime_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Give these tests, and the services that they start, a runtime directory of their own."""
+    """Give the tests, and the services that they start, their own runtime directory."""
     settings.RUNTIME_DIRECTORY = tmp_path_factory.mktemp("run")
 
 
 @pytest.fixture(autouse=True)
-def nothing_counted() -> None:
-    """Forget what an earlier test has used of a limit."""
+def reset_limits() -> None:
+    """Remove the requests and pauses that earlier tests counted."""
     process.rate_limits.open().execute("DELETE FROM windows")
     process.rate_limits.warned_at = None
     process.last_use_paused_until.clear()
@@ -146,15 +146,15 @@ def key(organization: Organization) -> ApiKey:
 
 @pytest.fixture
 def api(client: Client, key: ApiKey) -> Api:
-    """The API as the holder of `key` sees it."""
+    """A client of the API with `key`."""
     return Api(client, key)
 
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The service as it is deployed: its own database, served by scripts/start."""
+    """The deployed service: scripts/start with its own database."""
     directory = tmp_path_factory.mktemp("service")
-    settings = {"ACCESS_LOG": "true", "BAD_KEY_LIMIT": ""}  # many tests show bad keys
+    settings = {"ACCESS_LOG": "true", "BAD_KEY_LIMIT": ""}  # many tests send invalid keys
     with (
         fresh_database(directory) as url,
         Service(url, settings=settings, workers=2, log=directory / "log").serving() as running,
@@ -164,5 +164,5 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="session")
 def documents() -> Path:
-    """Whole expected documents."""
+    """The directory of the expected documents."""
     return Path(__file__).parent / "documents"

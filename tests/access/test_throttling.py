@@ -1,4 +1,4 @@
-"""How often a key may ask, where a setting says so; how often bad ones may be shown, at no cost to good ones."""
+"""The rate limit of a key, and the limit of invalid keys per IP address, which never blocks a valid key."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ from tests.support.problem import assert_problem, problem
 
 TOO_MANY = problem(429, "Too Many Requests", "Too many requests. Wait for the number of seconds in Retry-After.")
 NOW = 1_800_000_000.0
-NEVER_MADE = "live_0000000000000000000000000000000000itDM"
+NEVER_ISSUED = "live_0000000000000000000000000000000000itDM"
 
 
 @pytest.fixture(autouse=True)
 def still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every request come at the same time, however slow the machine is."""
+    """Stop the clock, so that the tests do not depend on the speed of the machine."""
     monkeypatch.setattr("time.time", lambda: NOW)
 
 
@@ -30,22 +30,22 @@ def limited(settings: Settings) -> None:
     settings.RATE_LIMIT = RateLimit(2, seconds=60)
 
 
-def told(response: Any) -> tuple[str | None, str | None]:
+def rate_limit_headers(response: Any) -> tuple[str | None, str | None]:
     return response.get("RateLimit-Policy"), response.get("RateLimit")
 
 
-def test_without_a_setting_nothing_is_limited_or_said(api: Api) -> None:
+def test_default_has_no_limit_and_no_headers(api: Api) -> None:
     responses = [api.get() for _ in range(5)]
 
     assert {response.status_code for response in responses} == {200}
-    assert {told(response) for response in responses} == {(None, None)}
+    assert {rate_limit_headers(response) for response in responses} == {(None, None)}
 
 
-def test_a_key_is_told_how_often_it_may_ask_and_then_refused(api: Api, limited: None) -> None:
+def test_key_gets_its_limit_in_headers_and_then_429(api: Api, limited: None) -> None:
     responses = [api.get() for _ in range(3)]
 
     assert [response.status_code for response in responses] == [200, 200, 429]
-    assert [told(response) for response in responses] == [
+    assert [rate_limit_headers(response) for response in responses] == [
         ('"key";q=2;w=60', '"key";r=1;t=60'),
         ('"key";q=2;w=60', '"key";r=0;t=60'),
         ('"key";q=2;w=60', '"key";r=0;t=60'),
@@ -54,80 +54,81 @@ def test_a_key_is_told_how_often_it_may_ask_and_then_refused(api: Api, limited: 
     assert responses[-1]["Retry-After"] == "60"
 
 
-def test_a_client_that_has_the_page_is_told_too(api: Api, limited: None) -> None:
+def test_304_has_the_rate_limit_headers(api: Api, limited: None) -> None:
     etag = api.get()["ETag"]
 
     response = api.send("GET", "/v2/payments", If_None_Match=etag)
 
     assert response.status_code == 304
-    assert told(response) == ('"key";q=2;w=60', '"key";r=0;t=60')
+    assert rate_limit_headers(response) == ('"key";q=2;w=60', '"key";r=0;t=60')
 
 
-def test_what_is_refused_counts_too_and_options_without_a_key_does_not(api: Api, client: Client, limited: None) -> None:
+def test_errors_count_and_options_without_a_key_does_not(api: Api, client: Client, limited: None) -> None:
     statuses = [client.options("/v2/payments").status_code for _ in range(3)]
     statuses += [api.get(limit=0).status_code, api.send("POST", "/v2/payments").status_code, api.get().status_code]
 
     assert statuses == [200, 200, 200, 400, 405, 429]
 
 
-def test_keys_are_counted_apart(api: Api, client: Client, organization: Organization, limited: None) -> None:
-    other = Api(client, ApiKeyFactory.create(organization=organization))
+def test_keys_have_separate_limits(api: Api, client: Client, organization: Organization, limited: None) -> None:
+    other_api = Api(client, ApiKeyFactory.create(organization=organization))
     for _ in range(3):
         api.get()
 
-    assert other.get().status_code == 200
+    assert other_api.get().status_code == 200
 
 
-def test_the_limit_costs_no_query(api: Api, limited: None) -> None:
+def test_limit_costs_no_query(api: Api, limited: None) -> None:
     with CaptureQueriesContext(connection) as queries:
         api.get()
 
     assert len(queries) == 2
 
 
-def show(client: Client, text: str, address: str = "192.0.2.1", **environ: Any) -> Any:
+def send_key(client: Client, text: str, address: str = "192.0.2.1", **environ: Any) -> Any:
+    """Return the response to a request with this key from this address."""
     return client.get("/v2/payments", headers={"Authorization": f"Bearer {text}"}, REMOTE_ADDR=address, **environ)
 
 
 @pytest.fixture
-def few_bad_keys(settings: Settings) -> None:
+def three_invalid_keys(settings: Settings) -> None:
     settings.BAD_KEY_LIMIT = RateLimit(3, seconds=60)
 
 
-@pytest.mark.parametrize("text", ["nonsense", NEVER_MADE])
-def test_too_many_bad_keys_of_one_address_are_refused_for_a_while(
-    client: Client, db: None, few_bad_keys: None, text: str
+@pytest.mark.parametrize("text", ["nonsense", NEVER_ISSUED])
+def test_too_many_invalid_keys_of_one_address_get_429(
+    client: Client, db: None, three_invalid_keys: None, text: str
 ) -> None:
-    responses = [show(client, text) for _ in range(5)]
+    responses = [send_key(client, text) for _ in range(5)]
 
     assert [response.status_code for response in responses] == [401, 401, 401, 429, 429]
     assert_problem(responses[-1], TOO_MANY)
     assert responses[-1]["Retry-After"] == "60"
-    assert show(client, text, "192.0.2.2").status_code == 401
+    assert send_key(client, text, "192.0.2.2").status_code == 401
 
 
-def test_a_good_key_of_the_same_address_notices_nothing(client: Client, key: ApiKey, few_bad_keys: None) -> None:
+def test_valid_key_of_the_same_address_is_not_blocked(client: Client, key: ApiKey, three_invalid_keys: None) -> None:
     for _ in range(10):
-        show(client, "nonsense")
+        send_key(client, "nonsense")
 
-    assert show(client, key_text(key)).status_code == 200
-
-
-def test_who_has_one_ipv6_address_has_many(client: Client, db: None, few_bad_keys: None) -> None:
-    statuses = [show(client, "nonsense", f"2001:db8::{number}").status_code for number in range(4)]
-    other = show(client, "nonsense", "2001:db8:0:1::1").status_code
-
-    assert (statuses, other) == ([401, 401, 401, 429], 401)
+    assert send_key(client, key_text(key)).status_code == 200
 
 
-def test_ipv4_address_written_as_ipv6_counts_as_ipv4(client: Client, db: None, few_bad_keys: None) -> None:
+def test_ipv6_addresses_of_one_network_are_counted_together(client: Client, db: None, three_invalid_keys: None) -> None:
+    statuses = [send_key(client, "nonsense", f"2001:db8::{number}").status_code for number in range(4)]
+    other_network = send_key(client, "nonsense", "2001:db8:0:1::1").status_code
+
+    assert (statuses, other_network) == ([401, 401, 401, 429], 401)
+
+
+def test_ipv4_address_written_as_ipv6_counts_as_ipv4(client: Client, db: None, three_invalid_keys: None) -> None:
     addresses = ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1", "::ffff:192.0.2.1", "::ffff:192.0.2.2")
 
-    assert [show(client, "nonsense", address).status_code for address in addresses] == [401, 401, 401, 429, 401]
+    assert [send_key(client, "nonsense", address).status_code for address in addresses] == [401, 401, 401, 429, 401]
 
 
-def test_clients_without_an_address_are_counted_together(client: Client, db: None, few_bad_keys: None) -> None:
-    assert [show(client, "nonsense", "").status_code for _ in range(4)] == [401, 401, 401, 429]
+def test_clients_without_an_address_are_counted_together(client: Client, db: None, three_invalid_keys: None) -> None:
+    assert [send_key(client, "nonsense", "").status_code for _ in range(4)] == [401, 401, 401, 429]
 
 
 @pytest.mark.parametrize(
@@ -141,18 +142,18 @@ def test_clients_without_an_address_are_counted_together(client: Client, db: Non
         (False, "198.51.100.7, 203.0.113.{}", [401, 401, 401, 429]),
     ],
 )
-@pytest.mark.usefixtures("db", "few_bad_keys")
-def test_whom_a_proxy_speaks_for_is_believed_where_it_is_trusted_and_nobody_else_is(
+@pytest.mark.usefixtures("db", "three_invalid_keys")
+def test_only_the_last_address_of_a_trusted_proxy_counts(
     client: Client, settings: Settings, trusted: bool, forwarded: str, statuses: list[int]
 ) -> None:
     settings.TRUST_PROXY = trusted
 
-    responses = [show(client, "nonsense", HTTP_X_FORWARDED_FOR=forwarded.format(number)) for number in range(4)]
+    responses = [send_key(client, "nonsense", HTTP_X_FORWARDED_FOR=forwarded.format(number)) for number in range(4)]
 
     assert [response.status_code for response in responses] == statuses
 
 
-def test_the_limit_of_bad_keys_can_be_turned_off(client: Client, db: None, settings: Settings) -> None:
+def test_limit_of_invalid_keys_can_be_turned_off(client: Client, db: None, settings: Settings) -> None:
     settings.BAD_KEY_LIMIT = None
 
-    assert {show(client, "nonsense").status_code for _ in range(200)} == {401}
+    assert {send_key(client, "nonsense").status_code for _ in range(200)} == {401}

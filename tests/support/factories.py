@@ -1,6 +1,6 @@
-"""Organizations, keys and payments for tests; a payment of any mode, status and method in one word.
+"""Factories of organizations, API keys and payments. Nothing in them is random: IDs and times count up.
 
-`PaymentFactory(live=True, failed=True, ideal=True)`. Nothing here is random: ids and times count up.
+A trait sets the mode, the status or the method of a payment: `PaymentFactory(test=True, failed=True, ideal=True)`.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ class OrganizationFactory(DjangoModelFactory[Organization]):
 
 
 class ApiKeyFactory(DjangoModelFactory[ApiKey]):
-    """A key; what a client sends is left on it as `text`."""
+    """An API key. Its attribute `text` is the text that a client sends (see `tests.support.api.key_text`)."""
 
     class Meta:
         model = ApiKey
@@ -44,9 +44,9 @@ class ApiKeyFactory(DjangoModelFactory[ApiKey]):
 
     @classmethod
     def _create(cls, model_class: type[ApiKey], *args: Any, **values: Any) -> ApiKey:
-        later = {name: values.pop(name) for name in ("last_used_at", "revoked_at") if name in values}
+        columns = {name: values.pop(name) for name in ("last_used_at", "revoked_at") if name in values}
         key, text = ApiKey.objects.issue(values.pop("organization"), **values)
-        for name, value in later.items():
+        for name, value in columns.items():
             setattr(key, name, value)
         key.save()
         vars(key)["text"] = text
@@ -54,7 +54,7 @@ class ApiKeyFactory(DjangoModelFactory[ApiKey]):
 
 
 class PaymentFactory(DjangoModelFactory[Payment]):
-    """A payment: by card and paid, unless it is told otherwise."""
+    """A payment: by card and succeeded, unless a test sets other values."""
 
     class Meta:
         model = Payment

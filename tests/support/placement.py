@@ -1,4 +1,4 @@
-"""Where each test runs. This is the only list; docs/testing.md explains it.
+"""The databases and the group of each test. docs/testing.md explains them.
 
 The suite runs on SQLite and, at the same time, on PostgreSQL. A test that is not listed runs on both. An entry is a
 module, or one test of a module, relative to `tests/`.
@@ -31,9 +31,9 @@ ONLY_SQLITE: Final = (
 # About PostgreSQL.
 ONLY_POSTGRESQL: Final = (
     "test_anonymization.py::test_command_fails_immediately_if_another_process_writes_the_payments",
-    "access/test_authentication.py::test_a_key_that_a_replica_does_not_know_is_looked_for_on_the_primary",
-    "access/test_authentication.py::test_a_replica_knows_keys_but_not_revisions_while_the_primary_is_away",
-    "access/test_authentication.py::test_writing_a_use_leaves_the_settings_of_an_outer_transaction",
+    "access/test_authentication.py::test_key_that_the_replica_lacks_is_searched_on_the_primary",
+    "access/test_authentication.py::test_replica_provides_keys_without_revisions_during_an_outage",
+    "access/test_authentication.py::test_writing_a_use_restores_the_settings_of_the_transaction",
     "database/test_backup.py::test_command_on_postgresql_names_its_tools",
     "deploy/test_replica.py",
     "management/test_distribute_payments.py",
@@ -57,7 +57,7 @@ ONLY_POSTGRESQL: Final = (
     "test_totals.py::test_key_can_be_created_while_a_day_is_summed",
 )
 
-# Independent of the database: once, on SQLite. A long run runs them on either.
+# Independent of the database: they run once, on SQLite. A long run runs them on both.
 ONCE_ON_SQLITE: Final = (
     # Pages, documents and clients
     "browser",
@@ -70,6 +70,7 @@ ONCE_ON_SQLITE: Final = (
     "management/test_help.py",
     "api/test_negotiation.py",
     "api/test_parameters.py",
+    "support/test_modules.py",
     "support/test_placement.py",
     "api/test_root.py",
     "api/test_openapi.py",
@@ -96,7 +97,7 @@ ONCE_ON_SQLITE: Final = (
     "runtime/test_database_errors.py",
     "runtime/test_deadlines.py",
     "runtime/test_hooks.py",
-    # Wrong implementations, which the right test finds on either database
+    # Wrong implementations, which a test must catch
     "api/test_filters.py::test_wrong_page_differs_from_the_reference",
     "ingest/test_import_faults.py::test_import_that_commits_every_batch_fails_the_check",
     "api/test_inputs.py::test_wrong_response_is_caught",
@@ -122,13 +123,13 @@ ONCE_ON_SQLITE: Final = (
     "ingest/test_reading.py",
 )
 
-# Independent of the database: once, on PostgreSQL, so that both runs take about as long.
+# Independent of the database: they run once, on PostgreSQL, so that both runs take about as long.
 ONCE_ON_POSTGRESQL: Final = ("service/test_metrics.py", "deploy/test_upgrading.py")
 
-# What a module imports that starts processes.
+# A module that imports one of these names starts processes.
 STARTERS: Final = ("subprocess", "breakable_postgresql", "empty_database", "fresh_database")
 
-# These take longest, so each run begins with them.
+# The slowest modules. Each run begins with them.
 FIRST: Final = (
     "database/test_replicas.py",
     "service/test_service.py",
@@ -142,7 +143,7 @@ FIRST: Final = (
 )
 
 
-# A worker runs all modules of a group, so that the server that they share is started once.
+# One worker runs all modules of a group, so that their shared server starts once.
 GROUPS: Final = {
     "browser": ("browser",),
     "service": (
@@ -161,7 +162,7 @@ GROUPS: Final = {
 
 
 def path_of(item: pytest.Item) -> str:
-    """Return a test as an entry names it: `browser/test_admin.py::test_key_is_added_used_and_revoked`."""
+    """Return the path of a test as entries write it: `browser/test_admin.py::test_key_is_added_used_and_revoked`."""
     return f"{item.path.relative_to(TESTS)}::{getattr(item, 'originalname', item.name)}"
 
 
@@ -170,7 +171,7 @@ def covers(entry: str, path: str) -> bool:
 
 
 def rank(path: str, entries: Iterable[str]) -> int | None:
-    """Return how many characters of the path its most exact entry has; None where no entry covers it."""
+    """Return the length of the longest entry that covers the path; None if no entry does."""
     return max((len(entry) for entry in entries if covers(entry, path)), default=None)
 
 
@@ -180,40 +181,40 @@ def databases(path: str) -> set[str]:
     entries = {"sqlite": ONLY_SQLITE, "postgresql": ONLY_POSTGRESQL}
     if not IS_LONG:
         entries = {"sqlite": ONLY_SQLITE + ONCE_ON_SQLITE, "postgresql": ONLY_POSTGRESQL + ONCE_ON_POSTGRESQL}
-    ranks = {vendor: rank(path, listed) for vendor, listed in entries.items()}
-    most_exact = max((found for found in ranks.values() if found is not None), default=None)
-    return {vendor for vendor, found in ranks.items() if found == most_exact}
+    ranks = {vendor: rank(path, vendor_entries) for vendor, vendor_entries in entries.items()}
+    highest = max((rank for rank in ranks.values() if rank is not None), default=None)
+    return {vendor for vendor, rank in ranks.items() if rank == highest}
 
 
 def runs_here(item: pytest.Item) -> bool:
-    """Return whether the test runs now: on this database, and in a run of this length."""
+    """Return whether the test runs on this database and in a run of this length."""
     return connection.vendor in databases(path_of(item)) and (IS_LONG or not item.get_closest_marker("long"))
 
 
 def starts_processes(item: pytest.Item) -> bool:
-    """Return whether the test starts programs or servers; all others run in any order, again and again."""
+    """Return whether the test starts programs or servers. The other tests pass in any order."""
     fixtures = getattr(item, "fixturenames", ())
     module = getattr(item, "module", None)
     return "service" in fixtures or "browser" in fixtures or any(hasattr(module, name) for name in STARTERS)
 
 
-def order(item: pytest.Item) -> int:
-    """Return the item's rank: modules that take long come first, the others keep their order."""
-    return order_of(path_of(item))
+def sort_key(item: pytest.Item) -> int:
+    """Return the sort key of a test: the slowest modules come first, the others keep their order."""
+    return sort_key_of(path_of(item))
 
 
 @cache
-def order_of(path: str) -> int:
+def sort_key_of(path: str) -> int:
     return next((rank for rank, entry in enumerate(FIRST) if covers(entry, path)), len(FIRST))
 
 
 def group_of(module: str) -> str:
-    """Return the group of a module, which one worker runs. A module without a group is its own."""
+    """Return the group of a module. A module outside the groups is a group of its own."""
     return next((name for name, entries in GROUPS.items() if any(covers(entry, module) for entry in entries)), module)
 
 
-def missing() -> Iterator[str]:
-    """Yield the entries that name no module and no test."""
+def unknown_entries() -> Iterator[str]:
+    """Yield the entries that name no existing module or test."""
     for entry in {
         *ONLY_SQLITE,
         *ONLY_POSTGRESQL,

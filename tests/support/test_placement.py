@@ -1,12 +1,12 @@
-"""The list of where tests run."""
+"""The list of the databases that each test runs on."""
 
 import pytest
 
-from tests.support.placement import databases, missing
+from tests.support.placement import databases, unknown_entries
 
 
-def test_every_entry_names_a_module_or_a_test() -> None:
-    assert list(missing()) == []
+def test_every_entry_names_an_existing_module_or_test() -> None:
+    assert list(unknown_entries()) == []
 
 
 @pytest.mark.parametrize(
@@ -19,5 +19,5 @@ def test_every_entry_names_a_module_or_a_test() -> None:
         ("browser/test_admin.py::test_x", {"sqlite"}),
     ],
 )
-def test_a_tests_own_entry_counts_more_than_its_modules(path: str, vendors: set[str]) -> None:
+def test_entry_of_a_test_overrides_the_entry_of_its_module(path: str, vendors: set[str]) -> None:
     assert databases(path) == vendors
