@@ -11,7 +11,7 @@ service       the WSGI application: requests, health checks, logs, metrics, trac
 management    the commands of manage.py
 
 models        the tables, their constraints and indexes
-record        the members of a payment record, declared once
+record        the fields of a payment record, declared once
 rows          the database columns of a record, derived from its declaration
 filters       the filters of a list and the parameters that select them   (filter_types: their types)
 listing       which payments a list has                                   (ordering, expressions: its SQL)

@@ -1,7 +1,7 @@
-"""The payment record: the one declaration of its members.
+"""The payment record: the one declaration of its fields.
 
 The import's validation, the OpenAPI schema, the database row, the stored row of an import and the CSV export are
-derived from `Record`. To add a member, add it here and to the model `Payment`.
+derived from `Record`. To add a field, add it here and to the model `Payment`.
 """
 
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ COUNTRY = r"\A[A-Z]{2}\Z"
 TIME = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}\Z"
 VALUE = r"\A-?(?:0|[1-9][0-9]{0,12})\.[0-9]{2}\Z"
 
-# The types of members. Patterns end in `\Z`, because `$` also matches before a final line feed. A description completes
-# the sentence "<member> must be ...", which import errors use.
+# The types of fields. Patterns end in `\Z`, because `$` also matches before a final line feed. A description completes
+# the sentence "<field> must be ...", which import errors use.
 PaymentId = Annotated[str, Meta(pattern=PAYMENT_ID, description="`pt_` and 1 to 61 letters or digits")]
 CustomerId = Annotated[str, Meta(pattern=CUSTOMER_ID, description="`ct_` and 1 to 61 letters or digits")]
 OrganizationId = Annotated[str, Meta(pattern=ORGANIZATION_ID, description="a positive whole number, as text")]
@@ -79,7 +79,7 @@ CardNumber = Annotated[
 
 
 class Details(Struct, frozen=True, rename="camel"):
-    """Details of the payment method. A card has these members; other methods have members of their own."""
+    """Details of the payment method. A card has these fields; other methods have fields of their own."""
 
     card_country_code: Country | UnsetType = UNSET
     card_holder: str | UnsetType = UNSET
@@ -103,7 +103,7 @@ class RecordLinks(Struct, frozen=True, rename={"itself": "self"}):
 
 
 class Record(Struct, kw_only=True, frozen=True, gc=False, rename="camel"):
-    """A payment, its members in the order of the contract. Members without a value are absent."""
+    """A payment, its fields in the order of the contract. Fields without a value are absent."""
 
     id: PaymentId
     resource: Literal["payment"] = "payment"
@@ -128,14 +128,14 @@ class Record(Struct, kw_only=True, frozen=True, gc=False, rename="camel"):
 
 
 class ImportedRecord(Record, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A record as an import reads it: `resource` and `_links` are ignored, unknown members are refused."""
+    """A record as an import reads it: `resource` and `_links` are ignored, unknown fields are refused."""
 
     resource: Any = "payment"
     metadata: dict[str, str]  # type: ignore[assignment]  # parsed, to check its values
     links: Any = field(default=UNSET, name="_links")
 
 
-# A record to be written: the same members, but all are required and positional. Keyword arguments would take twice as
+# A record to be written: the same fields, but all are required and positional. Keyword arguments would take twice as
 # long as the rest of the work on a record.
 WrittenRecord = msgspec.defstruct(
     "WrittenRecord",
@@ -154,7 +154,7 @@ def json_schemas() -> dict[str, dict[str, Any]]:
 
 
 def rules() -> dict[str, str]:
-    """Return the rule of each member by its path: `{"amount.currency": "must be an ISO 4217 currency code"}`."""
+    """Return the rule of each field by its path: `{"amount.currency": "must be an ISO 4217 currency code"}`."""
     return dict(rules_of("Record", json_schemas()))
 
 

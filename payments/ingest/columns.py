@@ -6,7 +6,7 @@ from msgspec import Struct, defstruct
 
 from payments.record import Record, encode
 from payments.rows import COLUMNS as SELECTED
-from payments.rows import MEMBERS, Member, call, function
+from payments.rows import FIELDS, StoredField, call_expression, compile_function
 from payments.totals import OrganizationDay
 
 
@@ -41,27 +41,27 @@ def stored_time(time: str) -> str:
 
 def row_function(name: str, parameter: str, expressions: dict[str, str]) -> Callable[..., StoredRow]:
     """Return a function that builds a row; `expressions` has the Python expression of each column."""
-    result = call("FullRow", (expressions[column] for column in COLUMNS))
-    built: Callable[..., StoredRow] = function(
+    result = call_expression("FullRow", (expressions[column] for column in COLUMNS))
+    built: Callable[..., StoredRow] = compile_function(
         name, parameter, result, FullRow=FullRow, encode=encode, stored_time=stored_time
     )
     return built
 
 
-def of_member(member: Member) -> dict[str, str]:
-    """Return the expression of each column of a member of `record`."""
-    value = f"record.{member.name}"
+def store_expressions(field: StoredField) -> dict[str, str]:
+    """Return the Python expression of each column of a field of `record`."""
+    value = f"record.{field.name}"
     return {
-        column: f"{member.kind.absent} if {value} is UNSET else {store.format(value)}"
-        if member.is_optional
+        column: f"{field.kind.absent} if {value} is UNSET else {store.format(value)}"
+        if field.is_optional
         else store.format(value)
-        for column, store in zip(member.columns, member.kind.store, strict=True)
+        for column, store in zip(field.columns, field.kind.store, strict=True)
     }
 
 
 # Builds the row of a validated record.
 stored_row: Callable[[Record], StoredRow] = row_function(
-    "stored_row", "record", {name: text for member in MEMBERS for name, text in of_member(member).items()}
+    "stored_row", "record", {name: text for field in FIELDS for name, text in store_expressions(field).items()}
 )
 
 

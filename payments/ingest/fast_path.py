@@ -13,14 +13,13 @@ from typing import Any, get_args
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import fields
 
 from payments.currencies import CURRENCIES
 from payments.ingest.card_data import exposes_card_number, is_sensitive_name
 from payments.ingest.columns import StoredRow, row_function
 from payments.models import Status
 from payments.record import COUNTRY, VALUE, DetailsDocument, Metadata, Money, OrganizationId, Record, Url, encode
-from payments.rows import MEMBERS, MONEY, NOT_STORED, TIME, Member
+from payments.rows import FIELDS, MONEY, NOT_STORED, TIME, StoredField
 
 read_texts = msgspec.json.Decoder(dict[str, str]).decode
 
@@ -57,7 +56,7 @@ PATTERNS = (
 
 
 def value_pattern(type_: Any) -> str:
-    """Return the pattern of a member's value; its groups are the member's columns."""
+    """Return the pattern of a field's value; its groups are the field's columns."""
     for known, pattern in PATTERNS:
         if known == type_:
             return pattern
@@ -69,54 +68,53 @@ def value_pattern(type_: Any) -> str:
     return f'"({ANY_TEXT})"'
 
 
-def member_patterns() -> list[str]:
-    """Return the patterns of all members in the record's order, `_links` included."""
-    by_name = {member.name: member for member in MEMBERS}
-    others = {"resource": '"resource":"payment"', "links": rf'(?:,"_links":{LINKS})?'}
-    patterns = []
-    for field in fields(Record):
-        if field.name in NOT_STORED:
-            patterns.append(others[field.name])
-        else:
-            member = by_name[field.name]
-            pattern = f'"{member.json_name}":{value_pattern(member.type)}'
-            patterns.append(f"(?:,{pattern})?" if member.is_optional else pattern)
-    return patterns
+def field_patterns() -> list[str]:
+    """Return the patterns of all fields in the record's order, `_links` included."""
+    by_name = {field.name: field for field in FIELDS}
+    not_stored = {"resource": '"resource":"payment"', "links": rf'(?:,"_links":{LINKS})?'}
+    return [
+        not_stored[name] if name in NOT_STORED else field_pattern(by_name[name]) for name in Record.__struct_fields__
+    ]
 
 
-def joined(patterns: Sequence[str]) -> str:
-    """Join the patterns of members with commas; an optional one has its comma already."""
+def field_pattern(field: StoredField) -> str:
+    pattern = f'"{field.json_name}":{value_pattern(field.type)}'
+    return f"(?:,{pattern})?" if field.is_optional else pattern
+
+
+def join_with_commas(patterns: Sequence[str]) -> str:
+    """Join the patterns of fields with commas; an optional field has its comma already."""
     first, *rest = patterns
     return first + "".join(pattern if pattern.startswith("(?:,") else f",{pattern}" for pattern in rest)
 
 
-match_canonical = re.compile(rf"\{{{joined(member_patterns())}\}}").fullmatch
+match_canonical = re.compile(rf"\{{{join_with_commas(field_patterns())}\}}").fullmatch
 
 
-def group_names(member: Member) -> list[str]:
-    return ["card", "details"] if member.name == "details" else member.columns
+def group_names(field: StoredField) -> list[str]:
+    return ["card", "details"] if field.name == "details" else field.columns
 
 
-GROUPS = [name for member in MEMBERS for name in group_names(member)]
+GROUPS = [name for field in FIELDS for name in group_names(field)]
 
 
-def of_groups(member: Member) -> dict[str, str]:
-    """Return the expression of each column of a member, from the groups of the match."""
-    if member.name == "details":
+def store_expressions(field: StoredField) -> dict[str, str]:
+    """Return the Python expression of each column of a field, from the groups of the match."""
+    if field.name == "details":
         return {"details": f"groups[{GROUPS.index('card')}] or groups[{GROUPS.index('details')}]"}
-    values = [f"groups[{GROUPS.index(column)}]" for column in member.columns]
+    values = [f"groups[{GROUPS.index(column)}]" for column in field.columns]
     return {
-        column: member.if_present(store.format(*values), column=values[0], otherwise=member.kind.absent)
-        for column, store in zip(member.columns, member.kind.store_json, strict=True)
+        column: field.unless_absent(store.format(*values), column=values[0], absent=field.kind.absent)
+        for column, store in zip(field.columns, field.kind.store_json, strict=True)
     }
 
 
 build_row = row_function(
-    "build_row", "groups", {name: text for member in MEMBERS for name, text in of_groups(member).items()}
+    "build_row", "groups", {name: text for field in FIELDS for name, text in store_expressions(field).items()}
 )
 
-get_currencies = itemgetter(*(GROUPS.index(member.columns[1]) for member in MEMBERS if member.kind == MONEY))
-get_times = itemgetter(*(GROUPS.index(member.name) for member in MEMBERS if member.kind == TIME))
+get_currencies = itemgetter(*(GROUPS.index(field.columns[1]) for field in FIELDS if field.kind == MONEY))
+get_times = itemgetter(*(GROUPS.index(field.name) for field in FIELDS if field.kind == TIME))
 get_checked = itemgetter(*map(GROUPS.index, ("status", "paid_at", "metadata", "details")))
 
 is_country = re.compile(unanchored(COUNTRY)).fullmatch
@@ -141,7 +139,7 @@ def is_valid(groups: Sequence[Any]) -> bool:
     return (
         are_known(get_currencies(groups))
         and (paid_at is not None or status != Status.SUCCEEDED)
-        # A member can be repeated only if there are two.
+        # A name can be repeated only if there are two.
         and ('","' not in metadata or read_unique_texts(metadata) is not None)
         and (details is None or is_harmless(read_unique_texts(details)))
         and are_calendar_times(get_times(groups))
@@ -166,17 +164,17 @@ def are_calendar_times(times: Sequence[str | None]) -> bool:
 
 
 def read_unique_texts(document: str) -> dict[str, str] | None:
-    """Return the members of a JSON object of texts; None if a member is repeated."""
+    """Return the members of a JSON object of texts; None if a name is repeated."""
     texts = read_texts(document)
     return texts if encode(texts).decode() == document else None
 
 
 def is_harmless(details: dict[str, str] | None) -> bool:
-    """Return whether no member of `details` shows a card number or a security code."""
-    return details is not None and all(is_harmless_member(name, text) for name, text in details.items())
+    """Return whether no field of `details` shows a card number or a security code."""
+    return details is not None and all(is_harmless_field(name, text) for name, text in details.items())
 
 
-def is_harmless_member(name: str, text: str) -> bool:
+def is_harmless_field(name: str, text: str) -> bool:
     if name == "cardNumber":
         return is_masked(text) is not None
     if name == "cardCountryCode":

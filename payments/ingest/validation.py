@@ -17,7 +17,7 @@ from payments.ingest.card_data import exposes_card_number, exposes_middle, is_se
 from payments.ingest.decoder_messages import Problem, parse_message
 from payments.models import ORGANIZATION_ID_MAX, Status
 from payments.record import Details, ImportedRecord, Money, Record, Time, Url, rules
-from payments.rows import MEMBERS, Member
+from payments.rows import FIELDS, StoredField
 
 # A message repeats at most so much of a field's name.
 NAME_CHARACTERS_MAX = 80
@@ -52,13 +52,13 @@ def printable_name(field: str) -> str:
     return field if len(field) <= NAME_CHARACTERS_MAX else f"{field[:NAME_CHARACTERS_MAX]}…"
 
 
-def members_of_type(type_: Any) -> list[Member]:
-    return [member for member in MEMBERS if member.type == type_]
+def fields_of_type(type_: Any) -> list[StoredField]:
+    return [field for field in FIELDS if field.type == type_]
 
 
-MONEY_MEMBERS = members_of_type(Money)
-URL_MEMBERS = members_of_type(Url)
-TIME_MEMBERS = members_of_type(Time)
+MONEY_FIELDS = fields_of_type(Money)
+URL_FIELDS = fields_of_type(Url)
+TIME_FIELDS = fields_of_type(Time)
 
 
 def validate_record(text: bytes) -> Record:
@@ -68,11 +68,11 @@ def validate_record(text: bytes) -> Record:
     """
     record = validate_form(text)
     refuse_invalid_values((), parse_json(text))
-    for name, money in values_of(record, MONEY_MEMBERS):
+    for name, money in values_of(record, MONEY_FIELDS):
         check_money(name, money)
-    for name, url in values_of(record, URL_MEMBERS):
+    for name, url in values_of(record, URL_FIELDS):
         check_url(name, url)
-    for name, time in values_of(record, TIME_MEMBERS):
+    for name, time in values_of(record, TIME_FIELDS):
         check_time(name, time)
     details = UNSET if record.details is UNSET else validate_details(bytes(record.details))
     if record.status == Status.SUCCEEDED and record.paid_at is UNSET:
@@ -113,12 +113,12 @@ def explain(error: msgspec.ValidationError, *, within: str = "") -> InvalidRecor
     return InvalidRecord(path or None, reason)
 
 
-def values_of(record: Record, members: list[Member]) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the value of those members that have a value."""
-    for member in members:
-        value = getattr(record, member.name)
+def values_of(record: Record, fields: list[StoredField]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the value of the fields that have a value."""
+    for field in fields:
+        value = getattr(record, field.name)
         if value is not UNSET:
-            yield member.json_name, value
+            yield field.json_name, value
 
 
 def check_money(name: str, money: Money) -> None:
