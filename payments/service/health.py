@@ -31,12 +31,12 @@ def ready(request: HttpRequest) -> JsonResponse:
     try:
         applied, server = run_with_failover(applied_migrations, primary=process.primary, replica=process.replica)
     except Error as error:
-        return not_ready("The database does not answer.", reason=error)
+        return not_ready("The database is unavailable.", reason=error)
     missing = sorted(".".join(migration) for migration in latest_migrations() - applied)
     if missing:
         return not_ready(f"Not migrated: {', '.join(missing)}.")
     primary_responds = server is process.primary
-    return health("ok" if primary_responds else "The primary does not answer; payments are read on a replica.")
+    return health("ok" if primary_responds else "The primary is unavailable. Payments are read from a replica.")
 
 
 def applied_migrations(using: str) -> set[tuple[str, str]]:
