@@ -50,7 +50,7 @@ def latest_migrations() -> set[tuple[str, str]]:
 
 
 def not_ready(status: str, *, reason: Exception | None = None) -> JsonResponse:
-    """Respond with 503. Anybody can read the response, so the database's own error is only logged."""
+    """Respond with 503. The endpoint needs no key, so the database's own error is only logged."""
     logger.warning("The database %s is not ready: %s", connection.settings_dict["NAME"], reason or status)
     return health(status, status_code=503)
 
