@@ -343,7 +343,7 @@ def test_wrong_page_breaks_a_promise(
 ) -> None:
     monkeypatch.setattr("payments.api.pagination.fetch_page", wrong_page)
 
-    with pytest.raises(AssertionError, match=error):
+    with pytest.raises(AssertionError, match=f"^({error}): "):
         run(api, has_filters=False, max_examples=100, phases=[Phase.generate], report_multiple_bugs=False)
 
 
