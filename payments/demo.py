@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec import UNSET, Raw, UnsetType
 
-from payments.identifiers import RANDOM_BYTES, base62, payment_id
+from payments.identifiers import RANDOM_BYTES, base62, make_payment_id
 from payments.models import Mode, SequenceType, Status
 from payments.record import Money, Record, encode, record_time
 
@@ -85,7 +85,7 @@ def demo_record(rng: random.Random, shop: Shop, mode: Mode, created_at: datetime
         cents = cents // 100 * 10_000
     paid = status == Status.SUCCEEDED
     return Record(
-        id=payment_id(created_at, rng.randbytes(RANDOM_BYTES)),
+        id=make_payment_id(created_at, rng.randbytes(RANDOM_BYTES)),
         mode=mode.value,
         amount=money(cents, currency),
         amount_net=money(cents - 25 - cents // 50, currency) if paid else UNSET,

@@ -31,7 +31,7 @@ class Filter:
     must_be: str
     schema: Mapping[str, Any]
     example: Any
-    is_planned_by_value: bool = False  # the values decide which index is best, so they are part of the statement
+    values_are_literals: bool = False  # they decide which index is best, so they are part of the SQL
 
 
 def words(
@@ -54,13 +54,13 @@ def known_words(
     *,
     must_be: str = "",
     example: list[str],
-    is_planned_by_value: bool = False,
+    values_are_literals: bool = False,
 ) -> Filter:
     """Return a filter by words of a closed vocabulary. Any of its words may match."""
     must_be = must_be or f"{', '.join(known)}, or some of them, separated by commas"
     schema = list_schema({"type": "string", "enum": list(known)})
     return Filter(
-        select, lambda text: split_words(text, known.__contains__), must_be, schema, example, is_planned_by_value
+        select, lambda text: split_words(text, known.__contains__), must_be, schema, example, values_are_literals
     )
 
 

@@ -33,7 +33,7 @@ BOUNDS = (*LOWER, *UPPER)
 # In the order of their parameters in a link.
 FILTERS: Mapping[str, Filter] = {
     "status": filter_types.known_words(
-        PaymentQuerySet.with_status, Status.values, example=["open", "pending"], is_planned_by_value=True
+        PaymentQuerySet.with_status, Status.values, example=["open", "pending"], values_are_literals=True
     ),
     "method": filter_types.words(
         PaymentQuerySet.with_method,
@@ -81,7 +81,7 @@ PARAMETERS = ("sort", *(name for name in FILTERS if name != "metadata"))
 SAFE_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$.\[\]-]{0,31}")
 
 
-class InvalidFilter(ValueError):
+class InvalidSelection(ValueError):
     """A parameter of the selection is invalid. `field` is its name; a response may repeat it."""
 
     def __init__(self, name: str, must_be: str) -> None:
@@ -102,7 +102,7 @@ class Selection(NamedTuple):
 
     filters: tuple[AppliedFilter, ...] = ()
     order: Order = NEWEST_FIRST
-    query: str = ""  # the same as parameters of a link: `&status=open&sort=asc`
+    query: str = ""  # the same as parameters of a link: `&sort=asc&status=open`
 
 
 EVERYTHING = Selection()
@@ -123,7 +123,7 @@ class Range(NamedTuple):
 def parse_selection(parameters: Mapping[str, str]) -> Selection:
     """Return the selection that parameters ask for. Parameters of other names are ignored.
 
-    :raises InvalidFilter: for the first invalid parameter
+    :raises InvalidSelection: for the first invalid parameter
     """
     names = [*(name for name in PARAMETERS if name in parameters), *sorted(filter(METADATA.fullmatch, parameters))]
     if not names:
@@ -139,7 +139,7 @@ def parse_selection(parameters: Mapping[str, str]) -> Selection:
 
 def parse_order(text: str) -> Order:
     if text not in ORDERS:
-        raise InvalidFilter("sort", " or ".join(ORDERS))
+        raise InvalidSelection("sort", " or ".join(ORDERS))
     return ORDERS[text]
 
 
@@ -149,20 +149,20 @@ def parse_filters(parameters: Mapping[str, str]) -> Iterator[AppliedFilter]:
         if text is not None:
             values = filter_.parse(text)
             if values is None:
-                raise InvalidFilter(name, filter_.must_be)
+                raise InvalidSelection(name, filter_.must_be)
             yield AppliedFilter(name, filter_, values)
 
 
 def metadata_document(parameters: Mapping[str, str]) -> str | None:
     """Return the metadata pairs as one JSON object; None if there are no pairs.
 
-    :raises InvalidFilter: for too many pairs, or a key or value that is too long or not a text
+    :raises InvalidSelection: for too many pairs, or a key or value that is too long or not a text
     """
     names = {match[1]: match[0] for match in map(METADATA.fullmatch, parameters) if match}
     for key, name in names.items():
         is_valid = METADATA_TEXT.fullmatch(key) and METADATA_TEXT.fullmatch(parameters[name])
         if len(names) > METADATA_PAIRS_MAX or not is_valid:
-            raise InvalidFilter(name, FILTERS["metadata"].must_be)
+            raise InvalidSelection(name, FILTERS["metadata"].must_be)
     return encode({key: parameters[name] for key, name in names.items()}).decode() if names else None
 
 
@@ -172,13 +172,13 @@ def refuse_empty_ranges(values: Mapping[str, Any]) -> None:
         if low is None or high is None:
             continue
         if Range(low, high, is_closed=(lower, upper) == ("gte", "lte")).is_empty:
-            raise InvalidFilter(f"{field}[{upper}]", f"greater than {field}[{lower}]")
+            raise InvalidSelection(f"{field}[{upper}]", f"greater than {field}[{lower}]")
 
 
 def refuse_amounts_without_currency(values: Mapping[str, Any]) -> None:
     for name in values:
         if name.startswith("amount") and "currency" not in values:
-            raise InvalidFilter(name, "given together with currency")
+            raise InvalidSelection(name, "given together with currency")
 
 
 def safe_name(name: str) -> str | None:

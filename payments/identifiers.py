@@ -8,7 +8,7 @@ DIGITS = 22  # 62 ** 22 > 2 ** 128
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def payment_id(moment: datetime, randomness: bytes) -> str:
+def make_payment_id(moment: datetime, randomness: bytes) -> str:
     """Return `pt_` and 22 base-62 digits: 48 bits of milliseconds since 1970 and 80 random bits, as in a ULID."""
     milliseconds = (moment - EPOCH) // timedelta(milliseconds=1)
     number = int.from_bytes(milliseconds.to_bytes(6, "big") + randomness, "big")

@@ -1,4 +1,4 @@
-"""Which payments a list holds, and the statements for them, compiled once for each shape of a list."""
+"""Which payments a list has, and the parts of the statements for it."""
 
 import re
 from datetime import datetime
@@ -41,14 +41,14 @@ class Listing(NamedTuple):
     access: Access
     selection: Selection = EVERYTHING
     using: str = PRIMARY
-    revision: int | None = None  # of the organization's payments on the primary; a replica is not read without it
+    revision: int | None = None  # of the payments, on the primary; None: it was unavailable when the key was checked
 
     @property
     def shape(self) -> Shape:
         if not self.selection.filters:
             return ()
         return tuple(
-            FilterShape(name, filter_, len(values), values if filter_.is_planned_by_value else None)
+            FilterShape(name, filter_, len(values), values if filter_.values_are_literals else None)
             for name, filter_, values in self.selection.filters
         )
 
@@ -87,7 +87,7 @@ def apply_filters(payments: PaymentQuerySet, shape: Shape) -> PaymentQuerySet:
     return payments
 
 
-def has_revision() -> QuerySet[Organization, Any]:
+def organization_at_revision() -> QuerySet[Organization, Any]:
     """Return the organization if it has the bound revision. A server that lags behind returns no row."""
     organizations = Organization.objects.filter(id=Placeholder("organization_id"), revision=Placeholder("revision"))
     return organizations.values_list("id")
@@ -96,4 +96,4 @@ def has_revision() -> QuerySet[Organization, Any]:
 @lru_cache
 def payment_statement() -> Statement[Row]:
     """Return the statement for the payment whose ID is `start`."""
-    return Statement(as_rows(visible_payments().filter(id=Placeholder("start"))), condition=has_revision())
+    return Statement(as_rows(visible_payments().filter(id=Placeholder("start"))), condition=organization_at_revision())

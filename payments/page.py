@@ -14,16 +14,14 @@ from django.db.models.functions import Coalesce
 
 from payments.database.statements import Placeholder, Statement
 from payments.expressions import Literal
-from payments.listing import Listing, Shape, apply_filters, has_revision, visible_payments
+from payments.listing import Listing, Shape, apply_filters, organization_at_revision, visible_payments
 from payments.models import PaymentQuerySet
 from payments.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position
 from payments.routing import fetch_rows
 from payments.rows import COLUMNS, ID, Row, as_rows
 
-LIMIT_MAX = 250
-
-# For each limit one statement with and one without a start, and as many with filters. A statement takes 10 kB.
-STATEMENTS_MAX = 3 * LIMIT_MAX
+# Cached statements: those without filters, for each limit with and without a start, and 250 others. Each takes 10 kB.
+STATEMENTS_MAX = 750
 
 # The columns that a page's rows have after those of the record.
 PREVIOUS_FROM = len(COLUMNS)  # the ID that the previous page starts at
@@ -43,9 +41,6 @@ class Page(NamedTuple):
     rows: list[Row]
     previous_from: str | None
     next_from: str | None
-
-
-EMPTY = Page([], None, None)
 
 
 def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
@@ -87,7 +82,7 @@ def page_statement(
     """
     start = Placeholder("start") if has_start else None
     querysets = page_querysets(visible_payments(), start=start, limit=limit, order=order, shape=shape)
-    return Statement(*querysets, is_planned_by_value=bool(shape), condition=has_revision())
+    return Statement(*querysets, is_planned_each_time=bool(shape), condition=organization_at_revision())
 
 
 def page_querysets(
@@ -97,6 +92,9 @@ def page_querysets(
 
     Without filters, the start is the first row of the page. With filters it may be no part of it, or the page may be
     empty. Its own row then shows that the start exists, and has the start of the previous page.
+
+    The two queries become one statement with UNION ALL. PostgreSQL returns their rows in this order, because requests
+    run without parallel workers (database/postgresql/base.py).
     """
     if start is None:
         first_page = apply_filters(payments, shape).order_by(*order)

@@ -29,7 +29,8 @@ TIME = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]
 VALUE = r"\A-?(?:0|[1-9][0-9]{0,12})\.[0-9]{2}\Z"
 
 # The types of fields. Patterns end in `\Z`, because `$` also matches before a final line feed. A description completes
-# the sentence "<field> must be ...", which import errors use.
+# the sentence "<field> must be ...", which import errors use. An optional text needs a pattern that excludes the empty
+# text, because the database stores an absent text as an empty one.
 PaymentId = Annotated[str, Meta(pattern=PAYMENT_ID, description="`pt_` and 1 to 61 letters or digits")]
 CustomerId = Annotated[str, Meta(pattern=CUSTOMER_ID, description="`ct_` and 1 to 61 letters or digits")]
 OrganizationId = Annotated[str, Meta(pattern=ORGANIZATION_ID, description="a positive whole number, as text")]
@@ -103,7 +104,7 @@ class RecordLinks(Struct, frozen=True, rename={"itself": "self"}):
 
 
 class Record(Struct, kw_only=True, frozen=True, gc=False, rename="camel"):
-    """A payment, its fields in the order of the contract. Fields without a value are absent."""
+    """A payment, its fields in the order of docs/api/reference.md. Fields without a value are absent."""
 
     id: PaymentId
     resource: Literal["payment"] = "payment"

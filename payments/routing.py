@@ -31,10 +31,11 @@ def fetch_rows(listing: Listing, statement: Statement[Row], *, start: str | None
 
 
 def fetch_current_rows(listing: Listing, statement: Statement[Row], values: dict[str, Any]) -> list[Row] | None:
-    """Return the rows of a replica that has the primary's revision, otherwise the rows of the primary.
+    """Return the rows of a replica that has the primary's revision; if it has none, the rows of the primary.
 
     With the same revision, a replica's page equals the page that the primary would have returned when the key was
-    checked. Therefore the pages of one walk may come from any server. Returns None if the primary is unavailable.
+    checked. Therefore the pages of one walk may come from any server. Returns None if the primary is unavailable, or was
+    unavailable when the key was checked.
     """
     if listing.revision is None:
         return None
@@ -57,7 +58,7 @@ def fetch_rows_without_primary(statement: Statement[Row], values: dict[str, Any]
     rows = process.replica.run(partial(statement.rows, values))
     if rows or (rows is not None and values["start"] is None):
         return rows
-    return statement.rows(values)
+    return statement.rows(values)  # the primary raises its error, unless it has recovered
 
 
 def find_payment(listing: Listing, payment_id: str) -> Row | None:

@@ -95,8 +95,8 @@ FIELDS = [
 COLUMNS: dict[str, Any] = {
     column: select(column) for field in FIELDS for column, select in zip(field.columns, field.kind.select, strict=True)
 }
-POSITIONS = {column: position for position, column in enumerate(COLUMNS)}
-ID = POSITIONS["id"]
+COLUMN_INDEX = {column: position for position, column in enumerate(COLUMNS)}
+ID = COLUMN_INDEX["id"]
 
 
 def as_rows(payments: QuerySet[Any, Any], *more: Any) -> QuerySet[Any, Row]:
@@ -117,7 +117,7 @@ def call_expression(name: str, arguments: Iterable[str]) -> str:
 
 def load_expression(field: StoredField) -> str:
     """Return the expression for the field's value in `row`, such as `Money(row[2], row[3])`."""
-    columns = [f"row[{POSITIONS[column]}]" for column in field.columns]
+    columns = [f"row[{COLUMN_INDEX[column]}]" for column in field.columns]
     return field.unless_absent(field.kind.load.format(*columns), column=columns[0], absent="UNSET")
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments import api_keys
-from payments.identifiers import EPOCH, RANDOM_BYTES, base62, payment_id
+from payments.identifiers import EPOCH, RANDOM_BYTES, base62, make_payment_id
 
 KEY = "live_0123456789abcdefghijABCDEFGHIJKL" + api_keys.checksum("live_0123456789abcdefghijABCDEFGHIJKL")
 
@@ -58,14 +58,14 @@ def test_digest_of_a_key_is_its_sha_256() -> None:
 
 @given(times, randomness, times, randomness)
 def test_ids_sort_like_their_times(first: datetime, first_bytes: bytes, second: datetime, second_bytes: bytes) -> None:
-    first_id, second_id = payment_id(first, first_bytes), payment_id(second, second_bytes)
+    first_id, second_id = make_payment_id(first, first_bytes), make_payment_id(second, second_bytes)
 
     assert (first_id < second_id) == ((first, first_bytes) < (second, second_bytes))
 
 
 @pytest.mark.parametrize("time", [EPOCH, datetime(2026, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)])
 def test_id_has_the_form_of_the_contract(time: datetime) -> None:
-    assert re.fullmatch(r"pt_[A-Za-z0-9]{22}", payment_id(time, b"\xff" * RANDOM_BYTES))
+    assert re.fullmatch(r"pt_[A-Za-z0-9]{22}", make_payment_id(time, b"\xff" * RANDOM_BYTES))
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "00"), (61, "0z"), (62, "10"), (62**2 - 1, "zz")])

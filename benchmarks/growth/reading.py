@@ -49,7 +49,7 @@ class Explained:
         self.statement = statement
 
     def rows(self, values: Mapping[str, Any]) -> Any:
-        if self.statement.is_planned_by_value:
+        if self.statement.is_planned_each_time:
             return filters.Explained(self.statement).rows(values)
         prepared = cached_runner(connection, prepared_statements).find_or_prepare(self.statement.sql)
         given = ", ".join(["%s"] * len(prepared.placeholders))

@@ -66,7 +66,7 @@ def authenticate_key(text: str, request: Request) -> tuple[AnonymousUser, Authen
 
 
 def find_key(text: str, *, now: datetime) -> AuthenticatedKey | None:
-    """Return the usable key with this text; `now` is in UTC. One query.
+    """Return the usable key with this text; `now` is in UTC. One query, unless the primary is unavailable.
 
     The primary is asked, so a new or revoked key counts at once. A replica is asked while the primary is unavailable.
     """

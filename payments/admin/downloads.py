@@ -8,14 +8,14 @@ from typing import NamedTuple
 from payments.export import export_line
 from payments.listing import Listing
 from payments.page import fetch_page
-from payments.rows import FIELDS, MONEY, POSITIONS, Row
+from payments.rows import COLUMN_INDEX, FIELDS, MONEY, Row
 
 # So many rows take a worker a tenth of a second, during which its other requests wait.
 PART_ROWS = 5000
 
 # The title of each column of a row: the field's name, and for money its part, such as amount.value.
 TITLES = [title for field in FIELDS for title in field.titles]
-AMOUNTS = {POSITIONS[field.name] for field in FIELDS if field.kind == MONEY}
+AMOUNTS = {COLUMN_INDEX[field.name] for field in FIELDS if field.kind == MONEY}
 
 # A spreadsheet evaluates a text that starts with one of these (OWASP, CSV injection).
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")

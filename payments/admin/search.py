@@ -10,7 +10,7 @@ from django.forms import BoundField
 from payments.admin.access_form import AccessForm
 from payments.expressions import Prefix
 from payments.filter_types import Filter, single
-from payments.filters import EVERYTHING, AppliedFilter, InvalidFilter, parse_selection
+from payments.filters import EVERYTHING, AppliedFilter, InvalidSelection, parse_selection
 from payments.models import CUSTOMER_ID, PAYMENT_ID, PaymentQuerySet, Status
 
 DESCRIPTION_START = Filter(
@@ -54,7 +54,7 @@ class SearchForm(AccessForm):
             raise ValidationError({"until": "Enter a date on or after From."})
         try:
             selection = parse_selection(self.api_parameters())
-        except InvalidFilter as error:
+        except InvalidSelection as error:
             # The page puts the field's label before the text.
             text = str(error).removeprefix(f"{error.field} ")
             raise ValidationError({error.field: text}) from None

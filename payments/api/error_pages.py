@@ -9,7 +9,6 @@ from django.views import defaults
 from payments.api.errors import (
     RETRY_SECONDS,
     OutageProblem,
-    OutageResponse,
     Unavailable,
     UnreadableRequest,
     render_problem,
@@ -17,10 +16,6 @@ from payments.api.errors import (
 from payments.api.problems import problem
 from payments.links import Links
 from payments.runtime.database_errors import is_outage
-
-
-class OutagePage(OutageResponse, HttpResponse):
-    """A page in response to a database outage."""
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
@@ -56,7 +51,7 @@ def unavailable(request: HttpRequest) -> HttpResponse:
     headers = {"Retry-After": str(RETRY_SECONDS)}
     if is_api(request.path_info):
         return render_problem(problem(request, status, detail), OutageProblem, headers=headers)
-    return OutagePage(detail, status=status, headers=headers)
+    return HttpResponse(detail, status=status, headers=headers)
 
 
 def api_not_found(request: HttpRequest) -> HttpResponse:

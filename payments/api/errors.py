@@ -48,7 +48,7 @@ class Unavailable(exceptions.APIException):
 
 
 class QueryTimeout(Unavailable):
-    """The database stopped a query with filters, because too many payments lie between those that match."""
+    """A query with filters exceeded its time limit."""
 
     default_detail = "The query timed out. Narrow createdAt: give both bounds, or closer ones."
     field = "createdAt"

@@ -32,6 +32,10 @@ class HALNegotiation(BaseContentNegotiation):
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
+        """Return the renderer and its media type. `format_suffix` is not used.
+
+        :raises NotAcceptable: the client accepts no media type of the API
+        """
         by_media_type = {renderer.media_type: renderer for renderer in renderers}
         accepted = accepted_ranges(request.META)
         if HTML in by_media_type and prefers_html(accepted):

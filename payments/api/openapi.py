@@ -7,14 +7,13 @@ from typing import Any
 
 import msgspec
 
-from payments.api.parameters import LIMIT_DEFAULT
+from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX
 from payments.api.problems import Problem
 from payments.api.renderers import ProblemRenderer
 from payments.filter_types import Filter
 from payments.filters import BOUNDS, FILTERS, ORDERS, RANGES
 from payments.hal import HAL
 from payments.models import PAYMENT_ID
-from payments.page import LIMIT_MAX
 from payments.record import json_schemas
 
 REFERENCE = "#/components/schemas/{name}"

@@ -40,7 +40,7 @@ class KeysetPagination(BasePagination):
         """Return the page that a query string asks for.
 
         :raises InvalidParameter: for the first invalid parameter
-        :raises QueryTimeout: the filters match too few payments to find a page in time
+        :raises QueryTimeout: a query with filters exceeded its time limit
         """
         parameters = parse_list_parameters(query, is_known=lambda start: find_payment(listing, start) is not None)
         selected = listing._replace(selection=parameters.selection)

@@ -6,11 +6,11 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from payments.api.errors import InvalidParameter
-from payments.filters import EVERYTHING, METADATA, PARAMETERS, InvalidFilter, Selection, parse_selection, safe_name
+from payments.filters import EVERYTHING, METADATA, PARAMETERS, InvalidSelection, Selection, parse_selection, safe_name
 from payments.models import PAYMENT_ID
-from payments.page import LIMIT_MAX
 
 LIMIT_DEFAULT = 20
+LIMIT_MAX = 250
 
 LIMIT = re.compile(r"[1-9][0-9]{0,2}")
 START = re.compile(PAYMENT_ID)
@@ -31,14 +31,14 @@ def parse_list_parameters(query: str, *, is_known: Callable[[str], bool]) -> Lis
     Whether the payment that `from` names exists is found with the page. If a parameter after `from` is invalid, there
     is no page: then `is_known` looks the payment up, so that the first error is reported.
 
-    :raises InvalidParameter: for the first invalid parameter, in the order of the contract (section 5)
+    :raises InvalidParameter: for the first invalid parameter, in the order that docs/api/reference.md describes
     """
     parameters = parse_query(query, known=NAMES, pattern=METADATA)
     limit = parse_limit(parameters["limit"]) if "limit" in parameters else LIMIT_DEFAULT
     start = parse_start(parameters["from"]) if "from" in parameters else None
     try:
         return ListParameters(limit, start, parse_selection(parameters))
-    except InvalidFilter as error:
+    except InvalidSelection as error:
         if start is not None and not is_known(start):
             raise unknown_start() from None
         raise InvalidParameter(str(error), field=error.field) from None

@@ -79,9 +79,8 @@ class PaymentView(APIView):
             del response.headers["Allow"]
         return response
 
-    @property
-    def listing(self) -> Listing:
-        """Return all payments that the request's key gives access to."""
+    def choose_listing(self) -> Listing:
+        """Return the list of all payments that the key gives access to, and choose the server that it is read from."""
         key = cast("AuthenticatedKey", self.request.auth)
         return Listing(key.access, using=server_for_lists(), revision=key.revision)
 
@@ -108,7 +107,7 @@ class PaymentList(PaymentView):
 
     def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
         paginator = self.pagination_class()
-        listed = paginator.paginate(self.listing, request.META["QUERY_STRING"])
+        listed = paginator.paginate(self.choose_listing(), request.META["QUERY_STRING"])
 
         def document() -> dict[str, Any]:
             records = serialize_page(listed.page.rows, links=self.links)
@@ -128,7 +127,7 @@ class PaymentDetail(PaymentView):
         return self.respond(lambda: self.serializer_class(row, links=self.links).data, version=(row,))
 
     def find(self, payment_id: str) -> Row:
-        row = find_payment(self.listing, payment_id) if re.fullmatch(PAYMENT_ID, payment_id) else None
+        row = find_payment(self.choose_listing(), payment_id) if re.fullmatch(PAYMENT_ID, payment_id) else None
         if row is None:
             raise NotFound
         return row

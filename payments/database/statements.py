@@ -18,7 +18,7 @@ from psycopg import ClientCursor
 from payments.database.prepared import PreparedStatements
 from payments.runtime.process import process
 
-Row = TypeVar("Row", bound=tuple[Any, ...])
+RowT = TypeVar("RowT", bound=tuple[Any, ...])
 Runner = TypeVar("Runner")
 
 
@@ -33,12 +33,12 @@ class Placeholder(Expression):
         return f"%({self.name})s", ()
 
 
-class Statement(Generic[Row]):
+class Statement(Generic[RowT]):
     """The rows of one or several QuerySets of tuples, joined by UNION ALL.
 
     Values are returned as the database driver returns them: the ORM's converters are not applied.
 
-    `is_planned_by_value`: PostgreSQL plans the statement with its values each time, because the best index depends on
+    `is_planned_each_time`: PostgreSQL plans the statement with its values each time, because the best index depends on
     them. `condition`: a QuerySet. `rows(..., if_condition=True)` returns no rows unless the condition has a row.
 
     :raises ValueError: a QuerySet has a value that is not a placeholder, or a column that needs a converter
@@ -46,14 +46,14 @@ class Statement(Generic[Row]):
 
     def __init__(
         self,
-        *querysets: QuerySet[Any, Row],
-        is_planned_by_value: bool = False,
+        *querysets: QuerySet[Any, RowT],
+        is_planned_each_time: bool = False,
         condition: QuerySet[Any, Any] | None = None,
     ) -> None:
         parts = list(map(compile_queryset, querysets))
         union = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)
         self.sql = union if len(parts) > 1 else parts[0]
-        self.is_planned_by_value = is_planned_by_value
+        self.is_planned_each_time = is_planned_each_time
         self.condition = condition
 
     @cached_property
@@ -65,14 +65,14 @@ class Statement(Generic[Row]):
 
     def rows(
         self, values: Mapping[str, Any], using: str = DEFAULT_DB_ALIAS, *, if_condition: bool = False
-    ) -> list[Row]:
+    ) -> list[RowT]:
         """Run the statement once on the database with this alias."""
         sql = self.conditional_sql if if_condition else self.sql
         if process.hooks.registered:
             return process.hooks.run_statement(sql, lambda: self.run(sql, values, using))
         return self.run(sql, values, using)
 
-    def run(self, sql: str, values: Mapping[str, Any], using: str) -> list[Row]:
+    def run(self, sql: str, values: Mapping[str, Any], using: str) -> list[RowT]:
         connection = connections[using]
         connection.close_if_health_check_failed()
         connection.ensure_connection()
@@ -83,12 +83,12 @@ class Statement(Generic[Row]):
                 return self.run_on_postgresql(connection, sql, values)
             return fetch(cached_runner(connection, open_cursor), sql, values)
 
-    def run_on_postgresql(self, connection: BaseDatabaseWrapper, sql: str, values: Mapping[str, Any]) -> list[Row]:
-        if self.is_planned_by_value:
+    def run_on_postgresql(self, connection: BaseDatabaseWrapper, sql: str, values: Mapping[str, Any]) -> list[RowT]:
+        if self.is_planned_each_time:
             return fetch(ClientCursor(connection.connection), sql, values)
         statements = cached_runner(connection, prepared_statements)
         if statements.can_run():
-            return cast("list[Row]", statements.rows(sql, values))
+            return cast("list[RowT]", statements.rows(sql, values))
         return fetch(connection.cursor(), sql, values)  # Django's cursor starts the transaction
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from payments.ingest.columns import StoredRow, days, stored_row
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.reading import Location, Source, UnreadableSource, read_records
+from payments.ingest.stored_rows import StoredRow, days, stored_row
 from payments.ingest.validation import InvalidRecord, validate_record
 from payments.totals import OrganizationDay
 

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from payments.currencies import CURRENCIES
 from payments.ingest.card_data import exposes_card_number, is_sensitive_name
-from payments.ingest.columns import StoredRow, row_function
+from payments.ingest.stored_rows import StoredRow, row_function
 from payments.models import Status
 from payments.record import COUNTRY, VALUE, DetailsDocument, Metadata, Money, OrganizationId, Record, Url, encode
 from payments.rows import FIELDS, MONEY, NOT_STORED, TIME, StoredField
@@ -61,8 +61,10 @@ def value_pattern(type_: Any) -> str:
         if known == type_:
             return pattern
     arguments = get_args(type_)
-    if arguments and isinstance(arguments[-1], Meta):
-        return f'"({unanchored(str(arguments[-1].pattern))})"'
+    if arguments and isinstance(meta := arguments[-1], Meta):
+        if meta.pattern is None or meta.max_length is not None:
+            raise TypeError(f"Add the pattern of {type_} to PATTERNS.")
+        return f'"({unanchored(meta.pattern)})"'
     if arguments:  # a Literal
         return f'"({"|".join(arguments)})"'
     return f'"({ANY_TEXT})"'

@@ -11,8 +11,8 @@ from django.db import Error, connection, transaction
 from payments.changes import record_changes
 from payments.ingest.background import background_writer
 from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divide_into_rounds, read_batches
-from payments.ingest.columns import StoredRow
 from payments.ingest.reading import Location, Source
+from payments.ingest.stored_rows import StoredRow
 from payments.ingest.validation import InvalidRecord
 from payments.ingest.writing import PrimaryKey, find_refused_rows, prepare_transaction, stage, write_rows
 from payments.models import Organization

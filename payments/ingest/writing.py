@@ -7,7 +7,7 @@ from typing import TypeAlias
 from django.db import IntegrityError, connection, transaction
 from msgspec.structs import astuple
 
-from payments.ingest.columns import COLUMNS, StoredRow
+from payments.ingest.stored_rows import STORED_COLUMNS, StoredRow
 from payments.ingest.validation import InvalidRecord
 from payments.models import Payment
 from payments.record import encode
@@ -22,7 +22,7 @@ FIXED_COLUMNS = {
     "mode": InvalidRecord("mode", "this payment exists in the other mode"),
     "created_at": InvalidRecord("createdAt", "must not change: this payment was created at another time"),
 }
-CHANGEABLE_COLUMNS = tuple(column for column in COLUMNS if column not in {"id", *FIXED_COLUMNS})
+CHANGEABLE_COLUMNS = tuple(column for column in STORED_COLUMNS if column not in {"id", *FIXED_COLUMNS})
 
 # The columns of the table's primary key: the ID or, in a table that is distributed by organization, the organization
 # and the ID (docs/citus.md).
@@ -48,7 +48,7 @@ def prepare_transaction() -> PrimaryKey:
             # PostgreSQL would otherwise remember every row until the commit, to check deferred constraints then.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         else:
-            select = f"SELECT {column_list(COLUMNS)} FROM {TABLE} LIMIT 0"
+            select = f"SELECT {column_list(STORED_COLUMNS)} FROM {TABLE} LIMIT 0"
             cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {STAGING_TABLE} AS {select}")
     return key
 
@@ -98,14 +98,15 @@ def insert(table: str, rows: Sequence[StoredRow]) -> None:
         if connection.vendor == "postgresql":
             with (
                 connection.wrap_database_errors,
-                cursor.copy(f"COPY {table} ({column_list(COLUMNS)}) FROM STDIN") as copy,
+                cursor.copy(f"COPY {table} ({column_list(STORED_COLUMNS)}) FROM STDIN") as copy,
             ):
                 for row in rows:
                     copy.write_row(astuple(row))
         else:
-            placeholders = ", ".join(["%s"] * len(COLUMNS))
+            placeholders = ", ".join(["%s"] * len(STORED_COLUMNS))
             cursor.executemany(
-                f"INSERT INTO {table} ({column_list(COLUMNS)}) VALUES ({placeholders})", [astuple(row) for row in rows]
+                f"INSERT INTO {table} ({column_list(STORED_COLUMNS)}) VALUES ({placeholders})",
+                [astuple(row) for row in rows],
             )
 
 
@@ -133,8 +134,8 @@ def upsert(rows: Sequence[StoredRow], *, key: PrimaryKey) -> int:
     with connection.cursor() as cursor:
         # SQLite needs the WHERE clause to tell ON CONFLICT from the ON of a join.
         cursor.execute(
-            f"INSERT INTO {TABLE} AS stored ({column_list(COLUMNS)}) "
-            f"SELECT {column_list(COLUMNS)} FROM {STAGING_TABLE} WHERE TRUE ORDER BY id "
+            f"INSERT INTO {TABLE} AS stored ({column_list(STORED_COLUMNS)}) "
+            f"SELECT {column_list(STORED_COLUMNS)} FROM {STAGING_TABLE} WHERE TRUE ORDER BY id "
             f"ON CONFLICT ({column_list(key)}) DO UPDATE SET {changes} WHERE {is_same_payment} AND {has_changed}"
         )
         changed: int = cursor.rowcount

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from payments.filters import FILTERS, METADATA_PAIRS_MAX, InvalidFilter, parse_selection
+from payments.filters import FILTERS, METADATA_PAIRS_MAX, InvalidSelection, parse_selection
 from payments.models import PaymentQuerySet
 
 SIGNS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
@@ -56,7 +56,7 @@ def apply_filter_options(payments: PaymentQuerySet, options: Mapping[str, Any]) 
         parameters[name] = value
     try:
         selection = parse_selection(parameters)
-    except InvalidFilter as error:
+    except InvalidSelection as error:
         raise CommandError(str(error)) from None
     for applied in selection.filters:
         payments = applied.filter.select(payments, applied.values)

@@ -16,7 +16,7 @@ from djmoney.models.fields import MoneyField
 from payments import currencies  # noqa: F401  registers currencies, which djmoney needs to read stored amounts
 from payments.expressions import HasIndexedWord, IndexPredicate, Literal, Prefix, prefix_upper_bound
 from payments.fields import DocumentField, IdentifierField, MillisecondField
-from payments.identifiers import RANDOM_BYTES, payment_id
+from payments.identifiers import RANDOM_BYTES, make_payment_id
 from payments.models.choices import IN_FLIGHT, Mode, SequenceType, Status
 from payments.models.organization import Organization
 from payments.ordering import NEWEST_FIRST
@@ -47,13 +47,13 @@ class PaymentsCannotBeDeleted(Exception):
 
 def new_payment_id() -> str:
     """Return an ID for a payment that is created now."""
-    return payment_id(timezone.now(), secrets.token_bytes(RANDOM_BYTES))
+    return make_payment_id(timezone.now(), secrets.token_bytes(RANDOM_BYTES))
 
 
 class PaymentQuerySet(models.QuerySet["Payment"]):
     """Payments, selected by access and by what filters ask for.
 
-    A value may be a placeholder of a compiled statement instead of a text, a time or an amount.
+    Except for statuses, a value may be a placeholder of a compiled statement.
     """
 
     def visible_to(self, access: Access) -> PaymentQuerySet:
@@ -61,6 +61,7 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         return self.filter(organization_id=access.organization_id, mode=access.mode)
 
     def with_status(self, statuses: Collection[str]) -> PaymentQuerySet:
+        """Return the payments with one of these statuses. As literals, they let the planner choose a partial index."""
         payments = self.filter(status__in=list(map(Literal, statuses)))
         if len(statuses) > 1 and IN_FLIGHT.issuperset(statuses):
             return payments.filter(IndexPredicate(Q(status__in=list(map(Literal, sorted(IN_FLIGHT))))))
@@ -177,6 +178,7 @@ class Payment(models.Model):
             ),
             # The search of the admin for the start of a description.
             models.Index("organization", "mode", Prefix("description"), name="payment_description"),
+            # On PostgreSQL, migration 0003 adds the GIN index `payment_holds` for metadata and `INDEXED_WORDS`.
         ]
         constraints = [
             models.CheckConstraint(name="payment_id_form", condition=matches("id", PAYMENT_ID, IDENTIFIER_MAX)),

@@ -26,7 +26,7 @@ def is_outage(error: BaseException | None) -> bool:
 
 
 def is_timeout(error: BaseException) -> bool:
-    """Return whether a statement took too long and was ended by the server or by the watchdog."""
+    """Return whether a statement took too long: the server ended it or, on SQLite, the watchdog."""
     return isinstance(error.__cause__, QueryCanceled) or is_interrupted(error)
 
 

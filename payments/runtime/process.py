@@ -21,9 +21,17 @@ class Process:
         self.watchdog = Watchdog()
         self.deadlines = ThreadDeadlines(self.watchdog)
         self.primary = Server(PRIMARY)
-        self.replica = Replica(REPLICA, primary=self.primary, hooks=self.hooks)
+        self.replica = Replica(
+            REPLICA,
+            primary=self.primary,
+            on_lag_measured=self.report_lag,
+        )
         self.rate_limits = RateLimits()
         self.last_use_paused_until: dict[int, datetime] = {}  # by the ID of an API key
+
+    def report_lag(self, seconds: float) -> None:
+        """Call the hooks that are registered now; a test may have replaced `hooks`."""
+        self.hooks.replica_lag_measured(seconds)
 
 
 process = Process()

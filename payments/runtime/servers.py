@@ -13,7 +13,6 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
 from payments.runtime.database_errors import is_outage, is_timeout
-from payments.runtime.hooks import Hooks
 
 PRIMARY = DEFAULT_DB_ALIAS
 REPLICA = "replica"
@@ -103,10 +102,10 @@ class WalPosition(NamedTuple):
 class Replica(Server):
     """A server that follows the primary. Lists are read from it unless it lags too far behind."""
 
-    def __init__(self, alias: str, *, primary: Server, hooks: Hooks) -> None:
+    def __init__(self, alias: str, *, primary: Server, on_lag_measured: Callable[[float], None]) -> None:
         super().__init__(alias)
         self.primary = primary
-        self.hooks = hooks
+        self.on_lag_measured = on_lag_measured  # gets the lag in seconds
         self.positions: list[WalPosition] = []  # of the primary, oldest first
         self.measure_at = 0.0
         self.lag_seconds = 0.0
@@ -129,7 +128,7 @@ class Replica(Server):
         return not self.breaker.is_open and not self.is_lagging
 
     def measure_lag(self, now: float) -> None:
-        """Compare the positions of primary and replica.
+        """Query the positions of primary and replica, and store and report the lag.
 
         If the replica lags too far behind, its connection is closed: the next one may lead to another replica.
         """
@@ -141,7 +140,7 @@ class Replica(Server):
             return
         was_lagging = self.is_lagging
         self.lag_seconds = self.compute_lag(replayed_bytes)
-        self.hooks.replica_lag_measured(self.lag_seconds)
+        self.on_lag_measured(self.lag_seconds)
         if self.is_lagging:
             connections[self.alias].close()
             if not was_lagging:

@@ -15,10 +15,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from moneyed import Money
 
+from payments.api.parameters import LIMIT_MAX
 from payments.listing import Listing
 from payments.models import Access, Mode, Organization, Payment, Status
 from payments.ordering import NEWEST_FIRST
-from payments.page import LIMIT_MAX, Page, UnknownStart, fetch_page
+from payments.page import Page, UnknownStart, fetch_page
 from payments.record import record_time
 from payments.rows import ID
 from tests.support.api import Api, payment_ids

@@ -30,7 +30,7 @@ from payments.models import Mode, Payment, PaymentQuerySet, Status
 from payments.ordering import NEWEST_FIRST
 from payments.page import Page
 from payments.record import record_time
-from payments.rows import ID, POSITIONS, Row, as_rows
+from payments.rows import COLUMN_INDEX, ID, Row, as_rows
 from tests.support.api import Api, payment_ids
 from tests.support.factories import DETAILS, NOON, OrganizationFactory
 from tests.support.lines import line, source
@@ -302,7 +302,7 @@ def page_of_both_modes(listing: Listing, *, start: str | None, limit: int) -> Pa
 
 
 OFFSET = "pt_offset"
-CREATED_AT = POSITIONS["created_at"]
+CREATED_AT = COLUMN_INDEX["created_at"]
 
 
 def visible(listing: Listing) -> PaymentQuerySet:

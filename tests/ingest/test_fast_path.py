@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.ingest.columns import stored_row, stored_time
 from payments.ingest.fast_path import parse_canonical
+from payments.ingest.stored_rows import stored_row, stored_time
 from payments.ingest.validation import validate_record
 from payments.models import CUSTOMER_ID, METHOD, PAYMENT_ID, Mode, SequenceType, Status
 from payments.record import VALUE

@@ -8,7 +8,6 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, ProgrammingError, connection
 from psycopg.errors import QueryCanceled
 
-from payments.runtime.hooks import Hooks
 from payments.runtime.servers import (
     LAG_RETRY_SECONDS,
     OPEN_SECONDS_MIN,
@@ -82,7 +81,7 @@ def test_healthy_server_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def new_replica(alias: str = REPLICA) -> Replica:
-    return Replica(alias, primary=Server(PRIMARY), hooks=Hooks())
+    return Replica(alias, primary=Server(PRIMARY), on_lag_measured=lambda _: None)
 
 
 def replica_of(*positions: tuple[int, float]) -> Replica:

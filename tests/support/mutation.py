@@ -48,7 +48,7 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "filters": ("api/test_openapi.py", f"{CORPUS}[filters]", "api/test_filters.py"),
     "changes": ("test_changes.py", "test_totals.py"),
     "api_keys": ("test_api_keys.py", "access/test_authentication.py"),
-    "ingest/columns": ("ingest/test_fast_path.py", "ingest/test_imports.py"),
+    "ingest/stored_rows": ("ingest/test_fast_path.py", "ingest/test_imports.py"),
     "ingest/fast_path": ("ingest/test_card_data.py", "ingest/test_validation.py", "ingest/test_fast_path.py"),
     "ingest/validation": ("ingest/test_validation.py", "ingest/test_card_data.py", "ingest/test_imports.py"),
     "ingest/reading": ("ingest/test_reading.py", "ingest/test_imports.py"),

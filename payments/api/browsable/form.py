@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
-from payments.api.parameters import LIMIT_DEFAULT
+from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX
 from payments.filters import BOUNDS, FILTERS, ORDERS, RANGES
-from payments.page import LIMIT_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from payments.changes import record_changes
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
 from payments.ingest.batches import BATCH_RECORDS
-from payments.ingest.columns import days, stored_row
+from payments.ingest.stored_rows import days, stored_row
 from payments.ingest.writing import prepare_transaction, write_rows
 from payments.management.arguments import parse_day
 from payments.management.command import PaymentsCommand

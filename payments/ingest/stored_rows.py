@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct, defstruct
 
 from payments.record import Record, encode
-from payments.rows import COLUMNS as SELECTED
-from payments.rows import FIELDS, StoredField, call_expression, compile_function
+from payments.rows import COLUMNS, FIELDS, StoredField, call_expression, compile_function
 from payments.totals import OrganizationDay
 
 
 class StoredRow(Struct, frozen=True, gc=False):
-    """The columns that identify a payment. All rows also have the other columns of `COLUMNS`.
+    """The columns that identify a payment. All rows also have the other columns of `STORED_COLUMNS`.
 
     Values are texts, which both databases read; amounts too, so they stay exact. Only `organization_id` is a number.
     `gc=False`: the garbage collector need not visit the many rows of a batch.
@@ -25,13 +24,13 @@ class StoredRow(Struct, frozen=True, gc=False):
 
 FullRow = defstruct(
     "FullRow",
-    [(column, str | None) for column in SELECTED if column not in StoredRow.__struct_fields__],
+    [(column, str | None) for column in COLUMNS if column not in StoredRow.__struct_fields__],
     bases=(StoredRow,),
     frozen=True,
     gc=False,
 )
 
-COLUMNS = FullRow.__struct_fields__
+STORED_COLUMNS = FullRow.__struct_fields__
 
 
 def stored_time(time: str) -> str:
@@ -41,7 +40,7 @@ def stored_time(time: str) -> str:
 
 def row_function(name: str, parameter: str, expressions: dict[str, str]) -> Callable[..., StoredRow]:
     """Return a function that builds a row; `expressions` has the Python expression of each column."""
-    result = call_expression("FullRow", (expressions[column] for column in COLUMNS))
+    result = call_expression("FullRow", (expressions[column] for column in STORED_COLUMNS))
     built: Callable[..., StoredRow] = compile_function(
         name, parameter, result, FullRow=FullRow, encode=encode, stored_time=stored_time
     )
