@@ -1,1 +1,1 @@
-"""Client libraries that nobody here wrote, walking the list unmodified: `python FILE BASE_URL KEY` prints the ids."""
+"""Programs that walk the list with unmodified client libraries: `python FILE BASE_URL KEY` prints the IDs."""

@@ -1,4 +1,4 @@
-"""A data loader's client: it pages by the link that it is pointed to."""
+"""Walk the list with dlt, a data loader that follows the link at a configured path."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A client for any HAL: it knows links and embedded resources, and nothing of payments."""
+"""Walk the list with halchemy, a HAL client that knows only links and embedded resources."""
 
 import sys
 

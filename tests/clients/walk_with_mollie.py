@@ -1,4 +1,4 @@
-"""A payment provider's client: it takes any base address, and follows `next` by itself."""
+"""Walk the list with the client of a payment provider, which accepts any base address and follows `next`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What the documents name is there."""
+"""The files that the documents name exist."""
 
 import re
 from pathlib import Path
@@ -15,18 +15,20 @@ MODULE = re.compile(r"`([\w/]+\.py)`")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_file_that_a_document_names_exists(document: Path) -> None:
+def test_files_that_a_document_names_exist(document: Path) -> None:
     text = document.read_text()
-    modules = {path.name for folder in ("payments", "payments_site", "tests") for path in (ROOT / folder).rglob("*.py")}
+    module_names = {
+        path.name for folder in ("payments", "payments_site", "tests") for path in (ROOT / folder).rglob("*.py")
+    }
 
     missing = [link for link in LINK.findall(text) if not (document.parent / link).exists()]
     missing += [path for path in PATH.findall(text) if not (ROOT / path).exists()]
-    missing += [name for name in MODULE.findall(text) if Path(name).name not in modules | {"manage.py"}]
+    missing += [name for name in MODULE.findall(text) if Path(name).name not in module_names | {"manage.py"}]
 
     assert missing == []
 
 
-def test_all_documents_are_looked_at() -> None:
+def test_all_documents_are_checked() -> None:
     assert {"README.md", "SECURITY.md", "CHANGELOG.md", "decisions.md", "reliability.md", "reference.md"} <= {
         document.name for document in DOCUMENTS
     }

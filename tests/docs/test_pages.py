@@ -1,11 +1,9 @@
-"""The documentation's pages: all there, whole, and of this service alone."""
+"""The pages of the documentation: their links, structure and examples."""
 
 import contextlib
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
-from typing import Any
 from urllib.parse import urldefrag, urljoin
 
 import pytest
@@ -15,6 +13,7 @@ from pytest_django import Settings
 
 from payments.docs.markdown import Section, render
 from payments.docs.pages import PAGES, page_link
+from tests.support.commands import output_of
 from tests.support.processes import ROOT
 
 SITE = "http://testserver"
@@ -23,8 +22,8 @@ INTERACTIVE = "/docs/interactive/"
 HTML_PAGES = [*DOCUMENTS, INTERACTIVE]
 
 
-class Parsed(HTMLParser):
-    """What a page is made of, as far as it is looked at here."""
+class ParsedPage(HTMLParser):
+    """The links, IDs and tags of a page."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -39,18 +38,18 @@ class Parsed(HTMLParser):
         self.links += [attributes[name] or "" for name in ("href", "src", "data-openapi") if name in attributes]
         self.ids += [attributes["id"] or ""] if "id" in attributes else []
 
-    def all(self, name: str) -> list[dict[str, str | None]]:
+    def attributes_of(self, name: str) -> list[dict[str, str | None]]:
         return [attributes for tag, attributes in self.tags if tag == name]
 
 
-def parsed(client: Client, path: str) -> Parsed:
+def parsed_page(client: Client, path: str) -> ParsedPage:
     response = client.get(path)
     assert response.status_code == 200
     assert response["Content-Type"] == "text/html; charset=utf-8"
-    return Parsed(response.content.decode())
+    return ParsedPage(response.content.decode())
 
 
-def test_every_page_has_a_title_of_its_own_and_says_its_language(client: Client) -> None:
+def test_each_page_has_its_title_and_its_language(client: Client) -> None:
     pages = [client.get(path).content.decode() for path in HTML_PAGES]
 
     assert [re.findall("<title>(.*)</title>", page) for page in pages] == [
@@ -64,23 +63,22 @@ def test_every_page_has_a_title_of_its_own_and_says_its_language(client: Client)
 
 
 @pytest.mark.parametrize("path", HTML_PAGES)
-def test_every_link_leads_somewhere_and_every_anchor_is_there(client: Client, db: None, path: str) -> None:
-    page = parsed(client, path)
+def test_links_and_anchors_exist(client: Client, db: None, path: str) -> None:
+    page = parsed_page(client, path)
     targets = [urldefrag(urljoin(f"{SITE}{path}", link)) for link in page.links]
 
     for url, anchor in {target for target in targets if target.url.startswith(SITE)}:
         with contextlib.closing(client.get(url.removeprefix(SITE))) as response:
             assert response.status_code == 200, url
             if anchor:
-                assert anchor in Parsed(response.content.decode()).ids, f"{url}#{anchor}"
+                assert anchor in ParsedPage(response.content.decode()).ids, f"{url}#{anchor}"
     assert len(page.ids) == len(set(page.ids))
 
 
-def test_pages_link_to_nothing_but_what_is_named_here_elsewhere(client: Client) -> None:
-    """Links of the documents' own, that is; nothing is loaded from there."""
-    found = {link for path in HTML_PAGES for link in parsed(client, path).links if re.match("(?:https?:)?//", link)}
+def test_pages_link_only_to_these_other_sites(client: Client) -> None:
+    links = {link for path in HTML_PAGES for link in parsed_page(client, path).links}
 
-    assert found == {
+    assert {link for link in links if re.match("(?:https?:)?//", link)} == {
         "https://datatracker.ietf.org/doc/html/draft-kelly-json-hal",
         "https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/",
         "https://dlthub.com/docs",
@@ -90,19 +88,19 @@ def test_pages_link_to_nothing_but_what_is_named_here_elsewhere(client: Client) 
 
 
 @pytest.mark.parametrize("path", HTML_PAGES)
-def test_no_page_has_a_style_or_a_script_within_itself(client: Client, path: str) -> None:
-    page = parsed(client, path)
+def test_page_has_no_inline_styles_and_scripts(client: Client, path: str) -> None:
+    page = parsed_page(client, path)
 
-    assert page.all("style") == []
-    assert [script for script in page.all("script") if "src" not in script] == []
-    assert len(page.all("script")) == (2 if path == INTERACTIVE else 0)
+    assert page.attributes_of("style") == []
+    assert [script for script in page.attributes_of("script") if "src" not in script] == []
+    assert len(page.attributes_of("script")) == (2 if path == INTERACTIVE else 0)
     assert [
         name for _, attributes in page.tags for name in attributes if name == "style" or name.startswith("on")
     ] == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-def test_examples_ask_the_service_that_shows_them(client: Client, settings: Settings, path: str) -> None:
+def test_examples_have_the_address_of_the_service(client: Client, settings: Settings, path: str) -> None:
     assert f"{SITE}/v2/payments" in client.get(path).content.decode() or path.endswith("synchronising/")
 
     settings.PUBLIC_BASE_URL = "https://shop.example:8443/it's<b>&"
@@ -114,7 +112,7 @@ def test_examples_ask_the_service_that_shows_them(client: Client, settings: Sett
     assert "testserver" not in page
 
 
-def test_pages_are_where_the_site_is_mounted(client: Client) -> None:
+def test_links_have_the_prefix_of_the_site(client: Client) -> None:
     with override_script_prefix("/shop/"):
         page = client.get("/docs/reference/", SCRIPT_NAME="/shop").content.decode()
 
@@ -123,14 +121,14 @@ def test_pages_are_where_the_site_is_mounted(client: Client) -> None:
 
 
 @pytest.mark.parametrize("path", HTML_PAGES)
-def test_a_page_can_be_asked_for_its_head_alone(client: Client, path: str) -> None:
+def test_head_has_no_body(client: Client, path: str) -> None:
     head = client.head(path)
 
     assert (head.status_code, head.content) == (200, b"")
 
 
 @pytest.mark.parametrize("path", ["/docs/nothing", "/docs/reference/x", "/docs/api/index.md", "/docs/reliability/"])
-def test_another_address_below_is_the_sites_ordinary_404(client: Client, path: str) -> None:
+def test_unknown_path_is_an_html_404(client: Client, path: str) -> None:
     response = client.get(path)
 
     assert response.status_code == 404
@@ -138,28 +136,28 @@ def test_another_address_below_is_the_sites_ordinary_404(client: Client, path: s
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-def test_what_scrolls_within_itself_can_be_reached_and_has_a_name(client: Client, path: str) -> None:
-    page = parsed(client, path)
+def test_scrollable_frames_can_be_focused_and_have_a_label(client: Client, path: str) -> None:
+    page = parsed_page(client, path)
 
     frames = [attributes for tag, attributes in page.tags if tag == "pre" or attributes.get("class") == "table"]
     assert len(frames) > 3
     assert all(frame["role"] == "group" and frame["tabindex"] == "0" and frame["aria-label"] for frame in frames)
-    assert len(page.all("table")) == len([frame for frame in frames if frame["class"] == "table"])
+    assert len(page.attributes_of("table")) == len([frame for frame in frames if frame["class"] == "table"])
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-def test_the_contents_name_every_section(client: Client, path: str) -> None:
-    page = parsed(client, path)
+def test_table_of_contents_has_every_section(client: Client, path: str) -> None:
+    page = parsed_page(client, path)
     sections = [attributes["id"] for tag, attributes in page.tags if tag in {"h2", "h3"}]
 
     contents = [link.removeprefix("#") for link in page.links if link.startswith("#") and link != "#content"]
     assert contents[: len(sections)] == sections
 
 
-# What a document becomes.
+# The rendering of a document.
 
 
-def test_headings_have_the_anchors_that_the_repository_has() -> None:
+def test_headings_have_the_same_anchors_as_on_code_hosts() -> None:
     text = "# A title\n\n## `GET` it, 2 ways\n\n### A_b: c/d?\n\n### A_b: c/d?\n\n## Last & *least*"
 
     document = render(text, resolve_link=str)
@@ -176,7 +174,7 @@ def test_headings_have_the_anchors_that_the_repository_has() -> None:
     assert '<h2 id="get-it-2-ways"><a href="#get-it-2-ways"><code>GET</code> it, 2 ways</a></h2>' in document.body
 
 
-def test_what_a_document_holds_is_text() -> None:
+def test_html_in_a_document_is_escaped() -> None:
     document = render("# <b>\n\n<script>alert(1)</script>\n\n```sh\n<i>&\n```\n", resolve_link=str)
 
     assert not re.search("<(?:b|i|script)>", document.body)
@@ -197,41 +195,36 @@ def test_what_a_document_holds_is_text() -> None:
         ("synchronising.md", "https://dlthub.com/docs", "https://dlthub.com/docs"),
     ],
 )
-def test_a_link_between_files_leads_from_page_to_page(file: str, link: str, expected: str) -> None:
+def test_link_between_files_becomes_a_link_between_pages(file: str, link: str, expected: str) -> None:
     [page] = [page for page in PAGES if page.file == file]
 
     assert page_link(link, page=page) == expected
 
 
-def test_a_link_to_what_is_no_page_is_found_out() -> None:
+def test_link_to_a_file_without_a_page_is_an_error() -> None:
     with pytest.raises(KeyError, match=re.escape("reliability.md")):
         page_link("../reliability.md", page=PAGES[0])
 
 
-def test_a_worker_that_is_never_asked_loads_nothing_for_it() -> None:
-    done = run(
-        """
-        from django.test import Client
-        from django.urls import get_resolver
+RENDERING_MODULES = ["markdown_it", "payments.docs.markdown", "pygments.lexers.shell"]
+IMPORTED_MODULES = f"""
+import sys
 
-        get_resolver().url_patterns
-        before = LOADED & sys.modules.keys()
-        assert Client(headers={"Host": "localhost"}).get("/docs/").status_code == 200
-        print(sorted(before), sorted(LOADED & sys.modules.keys()))
-        """
-    )
+import django
+from django.test import Client
+from django.urls import get_resolver
 
-    names = ["markdown_it", "payments.docs.markdown", "pygments.lexers.shell"]
-    assert done == f"[] {names}\n"
+MODULES = set({RENDERING_MODULES})
+
+django.setup()
+get_resolver().url_patterns
+before = MODULES & sys.modules.keys()
+assert Client(headers={{"Host": "localhost"}}).get("/docs/").status_code == 200
+print(sorted(before), sorted(MODULES & sys.modules.keys()))
+"""
 
 
-def run(program: str) -> Any:
-    lines = [line.removeprefix(" " * 8) for line in program.splitlines()]
-    begun = [
-        "import sys, django",
-        "django.setup()",
-        "LOADED = {'markdown_it', 'pygments.lexers.shell', 'payments.docs.markdown'}",
-    ]
-    return subprocess.run(
-        [sys.executable, "-c", "\n".join([*begun, *lines])], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
+def test_modules_for_rendering_are_imported_at_the_first_request() -> None:
+    output = output_of([sys.executable, "-c", IMPORTED_MODULES], cwd=ROOT)
+
+    assert output == f"[] {RENDERING_MODULES}\n"

@@ -1,9 +1,8 @@
-"""What docs/synchronising.md tells those who keep a copy does what it says, against the service."""
+"""The programs of docs/synchronising.md keep a copy of the payments, with the deployed service."""
 
 import os
 import re
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import closing
@@ -15,23 +14,24 @@ import duckdb
 
 from payments.models import Status
 from payments.record import record_time
+from tests.support.commands import output_of
 from tests.support.factories import NOON
 from tests.support.lines import line
 from tests.support.processes import ROOT
 from tests.support.service import Service
 
 DOCUMENT = (ROOT / "docs/synchronising.md").read_text()
-BY_HAND, WITH_DLT = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+WITH_SQLITE, WITH_DLT = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
 
 MINUTES_A_DAY = 24 * 60
 
-# The status of a payment that is created in each of these minutes.
+# The statuses of payments by the minute, after noon, in which they are created.
 Payments = Mapping[int, str]
 
 
 @dataclass
 class Shop:
-    """Payments that come and change, and whoever keeps a copy of them in a directory of its own."""
+    """An organization whose payments change, and a directory with a copy of them."""
 
     organization: int
     service: Service
@@ -50,30 +50,26 @@ class Shop:
         return f"pt_{self.organization}at{minute}"
 
     def statuses(self, payments: Payments) -> dict[str, str]:
-        """Return the status of each, by its id, as a copy has it."""
+        """Return the statuses by ID, as a copy has them."""
         return {self.payment_id(minute): status for minute, status in payments.items()}
 
     def run(self, program: str) -> None:
-        """Run a program as a client of this shop's."""
+        """Run a program with a key of this shop."""
         key = self.service.create_api_key(organization=self.organization, mode="live")
-        done = subprocess.run(
+        output_of(
             [sys.executable, "-c", program],
             cwd=self.directory,
             env={
                 **os.environ,
                 "PAYMENTS_URL": self.service.base_url,
                 "PAYMENTS_KEY": key,
-                "DLT_DATA_DIR": str(self.directory),  # else it is one for the whole machine
+                "DLT_DATA_DIR": str(self.directory),  # the default directory is shared by all programs
                 "RUNTIME__DLTHUB_TELEMETRY": "false",
             },
-            capture_output=True,
-            text=True,
-            check=False,
         )
-        assert done.returncode == 0, done.stderr
 
 
-def test_a_copy_that_is_kept_by_hand_is_right_after_each_run(service: Service, tmp_path: Path) -> None:
+def test_copy_in_sqlite_is_current_after_each_run(service: Service, tmp_path: Path) -> None:
     shop = Shop(9101, service, tmp_path)
     late = {580: Status.SUCCEEDED}
     payments = {
@@ -87,17 +83,17 @@ def test_a_copy_that_is_kept_by_hand_is_right_after_each_run(service: Service, t
             return dict(copy.execute("SELECT id, status FROM payments"))
 
     shop.load(payments)
-    shop.run(BY_HAND)
+    shop.run(WITH_SQLITE)
     assert copied() == shop.statuses(payments)
 
     changed = {5: Status.EXPIRED, 590: Status.SUCCEEDED}
     new = dict.fromkeys(range(600, 610), Status.OPEN)
     shop.load(late | changed | new)
-    shop.run(BY_HAND)
+    shop.run(WITH_SQLITE)
     assert copied() == shop.statuses(payments | late | changed | new)
 
 
-def test_dlt_loads_what_is_new_and_reads_an_overlap_again(service: Service, tmp_path: Path) -> None:
+def test_dlt_loads_new_payments_and_an_overlap(service: Service, tmp_path: Path) -> None:
     shop = Shop(9102, service, tmp_path)
     payments = {day * MINUTES_A_DAY: Status.OPEN for day in range(300)}
 
@@ -109,8 +105,8 @@ def test_dlt_loads_what_is_new_and_reads_an_overlap_again(service: Service, tmp_
     shop.run(WITH_DLT)
     assert loaded() == shop.statuses(payments)
 
-    within, before = {295 * MINUTES_A_DAY: Status.SUCCEEDED}, {290 * MINUTES_A_DAY: Status.SUCCEEDED}
+    in_overlap, before_overlap = {295 * MINUTES_A_DAY: Status.SUCCEEDED}, {290 * MINUTES_A_DAY: Status.SUCCEEDED}
     new = {300 * MINUTES_A_DAY: Status.PENDING}
-    shop.load(within | before | new)
+    shop.load(in_overlap | before_overlap | new)
     shop.run(WITH_DLT)
-    assert loaded() == shop.statuses(payments | within | new)
+    assert loaded() == shop.statuses(payments | in_overlap | new)

@@ -127,7 +127,7 @@ ONCE_ON_SQLITE: Final = (
 ONCE_ON_POSTGRESQL: Final = ("service/test_metrics.py", "deploy/test_upgrading.py")
 
 # A module that imports one of these names starts processes.
-STARTERS: Final = ("subprocess", "breakable_postgresql", "empty_database", "fresh_database")
+STARTERS: Final = ("subprocess", "run_command", "output_of", "breakable_postgresql", "empty_database", "fresh_database")
 
 # The slowest modules. Each run begins with them.
 FIRST: Final = (
