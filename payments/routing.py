@@ -34,8 +34,8 @@ def fetch_current_rows(listing: Listing, statement: Statement[Row], values: dict
     """Return the rows of a replica that has the primary's revision; if it has none, the rows of the primary.
 
     With the same revision, a replica's page equals the page that the primary would have returned when the key was
-    checked. Therefore the pages of one walk may come from any server. Returns None if the primary is unavailable, or was
-    unavailable when the key was checked.
+    checked. Therefore the pages of one walk may come from any server. Returns None if the primary is unavailable, or
+    was unavailable when the key was checked.
     """
     if listing.revision is None:
         return None
