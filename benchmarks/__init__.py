@@ -1,20 +1,22 @@
-"""What the service does in a second, beside peers that do the same, measured in turn on one machine.
+"""Benchmarks of the service. All servers that are compared run on one machine and take turns.
 
-__main__    arguments in; a table, and JSON, out
-dataset     a million payments: most of one organization, many on one instant
-database    a PostgreSQL for the occasion, filled by the project's own commands
-servers     the service and its peers, as they would be deployed
-peers/      stock DRF; FastAPI with asyncpg; raw WSGI, which is the limit
-load        wrk, and what the processors did meanwhile
-medians     what several rounds come to
-pages       requests a second, latency and depth; what a page reads
-memory      what a worker holds, before and after a hundred thousand requests
+__main__    the command line
+database    databases for the benchmarks, loaded by the project's own commands
+dataset     the payments: most belong to one organization, many share one timestamp
+servers     the service and its peers, started as in production
+peers/      stock DRF; FastAPI with asyncpg; raw WSGI, which is the upper limit
+load        runs wrk and measures processor time
+medians     medians and ranges of several rounds
+plans       query plans and the buffers that they read
+pages       requests per second, response time by depth, buffers of a page
+memory      memory of a worker, before and after a hundred thousand requests
 transfer    import and export
-observing   what metrics and traces cost
-filters     pages of some of the payments
-indexes     what an index costs an import
-admin       how long staff wait
-replicas    what reading on replicas costs, and takes off the primary
-routing     what the choice of a server costs a request
-growth/     what the table takes and a page of it reads, whole and in partitions
+telemetry   cost of metrics and traces
+filters     cost of filtered pages
+indexes     cost of indexes for an import
+admin       response times of the admin
+replicas    cost of reading on replicas, and load that they take off the primary
+routing     cost of choosing a server
+settings/   other Django settings of the service, for comparison
+growth/     size and speed of the table, whole and in partitions
 """

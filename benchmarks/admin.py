@@ -1,4 +1,4 @@
-"""How long staff wait: each page of the admin, asked of a server, with a million payments of thirty days."""
+"""Response times of the admin: every page, with payments of thirty days."""
 
 import http.client
 import statistics
@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from benchmarks import dataset
-from benchmarks.pages import MODE
+from benchmarks.dataset import MODE
 from benchmarks.servers import SERVICE, running
 from payments.admin.downloads import PART_ROWS
 from payments.admin.overview import DAYS
@@ -22,16 +22,16 @@ from payments.links import admin_quoted
 from payments.models import Payment, SummedDay
 from payments.record import Record
 
-LIST = "/admin/payments/payment/"
-SCOPE = {"organization": str(dataset.LARGE.id), "mode": MODE}
+LIST_PATH = "/admin/payments/payment/"
+ACCESS = {"organization": str(dataset.LARGE.id), "mode": MODE}
 
 
-class Timed(NamedTuple):
-    """A page, and what is done before it is asked for."""
+class AdminPage(NamedTuple):
+    """A page, and a function that prepares the database for each of its requests."""
 
     name: str
     path: str
-    before: Callable[[], object] = lambda: None
+    prepare: Callable[[], object] = lambda: None
 
 
 def records(count: int) -> Iterator[Record]:
@@ -41,64 +41,63 @@ def records(count: int) -> Iterator[Record]:
 
 
 def measure_admin(database_url: str, *, rounds: int) -> Iterator[str]:
-    """Yield the lines of a table."""
+    """Yield the lines of a table. The first of the rounds is not counted."""
     User.objects.create_superuser("staff")
     browser = Client()
     browser.force_login(User.objects.get())
     cookie = f"{settings.SESSION_COOKIE_NAME}={browser.cookies[settings.SESSION_COOKIE_NAME].value}"
-    yield "| page | median ms | longest |"
+    yield "| page | median ms | maximum ms |"
     yield "|---|---|---|"
     with running(SERVICE, database_url) as service:
         for page in pages():
-            times = [waited(service.base_url, page, cookie) for _ in range(rounds)][1:]
+            times = [measure(service.base_url, page, cookie) for _ in range(rounds)][1:]
             yield f"| {page.name} | {statistics.median(times):.0f} | {max(times):.0f} |"
 
 
-def pages() -> Iterator[Timed]:
-    """Yield what is asked for, from places all over the list."""
-    ordered = Payment.objects.filter(organization_id=dataset.LARGE.id, mode=MODE).order_by("created_at", "id")
-    oldest, middle = ordered[0], ordered.filter(created_at__gte=timezone.now() - timedelta(days=DAYS / 3))[0]
-    customer = ordered.exclude(customer_id="")[0].customer_id
+def pages() -> Iterator[AdminPage]:
+    payments = Payment.objects.filter(organization_id=dataset.LARGE.id, mode=MODE).order_by("created_at", "id")
+    oldest, middle = payments[0], payments.filter(created_at__gte=timezone.now() - timedelta(days=DAYS / 3))[0]
+    customer_id = payments.exclude(customer_id="")[0].customer_id
+    day = f"{middle.created_at:%Y-%m-%d}"
+    start_page = f"/admin/?{urlencode(ACCESS)}"
     today = SummedDay.objects.filter(day=timezone.now().date())
 
-    yield Timed("start page, nothing summed", f"/admin/?{urlencode(SCOPE)}", SummedDay.objects.all().delete)
-    yield Timed("start page, the days but one summed", f"/admin/?{urlencode(SCOPE)}", today.delete)
-    yield Timed("start page, all summed", f"/admin/?{urlencode(SCOPE)}")
-    yield listed("payments, the newest")
-    yield listed("payments, from the middle", **{"from": middle.id})
-    yield listed("payments, the oldest", **{"from": oldest.id})
-    yield listed("failed", status="failed")
-    yield listed("failed, from the middle", status="failed", **{"from": middle.id})
-    yield listed("directdebit", method="directdebit")
-    yield listed("a method that there is not", method="giropay")
-    yield listed(
-        "USD, of a day", currency="USD", since=f"{middle.created_at:%Y-%m-%d}", until=f"{middle.created_at:%Y-%m-%d}"
-    )
-    yield listed("a customer's", q=customer)
-    yield listed("description begins with `Order 84820`", q="Order 84820")
-    yield listed("description begins with `Order 8`", q="Order 8")
-    yield listed("description begins with `Zebra`", q="Zebra")
-    yield Timed("a payment's page", f"{LIST}{admin_quoted(middle.id)}/change/")
-    yield Timed("organizations", "/admin/payments/organization/")
-    yield Timed("keys", "/admin/payments/apikey/")
+    yield AdminPage("start page, no totals cached", start_page, SummedDay.objects.all().delete)
+    yield AdminPage("start page, totals of one day missing", start_page, today.delete)
+    yield AdminPage("start page, totals cached", start_page)
+    yield list_page("payments, the newest")
+    yield list_page("payments, from the middle", **{"from": middle.id})
+    yield list_page("payments, the oldest", **{"from": oldest.id})
+    yield list_page("failed", status="failed")
+    yield list_page("failed, from the middle", status="failed", **{"from": middle.id})
+    yield list_page("directdebit", method="directdebit")
+    yield list_page("a method without payments", method="giropay")
+    yield list_page("USD, one day", currency="USD", since=day, until=day)
+    yield list_page("one customer", q=customer_id)
+    yield list_page("description starts with `Order 84820`", q="Order 84820")
+    yield list_page("description starts with `Order 8`", q="Order 8")
+    yield list_page("description starts with `Zebra`", q="Zebra")
+    yield AdminPage("one payment", f"{LIST_PATH}{admin_quoted(middle.id)}/change/")
+    yield AdminPage("organizations", "/admin/payments/organization/")
+    yield AdminPage("API keys", "/admin/payments/apikey/")
     for suffix in ("csv", "jsonl"):
-        query = urlencode({**SCOPE, "from": middle.id})
-        yield Timed(f"{PART_ROWS:,} payments as {suffix}", f"{LIST}export.{suffix}?{query}")
+        query = urlencode({**ACCESS, "from": middle.id})
+        yield AdminPage(f"download of {PART_ROWS:,} payments as {suffix}", f"{LIST_PATH}export.{suffix}?{query}")
 
 
-def listed(name: str, **asked: str) -> Timed:
-    return Timed(name, f"{LIST}?{urlencode({**SCOPE, **asked})}")
+def list_page(name: str, **parameters: str) -> AdminPage:
+    return AdminPage(name, f"{LIST_PATH}?{urlencode({**ACCESS, **parameters})}")
 
 
-def waited(base_url: str, page: Timed, cookie: str) -> float:
-    """Return how many milliseconds a page takes."""
-    page.before()
+def measure(base_url: str, page: AdminPage, cookie: str) -> float:
+    """Return the response time of a page in milliseconds."""
+    page.prepare()
     connection = http.client.HTTPConnection(urlsplit(base_url).netloc)
     began = time.perf_counter()
     connection.request("GET", page.path, headers={"Cookie": cookie})
-    answer = connection.getresponse()
-    answer.read()
+    response = connection.getresponse()
+    response.read()
     milliseconds = (time.perf_counter() - began) * 1000
     connection.close()
-    assert answer.status == 200, (page.path, answer.status)
+    assert response.status == 200, (page.path, response.status)
     return milliseconds

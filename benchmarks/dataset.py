@@ -1,4 +1,4 @@
-"""The payments that are measured: pure, and the same for the same count."""
+"""The payments of the benchmarks. The same count gives the same payments."""
 
 import random
 from collections.abc import Iterator
@@ -10,19 +10,20 @@ from payments.record import Record
 
 UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
 SPAN = timedelta(days=365)
+MODE: str = Mode.LIVE.value
 LARGE, SMALL = SHOPS[0], SHOPS[1]
 SHARE_OF_LARGE = 0.9
-SHARE_OF_TIE = 0.054  # of all payments, on one instant, half way
+SHARE_OF_TIE = 0.054  # of all payments; they share one timestamp in the middle of the time span
 RECURRING = 0.3
 
 
 def records(count: int, *, until: datetime = UNTIL, span: timedelta = SPAN) -> Iterator[Record]:
-    """Yield `count` live payments of some time, a year, the oldest first, as they would come in."""
-    chance = random.Random(count)  # noqa: S311  repeatable, and nobody's secret
+    """Yield `count` payments that were created at regular intervals, the oldest first."""
+    rng = random.Random(count)  # noqa: S311  repeatable, not secret
     tie = range(count // 2, count // 2 + round(count * SHARE_OF_TIE))
     for number in range(count):
-        place = tie.start if number in tie else number
-        moment = until - span + span * (place / count)
-        shop = LARGE if number in tie or chance.random() < SHARE_OF_LARGE else SMALL
-        moment = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
-        yield demo_record(chance, shop, Mode.LIVE, moment, recurring=chance.random() < RECURRING)
+        position = tie.start if number in tie else number
+        created_at = until - span + span * (position / count)
+        shop = LARGE if number in tie or rng.random() < SHARE_OF_LARGE else SMALL
+        created_at = created_at.replace(microsecond=created_at.microsecond // 1000 * 1000)
+        yield demo_record(rng, shop, Mode.LIVE, created_at, recurring=rng.random() < RECURRING)

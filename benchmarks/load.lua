@@ -1,4 +1,4 @@
--- Asks for the paths in the file that it is given, in random order, with the key that it is given.
+-- Requests paths in random order. Arguments: a file with one path per line, and an API key.
 local paths = {}
 local threads = 0
 

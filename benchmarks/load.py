@@ -1,4 +1,4 @@
-"""wrk, and what the processors did meanwhile."""
+"""Runs wrk, and measures the processor time of the servers meanwhile."""
 
 import json
 import subprocess
@@ -14,23 +14,12 @@ CONNECTIONS = 8
 
 
 class LoadFailed(Exception):
-    """Some requests were not answered, or not with what was asked for: their speed says nothing."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What one server did under load."""
-
-    requests_per_second: float
-    p50_ms: float
-    p99_ms: float
-    server_cpu_ms: float  # for each request
-    database_cpu_ms: float
+    """Some requests failed, so the measured speed means nothing."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """How a server is asked, and whose work is counted with its own."""
+    """The options of a run of wrk, and the database server whose processor time is measured."""
 
     key: str
     seconds: int
@@ -38,16 +27,27 @@ class Load:
     connections: int = CONNECTIONS
 
 
-def put_under_load(base_url: str, paths: Sequence[str], *, server: psutil.Process, load: Load) -> Measured:
-    """Ask for `paths` in random order, as fast as the answers come.
+@dataclass(frozen=True)
+class LoadResult:
+    """The speed of a server under load, and the processor time of a request."""
 
-    :raises LoadFailed: where a request had no answer, or one that is none of success
+    requests_per_second: float
+    p50_ms: float
+    p99_ms: float
+    server_cpu_ms: float
+    database_cpu_ms: float
+
+
+def run_load(base_url: str, paths: Sequence[str], *, server: psutil.Process, load: Load) -> LoadResult:
+    """Request `paths` in random order. A connection sends its next request as soon as it has a response.
+
+    :raises LoadFailed: if a request has no response, or one that is not successful
     """
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("\n".join(paths))
         file.flush()
         before = cpu_seconds(server), cpu_seconds(load.database)
-        done = subprocess.run(  # noqa: S603
+        completed = subprocess.run(  # noqa: S603
             [
                 *("wrk", "--threads", "1", "--connections", str(load.connections), "--duration", f"{load.seconds}s"),
                 *("--script", SCRIPT, base_url, "--", file.name, load.key),
@@ -57,30 +57,30 @@ def put_under_load(base_url: str, paths: Sequence[str], *, server: psutil.Proces
             check=True,
         )
         after = cpu_seconds(server), cpu_seconds(load.database)
-    found = json.loads(done.stdout.splitlines()[-1])
-    if found["failed"] or not found["requests"]:
-        raise LoadFailed(f"{base_url}: {found}")
-    each_ms = 1000 / found["requests"]
-    return Measured(
-        requests_per_second=found["requests"] / found["seconds"],
-        p50_ms=found["p50_ms"],
-        p99_ms=found["p99_ms"],
-        server_cpu_ms=(after[0] - before[0]) * each_ms,
-        database_cpu_ms=(after[1] - before[1]) * each_ms,
+    summary = json.loads(completed.stdout.splitlines()[-1])
+    if summary["failed"] or not summary["requests"]:
+        raise LoadFailed(f"{base_url}: {summary}")
+    ms_per_request = 1000 / summary["requests"]
+    return LoadResult(
+        requests_per_second=summary["requests"] / summary["seconds"],
+        p50_ms=summary["p50_ms"],
+        p99_ms=summary["p99_ms"],
+        server_cpu_ms=(after[0] - before[0]) * ms_per_request,
+        database_cpu_ms=(after[1] - before[1]) * ms_per_request,
     )
 
 
 def cpu_seconds(process: psutil.Process) -> float:
-    """Return what a process and its children have used, those that ended included."""
+    """Return the processor time of a process and of its children, including those that have ended."""
     times = process.cpu_times()
     own: float = times.user + times.system + times.children_user + times.children_system
-    return own + sum(map(own_seconds, process.children(recursive=True)))
+    return own + sum(map(own_cpu_seconds, process.children(recursive=True)))
 
 
-def own_seconds(child: psutil.Process) -> float:
+def own_cpu_seconds(child: psutil.Process) -> float:
     try:
         times = child.cpu_times()
     except psutil.NoSuchProcess:
-        return 0  # it has just ended, and its parent's figures have it
-    used: float = times.user + times.system
-    return used
+        return 0  # it has just ended, and is included in its parent's times
+    seconds: float = times.user + times.system
+    return seconds

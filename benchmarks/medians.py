@@ -1,16 +1,18 @@
-"""What several rounds come to: the middle of what was measured, and how far ratios lie apart."""
+"""Medians and ranges of several rounds."""
 
 import statistics
 from collections.abc import Iterable, Sequence
 
 
-def median(measured: Iterable[object], name: str) -> float:
-    """Return the median of what each has under that name."""
-    values: list[float] = [getattr(each, name) for each in measured]
+def median(results: Iterable[object], name: str) -> float:
+    """Return the median of an attribute."""
+    values: list[float] = [getattr(result, name) for result in results]
     return statistics.median(values)
 
 
-def ranged(ratios: Sequence[float], *, digits: int = 2) -> str:
-    """Return the median of ratios, and the smallest and the greatest of them."""
-    middle, least, most = (f"{each:.{digits}f}" for each in (statistics.median(ratios), min(ratios), max(ratios)))
-    return f"{middle} ({least} to {most})"
+def median_and_range(values: Sequence[float], *, digits: int = 2) -> str:
+    """Return the median, the minimum and the maximum as text: `1.50 (1.20 to 1.70)`."""
+    middle, minimum, maximum = (
+        f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values))
+    )
+    return f"{middle} ({minimum} to {maximum})"

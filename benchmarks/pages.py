@@ -1,18 +1,20 @@
-"""Requests a second, at any depth; and what a page reads in the database."""
+"""Requests per second, response times by depth, and the buffers that a page reads."""
 
 import json
 import random
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.request import Request, urlopen
 
 import psycopg
 
-from benchmarks.load import Load, Measured, put_under_load
-from benchmarks.medians import median, ranged
-from benchmarks.servers import SERVICE, Running, Start
+from benchmarks.dataset import MODE
+from benchmarks.load import Load, LoadResult, run_load
+from benchmarks.medians import median, median_and_range
+from benchmarks.plans import buffers_read, explain
+from benchmarks.servers import SERVICE, Position, RunningServer
 from payments.listing import Listing
 from payments.models import Access
 from payments.page import page_statement
@@ -20,83 +22,86 @@ from payments.page import page_statement
 LIMITS = (20, 250)
 DEPTHS = ("newest", "middle", "end", "ties")
 STARTS = 3000
-MODE = "live"
+COMPARED_PAGES = 20
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where pages begin: anywhere; at the newest payment, a third of the way, at the end, and within the tie."""
+class Positions:
+    """Positions in a list at which pages start."""
 
-    anywhere: list[Start]
-    newest: Start
-    middle: Start
-    end: Start
-    ties: Start
+    anywhere: list[Position]
+    newest: Position
+    middle: Position  # after a third of the list
+    end: Position  # the last one before which a full page fits
+    ties: Position  # among the payments that share one timestamp
 
 
-def find_places(database_url: str, organization_id: int) -> Places:
-    """Choose the places of one organization's list, each with a full page behind it."""
+def find_positions(database_url: str, organization_id: int) -> Positions:
+    """Choose positions in the list of an organization, with a full page after them."""
     with psycopg.connect(database_url) as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        ordered = [
-            Start(payment_id, created_at)
+        payments = [
+            Position(payment_id, created_at)
             for payment_id, created_at in connection.execute(
                 "SELECT id, created_at::text FROM payments_payment WHERE organization_id = %s AND mode = %s "
                 "ORDER BY created_at DESC, id DESC",
                 [organization_id, MODE],
             )
         ]
-    whole = ordered[: -max(LIMITS)]
-    by_moment: dict[str, list[Start]] = {}
-    for start in whole:
-        by_moment.setdefault(start.created_at, []).append(start)
-    tied = max(by_moment.values(), key=len)
-    chance = random.Random(1)  # noqa: S311
-    return Places(
-        anywhere=chance.sample(whole, min(STARTS, len(whole))),
-        newest=whole[0],
-        middle=whole[len(whole) // 3],
-        end=whole[-1],
-        ties=tied[len(tied) // 2],
+    starts = payments[: -max(LIMITS)]
+    by_time: dict[str, list[Position]] = {}
+    for start in starts:
+        by_time.setdefault(start.created_at, []).append(start)
+    ties = max(by_time.values(), key=len)
+    rng = random.Random(1)  # noqa: S311
+    return Positions(
+        anywhere=rng.sample(starts, min(STARTS, len(starts))),
+        newest=starts[0],
+        middle=starts[len(starts) // 3],
+        end=starts[-1],
+        ties=ties[len(ties) // 2],
     )
 
 
-def compare_answers(servers: Sequence[Running], places: Places, *, key: str) -> None:
-    """Make sure that all give out the same: the limit to the byte, the others record by record."""
+def compare_responses(servers: Sequence[RunningServer], positions: Positions, *, key: str) -> None:
+    """Check that all servers return the same records, and that raw_wsgi returns the same bytes as the service."""
     for limit in LIMITS:
-        for start in places.anywhere[:20]:
-            answers = {
-                running.server.name: answer(running, running.server.path(limit, start), key=key) for running in servers
+        for start in positions.anywhere[:COMPARED_PAGES]:
+            bodies = {
+                running.server.name: fetch(running, running.server.path(limit, start), key) for running in servers
             }
-            records = {name: records_of(found) for name, found in answers.items()}
-            assert answers["raw_wsgi"] == answers["service"], start
+            records = {name: records_of(body) for name, body in bodies.items()}
+            assert bodies["raw_wsgi"] == bodies["service"], start
             assert records["fastapi"] == records["service"], start
-            # Its cursor is a moment, so its page is another one; of as many records.
+            # The cursor of stock_drf is a time, so its page starts elsewhere.
             assert len(records["stock_drf"]) == limit
-            stock = records["stock_drf"][0]
-            assert json.loads(answer(servers[0], f"/v2/payments/{stock['id']}", key=key)) == stock
+            record = records["stock_drf"][0]
+            assert json.loads(fetch(servers[0], f"/v2/payments/{record['id']}", key)) == record
 
 
-def answer(running: Running, path: str, *, key: str) -> bytes:
-    asked = Request(running.base_url + path, headers={"Authorization": f"Bearer {key}"})  # noqa: S310
-    with urlopen(asked) as response:  # noqa: S310  loopback alone
+def fetch(running: RunningServer, path: str, key: str) -> bytes:
+    """Return the body of a response, without the base URL in its links."""
+    request = Request(running.base_url + path, headers={"Authorization": f"Bearer {key}"})  # noqa: S310
+    with urlopen(request) as response:  # noqa: S310  only loopback
         body: bytes = response.read()
     return body.replace(running.base_url.encode(), b"")
 
 
 def records_of(body: bytes) -> list[Any]:
     page = json.loads(body)
-    found: list[Any] = page["results"] if "results" in page else page["_embedded"]["payments"]
-    return found
+    records: list[Any] = page["results"] if "results" in page else page["_embedded"]["payments"]
+    return records
 
 
-def measure_pages(servers: Sequence[Running], places: Places, *, load: Load) -> dict[int, dict[str, Measured]]:
-    """Measure one round: each server in turn, at each page size, anywhere in the list."""
+def measure_pages(
+    servers: Sequence[RunningServer], positions: Positions, *, load: Load
+) -> dict[int, dict[str, LoadResult]]:
+    """Measure one round: every page size on every server, with pages that start anywhere in the list."""
     return {
         limit: {
-            running.server.name: put_under_load(
+            running.server.name: run_load(
                 running.base_url,
-                [running.server.path(limit, start) for start in places.anywhere],
+                [running.server.path(limit, start) for start in positions.anywhere],
                 server=running.process,
                 load=load,
             )
@@ -106,37 +111,33 @@ def measure_pages(servers: Sequence[Running], places: Places, *, load: Load) -> 
     }
 
 
-def measure_depth(service: Running, places: Places, *, load: Load) -> dict[str, float]:
-    """Measure one round: the median time of a page, in ms, by where in the list it is. One connection: no queue.
+def measure_depth(service: RunningServer, positions: Positions, *, load: Load) -> dict[str, float]:
+    """Measure one round: the median time of a page in milliseconds, by depth. One connection, so no request waits.
 
-    The first page is asked for without a start. So whatever a start costs as such is in the others' times, which
-    the page from the newest payment shows: it is the same as the first.
+    The first page has no `from`. The page "newest" is the same page with `from`, so their difference is the cost of
+    `from`.
     """
     paths = {
         "first": f"/v2/payments?limit={LIMITS[0]}",
-        **{name: SERVICE.path(LIMITS[0], getattr(places, name)) for name in DEPTHS},
+        **{name: SERVICE.path(LIMITS[0], getattr(positions, name)) for name in DEPTHS},
     }
+    single = replace(load, connections=1)
     return {
-        name: put_under_load(
-            service.base_url,
-            [path],
-            server=service.process,
-            load=replace(load, connections=1),
-        ).p50_ms
+        name: run_load(service.base_url, [path], server=service.process, load=single).p50_ms
         for name, path in paths.items()
     }
 
 
 def depth_ratios(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Return the median time of a page by its place, over the first page's: the median of the rounds."""
-    return {name: round(statistics.median(found[name] / found["first"] for found in rounds), 2) for name in DEPTHS}
+    """Return the time of a page by depth, divided by that of the first page: medians of the rounds."""
+    return {name: round(statistics.median(times[name] / times["first"] for times in rounds), 2) for name in DEPTHS}
 
 
-def ratios(rounds: Sequence[dict[int, dict[str, Measured]]]) -> dict[str, dict[str, Any]]:
-    """Return, by page size, the service's requests a second over each other's: the median of the rounds."""
+def ratios(rounds: Sequence[dict[int, dict[str, LoadResult]]]) -> dict[str, dict[str, Any]]:
+    """Return the service's requests per second divided by those of the other servers: medians, by page size."""
     return {
         f"limit_{limit}": {
-            name: round(statistics.median(service_over(name, limit, rounds)), 2)
+            name: round(statistics.median(service_ratios(name, limit, rounds)), 2)
             for name in rounds[0][limit]
             if name != SERVICE.name
         }
@@ -144,55 +145,34 @@ def ratios(rounds: Sequence[dict[int, dict[str, Measured]]]) -> dict[str, dict[s
     }
 
 
-def service_over(name: str, limit: int, rounds: Sequence[dict[int, dict[str, Measured]]]) -> list[float]:
-    """Return the service's requests a second over another's, round by round."""
+def service_ratios(name: str, limit: int, rounds: Sequence[dict[int, dict[str, LoadResult]]]) -> list[float]:
+    """Return the service's requests per second divided by those of a server, for every round."""
     return [
-        measured[limit][SERVICE.name].requests_per_second / measured[limit][name].requests_per_second
-        for measured in rounds
+        results[limit][SERVICE.name].requests_per_second / results[limit][name].requests_per_second
+        for results in rounds
     ]
 
 
-def table(rounds: Sequence[dict[int, dict[str, Measured]]]) -> Iterable[str]:
-    """Yield the lines of a table: medians of the rounds, and the ratios' range."""
-    yield "limit server          requests/s  p50 ms  p99 ms  CPU ms of PostgreSQL  service over it"
+def table(rounds: Sequence[dict[int, dict[str, LoadResult]]]) -> Iterable[str]:
+    """Yield the lines of a table with the medians of the rounds and the range of the ratios."""
+    yield "limit server          requests/s  p50 ms  p99 ms  CPU ms of PostgreSQL  service/server"
     for limit in LIMITS:
         for name in rounds[0][limit]:
-            each = [measured[limit][name] for measured in rounds]
-            over = service_over(name, limit, rounds)
+            results = [by_limit[limit][name] for by_limit in rounds]
             yield (
-                f"{limit:>5} {name:<15} {median(each, 'requests_per_second'):>10.0f} {median(each, 'p50_ms'):>7.2f} "
-                f"{median(each, 'p99_ms'):>7.2f} {median(each, 'server_cpu_ms'):>7.3f} "
-                f"{median(each, 'database_cpu_ms'):>13.3f}  "
-                f"{ranged(over)}"
+                f"{limit:>5} {name:<15} {median(results, 'requests_per_second'):>10.0f} "
+                f"{median(results, 'p50_ms'):>7.2f} {median(results, 'p99_ms'):>7.2f} "
+                f"{median(results, 'server_cpu_ms'):>7.3f} {median(results, 'database_cpu_ms'):>13.3f}  "
+                f"{median_and_range(service_ratios(name, limit, rounds))}"
             )
 
 
-def buffers(places: Places, *, organization_id: int) -> dict[str, int]:
-    """Return how many buffers the page statement reads, far behind in the list and within the tie."""
+def buffers(positions: Positions, *, organization_id: int) -> dict[str, int]:
+    """Return how many buffers the statement of a page reads, at the end of the list and among equal timestamps."""
     listing = Listing(Access(organization_id, MODE))
-    found = {}
+    result = {}
     for limit in LIMITS:
-        explained = Explained(page_statement(limit, has_start=True))
-        for name, start in ((f"limit_{limit}", places.end), (f"limit_{limit}_ties", places.ties)):
-            found[name] = read_by(explained.rows(listing.values(start=start.payment_id)))
-    return found
-
-
-class Explained:
-    """A statement's plan, as it was run, in place of its rows."""
-
-    def __init__(self, statement: Any) -> None:
-        self.statement = statement
-
-    def rows(self, values: Mapping[str, Any]) -> Any:
-        from django.db import connection  # noqa: PLC0415
-
-        with connection.cursor() as cursor:
-            cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {self.statement.sql}", values)
-            return cursor.fetchall()
-
-
-def read_by(rows: Any) -> int:
-    ((plan,),) = rows
-    node = (plan if isinstance(plan, list) else json.loads(plan))[0]["Plan"]
-    return int(node["Shared Hit Blocks"] + node["Shared Read Blocks"])
+        statement = page_statement(limit, has_start=True)
+        for name, start in ((f"limit_{limit}", positions.end), (f"limit_{limit}_ties", positions.ties)):
+            result[name] = buffers_read(explain(statement, listing.values(start=start.payment_id)))
+    return result

@@ -1,7 +1,8 @@
-"""The service and its peers, as they would be deployed: two processes each."""
+"""The service and its peers, started as in production, with two processes each."""
 
 import os
 import subprocess
+import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,18 +14,17 @@ from urllib.parse import quote, urlencode
 import psutil
 
 from tests.support.ports import free_port
-from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
+from tests.support.processes import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX, wait_until_listening
 
 WORKERS = 2
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
-START_SECONDS_MAX = 60
 PYTHON = str(ROOT / ".venv/bin/python")
-ON_PORT = "127.0.0.1:{port}"
+ADDRESS = "127.0.0.1:{port}"
 
 
 @dataclass(frozen=True)
-class Start:
-    """A place in the list: a payment's id, and its moment as PostgreSQL writes it."""
+class Position:
+    """A position in the list: a payment's ID, and its `created_at` as PostgreSQL formats it."""
 
     payment_id: str
     created_at: str
@@ -32,28 +32,28 @@ class Start:
 
 @dataclass(frozen=True)
 class Server:
-    """How a server is started, and how it is asked for the page that begins at a place."""
+    """The command that starts a server, and the path of its page that starts at a position."""
 
     name: str
     command: tuple[str, ...]
-    path: Callable[[int, Start], str]
+    path: Callable[[int, Position], str]
     settings: str = "payments_site.settings"
 
 
 @dataclass(frozen=True)
-class Running:
-    """A server that answers."""
+class RunningServer:
+    """A server that accepts requests."""
 
     server: Server
     base_url: str
     process: psutil.Process
 
 
-def from_path(limit: int, start: Start) -> str:
+def from_path(limit: int, start: Position) -> str:
     return f"/v2/payments?limit={limit}&from={start.payment_id}"
 
 
-def cursor_path(limit: int, start: Start) -> str:
+def cursor_path(limit: int, start: Position) -> str:
     cursor = b64encode(urlencode({"p": start.created_at}).encode()).decode()
     return f"/v2/payments?limit={limit}&cursor={quote(cursor)}"
 
@@ -62,7 +62,7 @@ SERVICE = Server("service", ("scripts/start",), from_path)
 STOCK_DRF = Server(
     "stock_drf",
     (
-        *(PYTHON, "-m", "gunicorn", "--bind", ON_PORT, "--workers", str(WORKERS), "--log-level", "warning"),
+        *(PYTHON, "-m", "gunicorn", "--bind", ADDRESS, "--workers", str(WORKERS), "--log-level", "warning"),
         "benchmarks.peers.stock_drf.wsgi",
     ),
     cursor_path,
@@ -87,7 +87,7 @@ PEERS = (STOCK_DRF, FASTAPI, RAW_WSGI)
 
 
 def service_with(workers: int, threads: int) -> Server:
-    """Return the service with other settings than its own."""
+    """Return the service with other numbers of workers and threads."""
     command = (
         *(PYTHON, "-m", "granian", "--interface", "wsgi", "--port", "{port}", "--workers", str(workers)),
         *("--blocking-threads", str(threads), "--no-ws", "--log-level", "warning", "payments_site.wsgi:application"),
@@ -95,7 +95,8 @@ def service_with(workers: int, threads: int) -> Server:
     return Server(f"{workers}x{threads}", command, from_path)
 
 
-SETTINGS = (
+# The service with other settings.
+VARIANTS = (
     service_with(1, 1),
     service_with(2, 2),
     service_with(4, 1),
@@ -107,23 +108,25 @@ SETTINGS = (
 @contextmanager
 def running(
     server: Server, database_url: str, *, root: Path = ROOT, settings: Mapping[str, str] = NO_SETTINGS
-) -> Iterator[Running]:
-    """Start a server, wait until it listens, and end it afterwards."""
+) -> Iterator[RunningServer]:
+    """Start a server and wait until it listens. Afterwards, it is stopped."""
     port = free_port()
-    environment = {
-        **os.environ,
-        "DATABASE_URL": database_url,
-        "DJANGO_SETTINGS_MODULE": server.settings,
-        "PORT": str(port),
-        "WEB_WORKERS": str(WORKERS),
-        "PYTHONPATH": str(root),
-        **settings,
-    }
-    command = [part.format(port=port) for part in server.command]
-    process = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
-    try:
-        wait_until_listening(process, port, seconds_max=START_SECONDS_MAX)
-        yield Running(server, f"http://127.0.0.1:{port}", psutil.Process(process.pid))
-    finally:
-        process.terminate()
-        process.wait(timeout=STOP_SECONDS_MAX)
+    with tempfile.TemporaryDirectory(prefix="payments-run-") as runtime_directory:
+        environment = {
+            **os.environ,
+            "DATABASE_URL": database_url,
+            "DJANGO_SETTINGS_MODULE": server.settings,
+            "RUNTIME_DIRECTORY": runtime_directory,
+            "PORT": str(port),
+            "WEB_WORKERS": str(WORKERS),
+            "PYTHONPATH": str(root),
+            **settings,
+        }
+        command = [part.format(port=port) for part in server.command]
+        process = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
+        try:
+            wait_until_listening(process, port, seconds_max=START_SECONDS_MAX)
+            yield RunningServer(server, f"http://127.0.0.1:{port}", psutil.Process(process.pid))
+        finally:
+            process.terminate()
+            process.wait(timeout=STOP_SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""Import and export: records a second, beside what PostgreSQL's own COPY does with the same rows."""
+"""Import and export: records per second, compared with PostgreSQL's COPY of the same rows."""
 
 import re
 import statistics
@@ -16,20 +16,20 @@ from payments.record import encode
 from tests.support.service import Service
 
 RECORDS_MAX = 200_000
-MEMORY_RECORDS = 20_000  # what a tenth of the file takes tells whether memory grows with it
+FEW_RECORDS = 20_000  # shows whether memory grows with the size of a file
 TABLE = "payments_payment"
 LOAD = ("import_payments", "--create-organizations")
 KIB_PER_MB = 1024
-WATCHED_EVERY_SECONDS = 0.02
+POLL_SECONDS = 0.02
 
 
 class CommandFailed(Exception):
-    """A command that was to be measured did not do its work."""
+    """A measured command has failed."""
 
 
 @dataclass(frozen=True)
-class Done:
-    """How long a command took, its own start included, and the most memory it held."""
+class CommandResult:
+    """The duration of a command, including its start, and its peak memory."""
 
     seconds: float
     memory_mb: float
@@ -37,46 +37,49 @@ class Done:
 
 @dataclass(frozen=True)
 class Files:
-    """The same payments: as they were, each of them changed since, a tenth of them, none; and the table's own text."""
+    """Files of the same payments."""
 
     records: Path
-    changed: Path
-    few: Path
-    none: Path
-    rows: Path
+    changed: Path  # each with another description
+    few: Path  # the first `FEW_RECORDS`
+    none: Path  # empty
+    rows: Path  # as COPY writes them
 
 
 def measure_transfer(database_url: str, directory: Path, *, count: int, rounds: int) -> dict[str, dict[str, Any]]:
-    """Load the same payments again and again: as they come, changed, and by COPY alone. The table is emptied for it."""
+    """Measure import, export and COPY of the same payments. This empties the table.
+
+    Return the medians of the rounds, by kind and name.
+    """
     count = min(count, RECORDS_MAX)
-    files = written(directory, count)
+    files = write_files(directory, count)
     with psycopg.connect(database_url, autocommit=True) as connection:
         empty(connection)
         manage(database_url, *LOAD, str(files.records))
         copy_out(connection, files.rows)
     sqlite_url = f"sqlite:///{directory / 'payments.sqlite3'}"
     manage(sqlite_url, "migrate", "--verbosity", "0")
-    measured = [one_round(database_url, sqlite_url, files, count=count) for _ in range(rounds)]
+    results = [measure_round(database_url, sqlite_url, files, count=count) for _ in range(rounds)]
     return {
-        kind: {name: typical([found[kind][name] for found in measured]) for name in measured[0][kind]}
-        for kind in measured[0]
+        kind: {name: rounded_median([result[kind][name] for result in results]) for name in results[0][kind]}
+        for kind in results[0]
     }
 
 
-def written(directory: Path, count: int) -> Files:
+def write_files(directory: Path, count: int) -> Files:
     files = Files(*(directory / name for name in ("records", "changed", "few", "none", "rows")))
     with files.records.open("wb") as records, files.changed.open("wb") as changed, files.few.open("wb") as few:
         for number, record in enumerate(dataset.records(count)):
             line = encode(record) + b"\n"
             records.write(line)
             changed.write(line.replace(b'"description":"', b'"description":"Paid: ', 1))
-            if number < MEMORY_RECORDS:
+            if number < FEW_RECORDS:
                 few.write(line)
     files.none.touch()
     return files
 
 
-def one_round(database_url: str, sqlite_url: str, files: Files, *, count: int) -> dict[str, dict[str, float]]:
+def measure_round(database_url: str, sqlite_url: str, files: Files, *, count: int) -> dict[str, dict[str, float]]:
     with psycopg.connect(database_url, autocommit=True) as connection:
         empty(connection)
         few = manage(database_url, *LOAD, str(files.few))
@@ -90,7 +93,7 @@ def one_round(database_url: str, sqlite_url: str, files: Files, *, count: int) -
         export = manage(database_url, "export_payments")
     sqlite = manage(sqlite_url, *LOAD, str(files.records))
     sqlite_changed = manage(sqlite_url, *LOAD, str(files.changed))
-    forget(sqlite_url)
+    delete_database(sqlite_url)
     manage(sqlite_url, "migrate", "--verbosity", "0")
     return {
         "import": {
@@ -113,32 +116,32 @@ def empty(connection: psycopg.Connection[Any]) -> None:
     connection.execute("CHECKPOINT")
 
 
-def forget(sqlite_url: str) -> None:
-    path = Path(sqlite_url.removeprefix("sqlite:///"))
-    for each in path.parent.glob(f"{path.name}*"):
-        each.unlink()
+def delete_database(sqlite_url: str) -> None:
+    database = Path(sqlite_url.removeprefix("sqlite:///"))
+    for path in database.parent.glob(f"{database.name}*"):
+        path.unlink()
 
 
-def manage(database_url: str, *command: str) -> Done:
-    """Run a command with its output thrown away.
+def manage(database_url: str, *command: str) -> CommandResult:
+    """Run a command and discard its output.
 
-    :raises CommandFailed: with its code
+    :raises CommandFailed: if its exit status is not 0
     """
     began = time.perf_counter()
     process = Service(database_url).popen(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     memory_mb = 0.0
     while process.poll() is None:
-        memory_mb = most_held(process.pid) or memory_mb
-        time.sleep(WATCHED_EVERY_SECONDS)
+        memory_mb = peak_memory_mb(process.pid) or memory_mb
+        time.sleep(POLL_SECONDS)
     if process.returncode:
-        raise CommandFailed(f"{' '.join(command)}: {process.returncode}")
-    return Done(time.perf_counter() - began, memory_mb)
+        raise CommandFailed(f"{' '.join(command)} ended with {process.returncode}")
+    return CommandResult(time.perf_counter() - began, memory_mb)
 
 
-def most_held(process_id: int) -> float | None:
-    """Return the most memory that a process ever held, in MB; None where it has ended."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process_id}/status").read_text())
-    return int(found[1]) / KIB_PER_MB if found else None
+def peak_memory_mb(process_id: int) -> float | None:
+    """Return the peak resident memory of a process in MB, or None if it has ended."""
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process_id}/status").read_text())
+    return int(match[1]) / KIB_PER_MB if match else None
 
 
 def copy_out(connection: psycopg.Connection[Any], path: Path) -> None:
@@ -148,7 +151,7 @@ def copy_out(connection: psycopg.Connection[Any], path: Path) -> None:
 
 
 def copy_in(connection: psycopg.Connection[Any], path: Path) -> float:
-    """Let PostgreSQL load its own text into the same table, with all its indexes and constraints; return how long."""
+    """Load a file with COPY into the table, with all its indexes and constraints. Return the seconds."""
     with path.open("rb") as file:
         began = time.perf_counter()
         with connection.cursor().copy(f"COPY {TABLE} FROM STDIN") as copy:
@@ -161,6 +164,6 @@ def chunks(file: IO[bytes]) -> Any:
     return iter(lambda: file.read(2**18), b"")
 
 
-def typical(values: Sequence[float]) -> float:
-    found = statistics.median(values)
-    return round(found, 2) if found < 10 else round(found)
+def rounded_median(values: Sequence[float]) -> float:
+    median = statistics.median(values)
+    return round(median, 2) if median < 10 else round(median)

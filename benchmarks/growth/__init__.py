@@ -1,11 +1,12 @@
-"""How the table grows: what it takes and what a page of it reads, whole and in partitions; what its settings are worth.
+"""Size and speed of the payments table, whole and in partitions, and the effect of PostgreSQL's settings.
 
-dataset     payments of two years, most of one organization, the others of a thousand
-tables      the payments' table, and the same in partitions
-sizes       bytes a payment, and the levels of indexes
-reading     buffers and milliseconds, statement by statement
-importing   CPU and write-ahead log a payment
-ranges      what BRIN finds, and how large it is
-updates     room left on pages, and what an update finds there
-vacuuming   what a vacuum gives, and what it takes
+report       all tables of figures, one after the other
+dataset      payments of two years: most belong to one organization, the others to a thousand
+tables       the payments table, and copies in partitions
+sizes        bytes per payment, and levels of indexes
+reading      buffers and milliseconds of each statement
+ranges       BRIN indexes: their size, and what they spare
+importing    processor time and write-ahead log (WAL) per payment
+maintenance  VACUUM and REINDEX
+updates      fillfactor, and the effect of updates
 """

@@ -1,4 +1,4 @@
-"""The payments that the table grows by: pure, and the same for the same count."""
+"""The payments of the growth benchmarks. The same count gives the same payments."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -16,9 +16,9 @@ SMALL_ORGANIZATIONS = 1000
 
 
 def records(count: int, *, until: datetime = UNTIL, span: timedelta = SPAN, first_order: int = 1) -> Iterator[Record]:
-    """Yield payments of two years, nine in ten of one organization, the others of a thousand.
+    """Yield payments of two years. Nine of ten belong to one organization, the others to a thousand.
 
-    Each order has a number of its own, which a year of the demo's shops would run out of.
+    Order numbers are unique, unlike those of demo payments.
     """
     for order, record in enumerate(dataset.records(count, until=until, span=span), first_order):
         is_large = record.organization_id == str(dataset.LARGE.id)

@@ -1,114 +1,102 @@
-"""What a request reads, and how long it takes, by how the table is kept: by the service's own statements."""
+"""Cost of reading by variant of the table: buffers and milliseconds of the service's own statements."""
 
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connection
 from psycopg import ClientCursor
 
-from benchmarks import filters
-from benchmarks.dataset import LARGE
+from benchmarks.dataset import LARGE, MODE
 from benchmarks.growth.dataset import SPAN, UNTIL
-from benchmarks.growth.tables import TABLE, TABLES, Table, execute, used
-from benchmarks.pages import LIMITS, MODE, read_by
+from benchmarks.growth.tables import TABLE, TABLES, Table, execute, selected
+from benchmarks.pages import LIMITS
+from benchmarks.plans import EXPLAIN, buffers_read, explain, plan_of
 from payments.api.parameters import parse_list_parameters
 from payments.database.statements import Statement, cached_runner, prepared_statements
 from payments.listing import Listing, payment_statement
 from payments.models import Access
 from payments.page import page_statement
 from payments.routing import fetch_rows
+from payments.rows import Row
 
 ACCESS = Access(LARGE.id, MODE)
-TIMES = 10
-PLANNED_TIMES = 5
-ANYWHERE = 400
+RUNS = 10
+PLANNING_RUNS = 5
+STARTS = 400
 
 
-class Asked(NamedTuple):
-    """A statement of the service's, and what it is run with."""
+class Query(NamedTuple):
+    """A statement of the service, with its values."""
 
     name: str
-    statement: Statement[Any]
+    statement: Statement[Row]
     listing: Listing
     start: str | None = None
 
-    def rows(self) -> Any:
+    def run(self) -> list[Row]:
         return fetch_rows(self.listing, self.statement, start=self.start)
 
-    def explained(self) -> Any:
-        [(document,)] = Explained(self.statement).rows(self.listing.values(start=self.start))
-        return document
-
-
-class Explained:
-    """A statement's plan, as it was run: the one that is kept where the statement is prepared."""
-
-    def __init__(self, statement: Statement[Any]) -> None:
-        self.statement = statement
-
-    def rows(self, values: Mapping[str, Any]) -> Any:
+    def plan(self) -> dict[str, Any]:
+        """Run the statement with EXPLAIN ANALYZE, and return its plan: the cached one, if the statement is prepared."""
+        values = self.listing.values(start=self.start)
         if self.statement.is_planned_each_time:
-            return filters.Explained(self.statement).rows(values)
+            return explain(self.statement, values)
         prepared = cached_runner(connection, prepared_statements).find_or_prepare(self.statement.sql)
-        given = ", ".join(["%s"] * len(prepared.placeholders))
-        return (
-            ClientCursor(connection.connection)
-            .execute(
-                f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE {prepared.name.decode()} ({given})",
-                [str(values[name]) for name in prepared.placeholders],
-            )
-            .fetchall()
+        parameters = ", ".join(["%s"] * len(prepared.placeholders))
+        cursor = ClientCursor(connection.connection)
+        cursor.execute(
+            f"{EXPLAIN} EXECUTE {prepared.name.decode()} ({parameters})",
+            [str(values[name]) for name in prepared.placeholders],
         )
+        return plan_of(cursor.fetchall())
 
 
 def measure_reading(*, rounds: int) -> Iterator[str]:
-    """Yield the lines of two tables: buffers and milliseconds of each statement; what it takes to plan one."""
-    asked = list(statements())
-    buffers = {table.name: buffers_of(table, asked) for table in TABLES}
-    found: dict[str, list[list[float]]] = {table.name: [[] for _ in asked] for table in TABLES}
+    """Yield the lines of two tables: buffers and milliseconds of each statement, and the cost of planning a page."""
+    queries = list(list_queries())
+    buffers = {table.name: buffers_of(table, queries) for table in TABLES}
+    times_of: dict[str, list[list[float]]] = {table.name: [[] for _ in queries] for table in TABLES}
     for _ in range(rounds):
         for table in TABLES:
-            with used(table):
-                for each, times in zip(asked, found[table.name], strict=True):
-                    each.rows()  # planned
-                    times += [timed(each) for _ in range(TIMES)]
-    yield f"| asked for | {' | '.join(f'{table.name}: buffers | ms' for table in TABLES)} |"
+            with selected(table):
+                for query, times in zip(queries, times_of[table.name], strict=True):
+                    query.run()  # prepares the statement
+                    times += [run_milliseconds(query) for _ in range(RUNS)]
+    yield f"| statement | {' | '.join(f'{table.name}: buffers | ms' for table in TABLES)} |"
     yield "|---|" + "---|---|" * len(TABLES)
-    for number, each in enumerate(asked):
+    for number, query in enumerate(queries):
         cells = [
-            cell
-            for name, times in found.items()
-            for cell in (str(buffers[name][number]), f"{statistics.median(times[number]):.2f}")
+            f"{buffers[name][number]} | {statistics.median(times[number]):.2f}" for name, times in times_of.items()
         ]
-        yield f"| {each.name} | {' | '.join(cells)} |"
+        yield f"| {query.name} | {' | '.join(cells)} |"
     yield ""
-    yield "| a page is planned once for a connection | ms | the plan, kB |"
+    yield "| planning a page, once per connection | ms | size of the plan, kB |"
     yield "|---|---|---|"
     for table in TABLES:
-        milliseconds, held = planned(table)
-        yield f"| {table.name} | {milliseconds:.1f} | {held:.0f} |"
+        milliseconds, size = planning_cost(table)
+        yield f"| {table.name} | {milliseconds:.1f} | {size:.0f} |"
 
 
-def statements() -> Iterator[Asked]:
-    """Yield what is asked for: pages of both sizes at any depth, one payment, and filters."""
+def list_queries() -> Iterator[Query]:
+    """Yield pages of both sizes at any depth, one payment, and filtered pages."""
     everything = Listing(ACCESS)
-    places = find_places()
+    starts = find_starts()
     for limit in LIMITS:
-        yield Asked(f"{limit} a page, the first", page_statement(limit, has_start=False), everything)
-        for name, place in places.items():
-            statement = page_statement(limit, has_start=True)
-            yield Asked(f"{limit} a page, {name}", statement, everything, place)
-    middle = places["in the middle"]
-    yield Asked("one payment", payment_statement(), everything, middle)
+        yield Query(f"page of {limit}, the first", page_statement(limit, has_start=False), everything)
+        for name, start in starts.items():
+            yield Query(f"page of {limit}, {name}", page_statement(limit, has_start=True), everything, start)
+    middle = starts["in the middle"]
+    yield Query("one payment", payment_statement(), everything, middle)
     [(customer, order, day)] = execute(
         f"SELECT customer_id, metadata::json->>'order', created_at::date FROM {TABLE} "  # noqa: S608
         "WHERE organization_id = %s AND mode = %s AND customer_id <> '' AND metadata <> '{}' AND id <= %s "
         "ORDER BY id DESC LIMIT 1",
         [LARGE.id, MODE, middle],
     )
-    for query in (
+    for template in (
         "status=failed",
         "status=pending",
         "method=directdebit",
@@ -116,80 +104,84 @@ def statements() -> Iterator[Asked]:
         "metadata[order]={order}",
         "createdAt[gte]={day}&createdAt[lt]={day}T23:59:59",
     ):
-        asked = query.format(customer=customer, order=order, day=day)
-        selection = parse_list_parameters(asked, is_known=lambda _: True).selection
+        query = template.format(customer=customer, order=order, day=day)
+        selection = parse_list_parameters(query, is_known=lambda _: True).selection
         listing = Listing(ACCESS, selection)
-        for name, start in (("the first", None), ("from the middle", middle)):
-            statement = page_statement(LIMITS[0], start is not None, selection.order, listing.shape)
-            yield Asked(f"`{query.partition('={')[0]}`, {name}", statement, listing, start)
+        for name, first in (("the first", None), ("from the middle", middle)):
+            statement = page_statement(LIMITS[0], first is not None, selection.order, listing.shape)
+            yield Query(f"`{template.partition('={')[0]}`, {name}", statement, listing, first)
 
 
-def find_places() -> dict[str, str]:
-    """Return payments of the larger organization, by where in its list they are."""
+def find_starts() -> dict[str, str]:
+    """Return payments of the large organization by their position in the list."""
     return {
-        "in the middle": at(UNTIL - SPAN / 3),
-        "at the far end": at(UNTIL - SPAN, skipped=-max(LIMITS)),
-        "within payments of one instant": at(busiest(UNTIL - SPAN / 2), skipped=max(LIMITS)),
+        "in the middle": payment_at(UNTIL - SPAN / 3),
+        "at the far end": payment_at(UNTIL - SPAN, offset=-max(LIMITS)),
+        "among equal timestamps": payment_at(most_frequent_time(UNTIL - SPAN / 2), offset=max(LIMITS)),
     }
 
 
-def at(moment: Any, *, skipped: int = 0) -> str:
-    """Return the payment of a moment or the next one; or one some places further into the list, or before it."""
-    comparison, order = ("<=", "DESC") if skipped >= 0 else (">=", "ASC")
-    [(found,)] = execute(
+def payment_at(created_at: datetime, *, offset: int = 0) -> str:
+    """Return the ID of the payment that was created at a time or before it, or of one at an offset in the list.
+
+    A negative offset counts backwards from the payment that was created at the time or after it.
+    """
+    comparison, order = ("<=", "DESC") if offset >= 0 else (">=", "ASC")
+    [(payment_id,)] = execute(
         f"SELECT id FROM {TABLE} WHERE organization_id = %s AND mode = %s AND created_at {comparison} %s "  # noqa: S608
         f"ORDER BY created_at {order}, id {order} OFFSET %s LIMIT 1",
-        [LARGE.id, MODE, moment, abs(skipped)],
+        [LARGE.id, MODE, created_at, abs(offset)],
     )
-    return str(found)
+    return str(payment_id)
 
 
-def busiest(moment: Any) -> Any:
-    """Return the instant of most payments within a day of one."""
-    [(found,)] = execute(
+def most_frequent_time(time: datetime) -> datetime:
+    """Return the timestamp that most payments share, within a day of a time."""
+    [(created_at,)] = execute(
         f"SELECT created_at FROM {TABLE} WHERE organization_id = %s AND mode = %s "  # noqa: S608
         "AND created_at BETWEEN %s - interval '1 day' AND %s + interval '1 day' "
         "GROUP BY created_at ORDER BY count(*) DESC LIMIT 1",
-        [LARGE.id, MODE, moment, moment],
+        [LARGE.id, MODE, time, time],
     )
-    return found
+    result: datetime = created_at
+    return result
 
 
-def buffers_of(table: Table, asked: Sequence[Asked]) -> list[int]:
-    with used(table):
-        return [read_by([(each.explained(),)]) for each in asked]
+def buffers_of(table: Table, queries: Sequence[Query]) -> list[int]:
+    with selected(table):
+        return [buffers_read(query.plan()) for query in queries]
 
 
-def timed(asked: Asked) -> float:
+def run_milliseconds(query: Query) -> float:
     began = time.perf_counter()
-    asked.rows()
+    query.run()
     return (time.perf_counter() - began) * 1000
 
 
 def measure_anywhere() -> Iterator[str]:
-    """Yield the lines of a table: pages that begin anywhere, which nobody has asked for lately."""
-    [(share,)] = execute("SELECT 100 * %s / reltuples FROM pg_class WHERE oid = %s::regclass", [ANYWHERE, TABLE])
+    """Yield the lines of a table: pages that start anywhere in the list, so that the cache may lack them."""
+    [(percentage,)] = execute("SELECT 100 * %s / reltuples FROM pg_class WHERE oid = %s::regclass", [STARTS, TABLE])
     starts = execute(
-        f"SELECT id FROM {TABLE} TABLESAMPLE BERNOULLI ({share:f}) WHERE organization_id = {LARGE.id}"  # noqa: S608
+        f"SELECT id FROM {TABLE} TABLESAMPLE BERNOULLI ({percentage:f}) WHERE organization_id = {LARGE.id}"  # noqa: S608
     )
-    yield "| pages that begin anywhere | buffers | of them not in the server's own |"
+    yield "| pages that start anywhere | buffers | of these, not in PostgreSQL's cache |"
     yield "|---|---|---|"
     for limit in LIMITS:
         statement = page_statement(limit, has_start=True)
-        plans = [Asked("", statement, Listing(ACCESS), start).explained()[0]["Plan"] for (start,) in starts]
+        plans = [Query("", statement, Listing(ACCESS), start).plan()["Plan"] for (start,) in starts]
         hit, read = (statistics.mean(plan[f"Shared {kind} Blocks"] for plan in plans) for kind in ("Hit", "Read"))
-        yield f"| {limit} a page | {hit + read:.1f} | {read:.1f} |"
+        yield f"| page of {limit} | {hit + read:.1f} | {read:.1f} |"
         starts.reverse()
 
 
-def planned(table: Table) -> tuple[float, float]:
-    """Return what it takes to plan a page once for a connection, in ms, and what the plan then holds there, in kB."""
+def planning_cost(table: Table) -> tuple[float, float]:
+    """Return the milliseconds that planning a page takes, and the size of the cached plan in kB."""
     connection.close()
-    page = Asked("a page of 20", page_statement(LIMITS[0], has_start=True), Listing(ACCESS), "")
+    page = Query("", page_statement(LIMITS[0], has_start=True), Listing(ACCESS), "")
     times = []
-    with used(table):
-        for _ in range(PLANNED_TIMES):
+    with selected(table):
+        for _ in range(PLANNING_RUNS):
             execute("DISCARD PLANS")
-            times.append(page.explained()[0]["Planning Time"])
-        [(held,)] = execute("SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'CachedPlan'")
-    return min(times), held / 1024
+            times.append(page.plan()["Planning Time"])
+        [(size,)] = execute("SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'CachedPlan'")
+    return min(times), size / 1024

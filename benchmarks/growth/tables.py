@@ -1,4 +1,4 @@
-"""The payments' table whole and in partitions, each in a schema of its own, where the service's statements find it."""
+"""The payments table, whole and in partitions. Each variant has its own schema, which the search path selects."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,22 +17,22 @@ HASHES = 16
 
 @dataclass(frozen=True)
 class Table:
-    """One way to keep the payments."""
+    """A variant of the payments table."""
 
     name: str
     schema: str
-    key: str = "id"  # of a table in partitions it has to hold what they are told by
+    key: str = "id"  # the primary key, which must contain the partition key
     partition_by: str = ""
     partitions: tuple[str, ...] = ()
 
 
 def months(since: datetime, until: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Yield the beginning and the end of each month, up to the one that `until` lies in."""
-    first = since.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    while first <= until:
-        following = first.replace(year=first.year + first.month // 12, month=first.month % 12 + 1)
-        yield first, following
-        first = following
+    """Yield the start and the end of each month, up to the month that contains `until`."""
+    start = since.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    while start <= until:
+        end = start.replace(year=start.year + start.month // 12, month=start.month % 12 + 1)
+        yield start, end
+        start = end
 
 
 PLAIN = Table("whole", PLAIN_SCHEMA)
@@ -48,15 +48,15 @@ BY_MONTH = Table(
     "by_month",
     "id, created_at",
     "RANGE (created_at)",
-    tuple(f"FROM ('{first}') TO ('{following}')" for first, following in months(UNTIL - SPAN, UNTIL)),
+    tuple(f"FROM ('{start}') TO ('{end}')" for start, end in months(UNTIL - SPAN, UNTIL)),
 )
 TABLES = (PLAIN, BY_ORGANIZATION, BY_MONTH)
 
 
-def make(table: Table) -> None:
-    """Make a table in partitions like the one that there is, and fill it with the same payments in their order.
+def create(table: Table) -> None:
+    """Create a partitioned copy of the payments table, and insert the same payments in their order.
 
-    Its indexes are there while it is filled, as they would be.
+    As in production, the indexes exist before the payments.
     """
     name = f"{table.schema}.{TABLE}"
     execute(f"CREATE SCHEMA {table.schema}")
@@ -78,17 +78,17 @@ def make(table: Table) -> None:
 
 
 def other_indexes() -> list[str]:
-    """Return how the indexes are made, but for the primary key's."""
-    found = execute(
+    """Return the definitions of all indexes except the primary key."""
+    rows = execute(
         "SELECT indexdef FROM pg_indexes WHERE schemaname = %s AND tablename = %s AND indexname <> %s",
         [PLAIN_SCHEMA, TABLE, f"{TABLE}_pkey"],
     )
-    return [definition for (definition,) in found]
+    return [definition for (definition,) in rows]
 
 
 @contextmanager
-def used(table: Table) -> Iterator[None]:
-    """Have the service's statements find that table, and be planned as for a request."""
+def selected(table: Table) -> Iterator[None]:
+    """Let the service's statements use this table, and plan them as for a request."""
     execute("SET max_parallel_workers_per_gather TO 0")
     execute(f"SET search_path TO {table.schema}, {PLAIN_SCHEMA}")
     try:
@@ -98,14 +98,14 @@ def used(table: Table) -> Iterator[None]:
 
 
 def leaves(table: Table, relation: str = TABLE) -> list[str]:
-    """Return the partitions of the table, or of one of its indexes; of a whole one, itself."""
+    """Return the partitions of a table, or of one of its indexes. A relation without partitions is its only one."""
     name = f"{table.schema}.{relation}"
-    found = execute("SELECT relid::regclass::text FROM pg_partition_tree(%s) WHERE isleaf", [name])
-    return [partition for (partition,) in found] or [name]
+    rows = execute("SELECT relid::regclass::text FROM pg_partition_tree(%s) WHERE isleaf", [name])
+    return [partition for (partition,) in rows] or [name]
 
 
 def execute(sql: str, values: list[Any] | None = None) -> list[tuple[Any, ...]]:
-    """Run a statement and return its rows, if it has any."""
+    """Run a statement and return its rows. A statement without a result has none."""
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return cursor.fetchall() if cursor.description else []

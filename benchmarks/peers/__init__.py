@@ -1,1 +1,1 @@
-"""Other ways to give out the same pages, each small, honest and written as its users would."""
+"""Peers: other implementations of the same pages, small and written as their users would write them."""

@@ -1,4 +1,4 @@
-"""FastAPI with asyncpg and orjson, SQL by hand."""
+"""FastAPI with asyncpg, orjson and handwritten SQL."""
 
 import hashlib
 import os
@@ -70,42 +70,42 @@ async def payments(
     def link(payment_id: str) -> dict[str, str]:
         return {"href": f"{base}/v2/payments?limit={limit}&from={payment_id}", "type": "application/hal+json"}
 
-    shown = [record(row, base) for row in rows[:limit]]
-    links = {"self": link(shown[0]["id"])}
+    records = [record(row, base) for row in rows[:limit]]
+    links = {"self": link(records[0]["id"])}
     if previous:
         links["previous"] = link(previous)
     if len(rows) > limit:
         links["next"] = link(rows[limit]["id"])
     links["documentation"] = {"href": f"{base}/docs/", "type": "text/html"}
-    page = {"count": len(shown), "_embedded": {"payments": shown}, "_links": links}
+    page = {"count": len(records), "_embedded": {"payments": records}, "_links": links}
     return Response(orjson.dumps(page), media_type="application/hal+json")
 
 
 def record(row: Any, base: str) -> dict[str, Any]:
     payment_id = row["id"]
-    shown: dict[str, Any] = {"id": payment_id, "resource": "payment", "mode": row["mode"]}
+    members: dict[str, Any] = {"id": payment_id, "resource": "payment", "mode": row["mode"]}
     for name, column in (("amount", "amount"), ("amountNet", "amount_net"), ("amountRemaining", "amount_remaining")):
         if row[column] is not None:
-            shown[name] = {"value": str(row[column]), "currency": row[f"{column}_currency"]}
-    shown["description"] = row["description"]
+            members[name] = {"value": str(row[column]), "currency": row[f"{column}_currency"]}
+    members["description"] = row["description"]
     for name, column in (("method", "method"), ("redirectUrl", "redirect_url"), ("webhookUrl", "webhook_url")):
         if row[column]:
-            shown[name] = row[column]
-    shown["status"] = row["status"]
-    shown["organizationId"] = str(row["organization_id"])
-    shown["sequenceType"] = row["sequence_type"]
-    shown["metadata"] = orjson.Fragment(row["metadata"])
+            members[name] = row[column]
+    members["status"] = row["status"]
+    members["organizationId"] = str(row["organization_id"])
+    members["sequenceType"] = row["sequence_type"]
+    members["metadata"] = orjson.Fragment(row["metadata"])
     if row["details"] is not None:
-        shown["details"] = orjson.Fragment(row["details"])
+        members["details"] = orjson.Fragment(row["details"])
     for name, column in (("createdAt", "created_at"), ("expiresAt", "expires_at"), ("paidAt", "paid_at")):
         if row[column] is not None:
-            shown[name] = row[column].replace(tzinfo=None).isoformat(timespec="milliseconds")
+            members[name] = row[column].replace(tzinfo=None).isoformat(timespec="milliseconds")
     if row["customer_id"]:
-        shown["customerId"] = row["customer_id"]
+        members["customerId"] = row["customer_id"]
     admin_id = payment_id.replace("_", "_5F")
-    shown["_links"] = {
+    members["_links"] = {
         "self": {"href": f"{base}/v2/payments/{payment_id}", "type": "application/hal+json"},
         "dashboard": {"href": f"{base}/admin/payments/payment/{admin_id}/change/", "type": "text/html"},
         "documentation": {"href": f"{base}/docs/", "type": "text/html"},
     }
-    return shown
+    return members

@@ -1,13 +1,12 @@
-"""The limit: no framework in the request's way. The same statements and the same bytes as the service's own.
+"""The upper limit: a WSGI function without a framework, which runs the service's statements and returns its bytes.
 
-Django compiles the statements when a worker starts; after that there are psycopg, msgspec and the server alone.
+Django compiles the statements when a worker starts. Requests use only psycopg, msgspec and granian.
 """
 
 import os
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -21,12 +20,13 @@ django.setup()
 
 from payments import api_keys, hal  # noqa: E402
 from payments.access.authentication import key_statement  # noqa: E402
-from payments.api.serializers import RecordLinksWriter, record  # noqa: E402
+from payments.api.serializers import serialize_page  # noqa: E402
 from payments.database.statements import Statement  # noqa: E402
 from payments.hal import HAL, HTML, Link  # noqa: E402
-from payments.links import Links  # noqa: E402
+from payments.links import cached_links  # noqa: E402
 from payments.models import PAYMENT_ID  # noqa: E402
-from payments.page import page_statement  # noqa: E402
+from payments.page import PREVIOUS_FROM, page_of, page_statement  # noqa: E402
+from payments.rows import ID  # noqa: E402
 
 Environment = dict[str, Any]
 
@@ -36,45 +36,39 @@ cursor = connection.cursor()
 encode = msgspec.json.Encoder().encode
 
 
-def rows(statement: Statement[Any], values: dict[str, Any]) -> list[tuple[Any, ...]]:
+def fetch(statement: Statement[Any], values: dict[str, Any]) -> list[tuple[Any, ...]]:
     cursor.execute(statement.sql, values)
     return cursor.fetchall()
 
 
-@lru_cache
-def links_writer(base: str) -> tuple[Links, RecordLinksWriter]:
-    addresses = Links(base)
-    return addresses, RecordLinksWriter(addresses)
-
-
 def application(environment: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
     text = environment["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
-    found = api_keys.is_key(text) and rows(key_statement(), {"digest": api_keys.digest(text), "now": datetime.now(UTC)})
-    if not found:
+    now = datetime.now(UTC)
+    keys = api_keys.is_key(text) and fetch(key_statement(), {"digest": api_keys.digest(text), "now": now})
+    if not keys:
         start_response("401 Unauthorized", [("Content-Length", "0")])
         return []
-    _, organization_id, mode, _ = found[0]
+    _, organization_id, mode, _ = keys[0]
     query = parse_qs(environment["QUERY_STRING"])
     limit, start = int(query["limit"][0]), query.get("from", [None])[0]
     if start is not None and not re.fullmatch(PAYMENT_ID, start):
         start_response("400 Bad Request", [("Content-Length", "0")])
         return []
     values = {"organization_id": organization_id, "mode": mode, "start": start}
-    page = rows(page_statement(limit=limit, from_start=start is not None), values)
-    addresses, writer = links_writer(f"http://{environment['HTTP_HOST']}")
+    rows = fetch(page_statement(limit, start is not None), values)
+    page = page_of(rows, limit=limit, previous_from=rows[0][PREVIOUS_FROM])
+    urls = cached_links(f"http://{environment['HTTP_HOST']}")
 
     def link(payment_id: str) -> Link:
-        return Link(addresses.page(limit=limit, start=payment_id), HAL)
+        return Link(urls.page(limit=limit, start=payment_id), HAL)
 
-    shown = page[:limit]
     links = {
-        "self": link(shown[0][0]),
-        "previous": link(page[0][-1]) if page[0][-1] else None,
-        "next": link(page[limit][0]) if len(page) > limit else None,
-        "documentation": Link(addresses.documentation, HTML),
+        "self": link(page.rows[0][ID]),
+        "previous": link(page.previous_from) if page.previous_from else None,
+        "next": link(page.next_from) if page.next_from else None,
+        "documentation": Link(urls.documentation, HTML),
     }
-    records = [record(row, links=writer.links(row[0])) for row in shown]
-    body = encode(hal.page("payments", records, links=links))
+    body = encode(hal.page("payments", serialize_page(page.rows, links=urls), links=links))
     start_response(
         "200 OK",
         [

@@ -1,1 +1,1 @@
-"""Other settings of the service, each to be measured beside its own."""
+"""Other Django settings of the service, for comparison with its own."""

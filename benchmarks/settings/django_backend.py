@@ -1,4 +1,4 @@
-"""Django's own backend: it asks in every request whether the connection still serves, and plans are made anew."""
+"""Django's own PostgreSQL backend, which checks the connection at every request and plans every statement."""
 
 from payments_site.settings import *  # noqa: F403
 from payments_site.settings import DATABASES

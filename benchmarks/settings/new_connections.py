@@ -1,4 +1,4 @@
-"""A connection for each request."""
+"""A new connection for each request."""
 
 from payments_site.settings import *  # noqa: F403
 from payments_site.settings import DATABASES

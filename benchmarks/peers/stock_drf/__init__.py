@@ -1,1 +1,1 @@
-"""Django REST framework as its tutorial has it: ModelSerializer, CursorPagination, JSONRenderer."""
+"""Django REST framework as its documentation describes it: ModelSerializer, CursorPagination, JSONRenderer."""

@@ -1,4 +1,4 @@
-"""A key in the Authorization header, looked up in every request."""
+"""Looks up the API key of every request."""
 
 import hashlib
 from typing import Any
@@ -19,10 +19,10 @@ class KeyAuthentication(BaseAuthentication):
         _, _, key = get_authorization_header(request).partition(b" ")
         usable = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
         try:
-            found = ApiKey.objects.get(usable, digest=hashlib.sha256(key).hexdigest(), revoked_at=None)
+            api_key = ApiKey.objects.get(usable, digest=hashlib.sha256(key).hexdigest(), revoked_at=None)
         except ApiKey.DoesNotExist:
             raise AuthenticationFailed from None
-        return None, found
+        return None, api_key
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"

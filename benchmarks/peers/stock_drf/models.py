@@ -1,10 +1,10 @@
-"""The service's tables, as `inspectdb` would describe them."""
+"""Models of the service's tables, as `inspectdb` would write them."""
 
 from django.db import models
 
 
 class ApiKey(models.Model):
-    """A key."""
+    """An API key."""
 
     organization_id = models.BigIntegerField()
     mode = models.CharField(max_length=4)
@@ -29,7 +29,7 @@ class Payment(models.Model):
     amount = models.DecimalField(max_digits=15, decimal_places=2)
     amount_currency = models.CharField(max_length=3)
     amount_net = models.DecimalField(max_digits=15, decimal_places=2, null=True)
-    amount_net_currency = models.CharField(max_length=3, null=True)  # noqa: DJ001  it is so in the table
+    amount_net_currency = models.CharField(max_length=3, null=True)  # noqa: DJ001  as in the table
     amount_remaining = models.DecimalField(max_digits=15, decimal_places=2, null=True)
     amount_remaining_currency = models.CharField(max_length=3, null=True)  # noqa: DJ001
     description = models.TextField(blank=True)

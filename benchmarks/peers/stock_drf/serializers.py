@@ -1,4 +1,4 @@
-"""The record, field by field."""
+"""Serializes payments as records."""
 
 from datetime import datetime
 from typing import Any
@@ -8,15 +8,15 @@ from rest_framework import serializers
 from benchmarks.peers.stock_drf.models import Payment
 
 
-class MomentField(serializers.DateTimeField):
-    """A moment to the millisecond, without a zone."""
+class MillisecondTimeField(serializers.DateTimeField):
+    """A time with milliseconds, without a time zone."""
 
     def to_representation(self, value: datetime | None) -> Any:
         return value and value.replace(tzinfo=None).isoformat(timespec="milliseconds")
 
 
 class PaymentSerializer(serializers.ModelSerializer[Payment]):
-    """A payment; what has no value is left out."""
+    """A record. Members without a value are omitted."""
 
     resource = serializers.ReadOnlyField(default="payment")
     amount = serializers.SerializerMethodField()
@@ -26,9 +26,9 @@ class PaymentSerializer(serializers.ModelSerializer[Payment]):
     webhookUrl = serializers.CharField(source="webhook_url")
     organizationId = serializers.CharField(source="organization_id")
     sequenceType = serializers.CharField(source="sequence_type")
-    createdAt = MomentField(source="created_at")
-    expiresAt = MomentField(source="expires_at")
-    paidAt = MomentField(source="paid_at")
+    createdAt = MillisecondTimeField(source="created_at")
+    expiresAt = MillisecondTimeField(source="expires_at")
+    paidAt = MillisecondTimeField(source="paid_at")
     customerId = serializers.CharField(source="customer_id")
     _links = serializers.SerializerMethodField("get_links")
 
@@ -80,5 +80,5 @@ class PaymentSerializer(serializers.ModelSerializer[Payment]):
         }
 
     def to_representation(self, instance: Payment) -> dict[str, Any]:
-        shown = super().to_representation(instance)
-        return {name: value for name, value in shown.items() if value or name in {"description", "metadata"}}
+        members = super().to_representation(instance)
+        return {name: value for name, value in members.items() if value or name in {"description", "metadata"}}

@@ -1,4 +1,4 @@
-"""The view, and its address."""
+"""The view of the list and its URL."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class Pagination(CursorPagination):
 
 
 class PaymentList(ListAPIView[Payment]):
-    """The payments of the key's own organization and mode."""
+    """The payments of the API key's organization and mode."""
 
     serializer_class = PaymentSerializer
     pagination_class = Pagination

@@ -1,0 +1,38 @@
+"""Query plans, and the buffers that they read."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import connection
+from psycopg import ClientCursor
+
+from payments.database.statements import Statement
+
+EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
+
+
+def explain(statement: Statement[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a statement with EXPLAIN ANALYZE, planned with its values, and return its plan."""
+    connection.ensure_connection()
+    rows = ClientCursor(connection.connection).execute(f"{EXPLAIN} {statement.sql}", values).fetchall()
+    return plan_of(rows)
+
+
+def explain_on_sqlite(statement: Statement[Any], values: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a statement's plan. SQLite does not run the statement for that."""
+    cursor = connection.cursor().cursor
+    return [line for *_, line in cursor.execute(f"EXPLAIN QUERY PLAN {statement.sql}", values).fetchall()]
+
+
+def plan_of(rows: Any) -> dict[str, Any]:
+    """Return the root node of a plan from the only row of EXPLAIN."""
+    ((document,),) = rows
+    root: dict[str, Any] = (document if isinstance(document, list) else json.loads(document))[0]
+    return root
+
+
+def buffers_read(plan: Mapping[str, Any]) -> int:
+    """Return the number of buffers that a plan has read, from PostgreSQL's cache or from files."""
+    node = plan["Plan"]
+    return int(node["Shared Hit Blocks"] + node["Shared Read Blocks"])
