@@ -1,6 +1,7 @@
-"""A migrated, empty database. It is made once per test run; every test database is a copy of it.
+"""A migrated, empty database. It is created once per test run, and every test database is a copy of it.
 
-`MIGRATED_DATABASE` names it: a file of SQLite, or a database of the PostgreSQL server that `DATABASE_URL` names.
+The variable `MIGRATED_DATABASE` contains the path of the SQLite file, or the name of the database on the PostgreSQL
+server of `DATABASE_URL`.
 """
 
 import os
@@ -25,7 +26,7 @@ VARIABLE: Final = "MIGRATED_DATABASE"
 
 @contextmanager
 def migrated() -> Iterator[None]:
-    """Make the database that `fresh_database` copies, for this process and for the workers that it starts."""
+    """Create the database that `fresh_database` copies, in this process and in the workers that it starts."""
     with tempfile.TemporaryDirectory(prefix="payments-migrated-") as directory, empty_database(Path(directory)) as url:
         with connected_to(url):
             call_command("migrate", verbosity=0)
@@ -38,14 +39,14 @@ def migrated() -> Iterator[None]:
 
 @contextmanager
 def empty_database(directory: Path) -> Iterator[str]:
-    """Give the URL of a database without tables, of the kind that the tests run on."""
+    """Yield the URL of a database without tables. The tests' own database determines the kind."""
     with database(directory, copy_of=None) as url:
         yield url
 
 
 @contextmanager
 def fresh_database(directory: Path) -> Iterator[str]:
-    """Give the URL of a migrated, empty database of the kind that the tests run on."""
+    """Yield the URL of a migrated, empty database. The tests' own database determines the kind."""
     with database(directory, copy_of=os.environ[VARIABLE]) as url:
         yield url
 
@@ -69,7 +70,7 @@ def database(directory: Path, *, copy_of: str | None) -> Iterator[str]:
 
 
 def name_of(url: str) -> str:
-    """Return what `copy_of` takes: the path of a SQLite file, or the name of a PostgreSQL database."""
+    """Return the path of a SQLite file, or the name of a PostgreSQL database."""
     if url.startswith("sqlite:///"):
         return url.removeprefix("sqlite:///")
     return str(conninfo_to_dict(url)["dbname"])

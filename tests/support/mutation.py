@@ -80,7 +80,7 @@ filters.operators-filter.exclude-operators = {excluded}
 
 OUTCOMES: Final = ("killed", "survived", "timeout")
 
-# How many mutants there are, without the excluded ones, and how many of them have been tested.
+# The number of mutants without the excluded ones, and the number of tested mutants.
 PROGRESS: Final = """
 SELECT count(*), count(worker_outcome)
 FROM work_items LEFT JOIN work_results USING (job_id)
@@ -140,7 +140,7 @@ def results(module: str, *, tools: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def working_copy() -> Iterator[Path]:
-    """Give a copy of the working tree without what git and the tools keep there."""
+    """Yield a copy of the working tree without hidden files and `var`."""
     with tempfile.TemporaryDirectory(prefix="payments-mutation-") as directory:
         copy = Path(directory) / "copy"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "var"))
@@ -159,8 +159,8 @@ def show_progress(running: subprocess.Popen[bytes], session: Path, module: str) 
 
 def report(module: str, tested: list[dict[str, Any]]) -> None:
     """Write the survivors of a module and its score: the share of mutants that did not survive."""
-    outcomes = Counter("timeout" if each["output"] == "timeout" else each["test_outcome"] for each in tested)
-    survivors = [each["diff"] for each in tested if each["test_outcome"] == "survived"]
+    outcomes = Counter("timeout" if mutant["output"] == "timeout" else mutant["test_outcome"] for mutant in tested)
+    survivors = [mutant["diff"] for mutant in tested if mutant["test_outcome"] == "survived"]
     counts = ", ".join(f"{outcomes[name]} {name}" for name in OUTCOMES)
     score = 1 - len(survivors) / max(1, len(tested))
     sys.stdout.write("\n".join([*survivors, f"{module}: {len(tested)} mutants, {counts}, score {score:.0%}\n"]))

@@ -1,7 +1,7 @@
-"""How often a test repeats what it tests.
+"""The number of repetitions in a test.
 
-A usual run repeats it often enough to find each wrong implementation. A long run (`benchmarks/endure`) repeats it more
-often. A run that explores (`scripts/test --explore`) looks for new examples.
+In a normal run, tests repeat often enough to detect every wrong implementation. In a long run (`benchmarks/endure`),
+they repeat more often. An exploring run (`scripts/test --explore`) uses new random examples.
 """
 
 import os
@@ -12,22 +12,23 @@ IS_LONG: Final = os.environ.get("LONG_RUN") == "true"
 IS_EXPLORING: Final = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 EXPLORING_FACTOR: Final = 10
 
-# Where chance begins in a test that leaves things to it: the same every time, unless SEED says otherwise.
+# The seed of tests that use random numbers. It is the same in every run, unless SEED is set.
 SEED: Final = int(os.environ.get("SEED", "1"))
 
 
-def times(usual: int, *, long: int) -> int:
-    return long if IS_LONG else usual
+def times(normal: int, *, long: int) -> int:
+    """Return the number of repetitions in this run."""
+    return long if IS_LONG else normal
 
 
-def examples(usual: int, *, long: int | None = None) -> int:
-    """Return how many examples hypothesis tries."""
+def examples(normal: int, *, long: int | None = None) -> int:
+    """Return the number of hypothesis's examples in this run."""
     if IS_EXPLORING:
-        return usual * EXPLORING_FACTOR
-    return usual if long is None else times(usual, long=long)
+        return normal * EXPLORING_FACTOR
+    return normal if long is None else times(normal, long=long)
 
 
-def report(words: str) -> None:
-    """Tell a long run's figures, for docs/reliability.md."""
+def report(figures: str) -> None:
+    """Write the figures of a long run to stderr, for docs/reliability.md."""
     if IS_LONG:
-        sys.stderr.write(f"{words}\n")
+        sys.stderr.write(f"{figures}\n")

@@ -1,6 +1,6 @@
-"""Programs that are not Python packages, which some tests use.
+"""Programs that some tests need and that are not Python packages.
 
-Where a program is missing, its tests are skipped. In CI, which installs all of them, its tests fail.
+If a program is missing, its tests are skipped. In CI, which installs all programs, they fail.
 """
 
 import os
