@@ -1,1 +1,1 @@
-"""Arguments in, one call, words out."""
+"""The management commands. They write data to stdout, and messages to stderr."""

@@ -10,14 +10,14 @@ from payments.models import Mode, Organization
 
 
 def add_organization_option(parser: ArgumentParser, *, subject: str) -> None:
-    """Add `--organization ID`, which limits a command to one organization. `subject` is what the command handles."""
+    """Add `--organization ID`, which limits a command to one organization. The help calls the records `subject`."""
     parser.add_argument(
         "--organization", type=int, metavar="ID", help=f"only {subject} of this organization (default: all)"
     )
 
 
 def add_mode_option(parser: ArgumentParser, *, subject: str) -> None:
-    """Add `--mode live|test`, which limits a command to one mode. `subject` is what the command handles."""
+    """Add `--mode live|test`, which limits a command to one mode. The help calls the records `subject`."""
     parser.add_argument("--mode", choices=Mode.values, help=f"only {subject} of this mode (default: both)")
 
 
