@@ -14,9 +14,9 @@ models        the tables, their constraints and indexes
 record        the fields of a payment record, declared once
 rows          the database columns of a record, derived from its declaration
 filters       the filters of a list and the parameters that select them   (filter_types: their types)
-listing       which payments a list has                                   (ordering, expressions: its SQL)
+listing       the query of a list                                         (ordering, expressions: its SQL)
 page          one page of a list                                          (routing: primary or replica)
-totals        daily totals                                                (changes: what a change of payments renews)
+totals        daily totals                                                (changes: revisions and totals after a change)
 export, anonymization, demo
 links, hal    the URLs and the form of API documents
 fields, identifiers, api_keys, currencies

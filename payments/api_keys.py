@@ -1,6 +1,6 @@
 """The text of API keys: `live_` or `test_`, 32 random characters, and a checksum of six characters.
 
-The checksum detects typing errors without a query, and lets a scanner recognise leaked keys in text. Clients of similar
+The checksum detects typing errors without a query, and lets a scanner recognize leaked keys in text. Clients of similar
 APIs accept keys of this form: `(live|test)_\\w+`.
 """
 

@@ -1,9 +1,9 @@
-"""The payments as a Django application."""
+"""The Django application `payments`."""
 
 from django.apps import AppConfig
 
 
 class PaymentsConfig(AppConfig):
-    """Names the application."""
+    """The configuration of the application."""
 
     name = "payments"

@@ -1,4 +1,4 @@
-"""Exports payments as JSON Lines, which an import reads back byte for byte."""
+"""Exports payments as JSON Lines. Importing an export and exporting again gives identical bytes."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""SQL expressions that Django lacks: texts of values, and conditions in a form that an index serves."""
+"""SQL expressions that Django lacks: values as text, and conditions that match an index."""
 
 import sys
 from collections.abc import Collection

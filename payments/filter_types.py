@@ -41,7 +41,7 @@ def words(
     description: str,
     example: list[str],
 ) -> Filter:
-    """Return a filter by words of an open vocabulary. Any of its words may match."""
+    """Return a filter by words that match a pattern. Any of its words may match."""
     must_be = f"{description}, or up to {VALUES_MAX} of them, separated by commas"
     schema = list_schema({"type": "string", "pattern": pattern})
     matches = re.compile(pattern).match
@@ -56,7 +56,7 @@ def known_words(
     example: list[str],
     values_are_literals: bool = False,
 ) -> Filter:
-    """Return a filter by words of a closed vocabulary. Any of its words may match."""
+    """Return a filter by words from a fixed list. Any of its words may match."""
     must_be = must_be or f"{', '.join(known)}, or some of them, separated by commas"
     schema = list_schema({"type": "string", "enum": list(known)})
     return Filter(
@@ -92,7 +92,7 @@ def parse_time(text: str) -> Values | None:
     try:
         time = datetime.fromisoformat(text)
         return (time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC),)
-    except (ValueError, OverflowError):  # 30 February, or an offset that leads out of the calendar
+    except (ValueError, OverflowError):  # 30 February, or an offset that moves the time out of the years 1 to 9999
         return None
 
 

@@ -1,4 +1,4 @@
-"""The filters of the list, and the selection that the parameters of a request ask for."""
+"""The filters of the list, and the selection of a request."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -178,7 +178,7 @@ def refuse_empty_ranges(values: Mapping[str, Any]) -> None:
 def refuse_amounts_without_currency(values: Mapping[str, Any]) -> None:
     for name in values:
         if name.startswith("amount") and "currency" not in values:
-            raise InvalidSelection(name, "given together with currency")
+            raise InvalidSelection(name, "used together with currency")
 
 
 def safe_name(name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""IDs of payments created here. Their order as text is the order of their creation times."""
+"""IDs of payments that this service creates. Their order as text is the order of their creation times."""
 
 from datetime import UTC, datetime, timedelta
 

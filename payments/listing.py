@@ -16,7 +16,7 @@ from payments.runtime.servers import PRIMARY
 
 
 class FilterShape(NamedTuple):
-    """What a statement depends on of a filter: the number of values or, for some filters, the values."""
+    """The part of a filter that determines the SQL: the number of values or, for some filters, the values."""
 
     name: str
     filter: Filter

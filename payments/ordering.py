@@ -21,12 +21,12 @@ def position(created_at: BaseExpression | F, payment_id: BaseExpression | F) -> 
 
 
 def is_at_or_after(other: Expression, order: Order) -> Expression:
-    """Return the condition that a payment stands at the position `other` or after it."""
+    """Return the condition that a payment is at the position `other` or after it."""
     return compare("<=" if order == NEWEST_FIRST else ">=", other)
 
 
 def is_before(other: Expression, order: Order) -> Expression:
-    """Return the condition that a payment stands before the position `other`."""
+    """Return the condition that a payment is before the position `other`."""
     return compare(">" if order == NEWEST_FIRST else "<", other)
 
 

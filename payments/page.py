@@ -25,7 +25,7 @@ STATEMENTS_MAX = 750
 
 # The columns that a page's rows have after those of the record.
 PREVIOUS_FROM = len(COLUMNS)  # the ID that the previous page starts at
-PART = len(COLUMNS) + 1  # only with filters: whether the row belongs to the page, or is that of its start
+PART = len(COLUMNS) + 1  # only with filters: whether the row is a payment of the page or the start
 
 NO_PREVIOUS = Value(None, output_field=TextField())
 PAGE_PART, START_PART = "page", "start"
@@ -78,7 +78,7 @@ def page_statement(
 ) -> Statement[Row]:
     """Return the statement for the rows of a page and the first row of the next page.
 
-    `limit` is part of the SQL: PostgreSQL plans a LIMIT that it does not know as a tenth of the table.
+    `limit` is part of the SQL: PostgreSQL assumes that an unknown LIMIT returns a tenth of the rows.
     """
     start = Placeholder("start") if has_start else None
     querysets = page_querysets(visible_payments(), start=start, limit=limit, order=order, shape=shape)
@@ -90,8 +90,8 @@ def page_querysets(
 ) -> list[QuerySet[Any, Row]]:
     """Return the queries for a page: the page with the first row of the next and, with filters, the row of the start.
 
-    Without filters, the start is the first row of the page. With filters it may be no part of it, or the page may be
-    empty. Its own row then shows that the start exists, and has the start of the previous page.
+    Without filters, the start is the first row of the page. With filters, the page may not contain it. The second query
+    then returns the row of the start, which proves that it exists, and has the start of the previous page.
 
     The two queries become one statement with UNION ALL. PostgreSQL returns their rows in this order, because requests
     run without parallel workers (database/postgresql/base.py).
@@ -100,7 +100,8 @@ def page_querysets(
         first_page = apply_filters(payments, shape).order_by(*order)
         return [as_rows(first_page, NO_PREVIOUS, *([Literal(PAGE_PART)] if shape else []))[: limit + 1]]
     at = position(Subquery(payments.filter(id=start).values("created_at")), start)
-    # The position stands before the filters: an index range starts at the first of two bounds in one direction.
+    # The position comes before the filters. If two conditions bound an index in the same direction, the scan starts at
+    # the first one.
     page = apply_filters(payments.filter(is_at_or_after(at, order)), shape).order_by(*order)
     preceding = apply_filters(payments.filter(is_before(at, order)), shape)
     previous_from = previous_start(preceding, limit=limit, order=order)

@@ -1,1 +1,1 @@
-"""The machine that the payments run on: settings, addresses, entry point. Nothing here knows what a payment is."""
+"""The Django project: settings, URLs and the WSGI entry point. It contains no payment logic."""

@@ -1,1 +1,1 @@
-"""Who may use the API, and how often."""
+"""Authentication, permissions and rate limits of the API."""

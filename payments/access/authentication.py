@@ -50,7 +50,7 @@ class BearerAuthentication(BaseAuthentication):
 def authenticate_key(text: str, request: Request) -> tuple[AnonymousUser, AuthenticatedKey]:
     """Return the anonymous user and the key with this text. Record that the key was used.
 
-    A text with a wrong checksum costs no query, any other text costs one.
+    A text with a wrong checksum causes no query.
 
     :raises AuthenticationFailed: there is no usable key with this text
     :raises Throttled: too many invalid keys came from the client's address
@@ -68,7 +68,8 @@ def authenticate_key(text: str, request: Request) -> tuple[AnonymousUser, Authen
 def find_key(text: str, *, now: datetime) -> AuthenticatedKey | None:
     """Return the usable key with this text; `now` is in UTC. One query, unless the primary is unavailable.
 
-    The primary is asked, so a new or revoked key counts at once. A replica is asked while the primary is unavailable.
+    It reads the primary, so new and revoked keys take effect immediately. It reads a replica while the primary is
+    unavailable.
     """
     values = {"digest": api_keys.digest(text), "now": str(now.replace(tzinfo=None))}
     if not has_replica():

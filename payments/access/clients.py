@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-# A client with one IPv6 address usually has the whole network of its first 64 bits.
+# A client with one IPv6 address usually controls the whole /64 network.
 IPV6_PREFIX = 64
 
 WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([0-9.]+))(?::[0-9]+)?")

@@ -52,7 +52,7 @@ def transaction_without_waiting() -> Iterator[None]:
         with transaction.atomic(), connection.cursor() as cursor:
             previous = change_settings(cursor, NO_WAITING)
             yield
-            change_settings(cursor, previous)  # inside another transaction they would outlive this savepoint
+            change_settings(cursor, previous)  # otherwise they would remain after this savepoint
         return
     with connection.cursor() as cursor:
         cursor.execute("PRAGMA busy_timeout")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HasKey(BasePermission):
-    """Requires a key, except for OPTIONS, which browsers send without one and which returns no data."""
+    """Requires a key, except for OPTIONS. Browsers send OPTIONS without a key, and the response contains no data."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         return request.method == "OPTIONS" or request.auth is not None

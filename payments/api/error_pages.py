@@ -55,9 +55,9 @@ def unavailable(request: HttpRequest) -> HttpResponse:
 
 
 def api_not_found(request: HttpRequest) -> HttpResponse:
-    """Return 404 for a path below `/v2` without a view. It is a view itself, so development responds the same way."""
+    """Return 404 for a path below `/v2` without a view. It is a view, so that the response is the same with DEBUG."""
     Links.of(request)  # refuses a host that is not allowed
-    return problem_page(request, HTTPStatus.NOT_FOUND, "Not found.")
+    return problem_page(request, HTTPStatus.NOT_FOUND, "Not found. Check the path and the ID.")
 
 
 def is_api(path: str) -> bool:

@@ -36,7 +36,7 @@ class UnreadableRequest(exceptions.APIException):
     """Django refuses the request, for example because its host is not allowed."""
 
     status_code = HTTPStatus.BAD_REQUEST
-    default_detail = "This request cannot be read."
+    default_detail = "This request is malformed. Check the Host header and the URL."
 
 
 class Unavailable(exceptions.APIException):
@@ -59,13 +59,13 @@ DETAILS: dict[type[Exception], str] = {
     exceptions.NotAuthenticated: "Send an API key: Authorization: Bearer <API_KEY>.",
     exceptions.MethodNotAllowed: "Only GET, HEAD and OPTIONS are allowed.",
     exceptions.NotAcceptable: "The Accept header excludes application/hal+json.",
-    exceptions.NotFound: "Not found.",
+    exceptions.NotFound: "Not found. Check the path and the ID.",
     exceptions.Throttled: "Too many requests. Wait for the number of seconds in Retry-After.",
 }
 
 
 class OutageResponse:
-    """Marks a response to a database outage. After a slow one the handler fails fast (service/handler.py)."""
+    """Marks a response to a database outage. After a slow one, the handler fails fast (service/handler.py)."""
 
 
 class OutageProblem(OutageResponse, HttpResponse):

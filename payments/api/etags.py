@@ -1,7 +1,7 @@
 """Conditional requests (RFC 9110, section 13): ETag, If-None-Match and 304.
 
 An ETag is a digest of the values that a response is built from, not of its bytes. Therefore a 304 costs no rendering.
-PostgreSQL's `xmin` would not do: a database rebuilt by the same steps has the same numbers for other rows.
+PostgreSQL's `xmin` is not suitable: in a database rebuilt by the same steps, other rows have the same values.
 """
 
 from collections.abc import Callable

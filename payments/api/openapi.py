@@ -67,7 +67,7 @@ def list_operation() -> dict[str, Any]:
     return {
         "operationId": "listPayments",
         "summary": "List payments",
-        "description": "Payments, newest first, page by page.",
+        "description": "Payments, newest first by default, page by page.",
         "tags": ["payments"],
         "security": [{"apiKey": []}],
         "parameters": list_parameters(),
@@ -99,7 +99,7 @@ def list_parameters() -> list[dict[str, Any]]:
         {
             "name": "from",
             "in": "query",
-            "description": "The ID of the payment the page starts at. Default: the first payment.",
+            "description": "The ID of the first payment of the page. Default: the first payment of the list.",
             "schema": {"type": "string", "pattern": PAYMENT_ID},
         },
         {
@@ -154,7 +154,7 @@ def range_parameter(field: str) -> dict[str, Any]:
 def responses(schema: str, description: str, *, errors: tuple[HTTPStatus, ...]) -> dict[str, Any]:
     return {
         "200": {"description": description, "content": content(HAL, schema)},
-        "304": {"description": "The client's If-None-Match names the current version."},
+        "304": {"description": "If-None-Match contains the current ETag."},
         **{str(status.value): error_response(status) for status in sorted(errors)},
     }
 

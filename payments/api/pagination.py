@@ -19,7 +19,7 @@ from payments.runtime.database_errors import is_timeout
 
 
 class ListPage(NamedTuple):
-    """A page and the parameters that it answers."""
+    """A page and the parameters of its request."""
 
     parameters: ListParameters
     page: Page
@@ -37,7 +37,7 @@ class KeysetPagination(BasePagination):
     """
 
     def paginate(self, listing: Listing, query: str) -> ListPage:
-        """Return the page that a query string asks for.
+        """Return the page for a query string.
 
         :raises InvalidParameter: for the first invalid parameter
         :raises QueryTimeout: a query with filters exceeded its time limit
@@ -56,7 +56,7 @@ class KeysetPagination(BasePagination):
     def envelope(self, listed: ListPage, records: Sequence[Any], *, links: Links) -> dict[str, Any]:
         """Return the HAL document of a page.
 
-        `self` names the page's first payment, so the link stays this page when newer payments arrive.
+        `self` names the page's first payment, so the link still leads to this page when newer payments have arrived.
         """
         parameters, page = listed
 

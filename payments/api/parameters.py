@@ -28,7 +28,7 @@ class ListParameters(NamedTuple):
 def parse_list_parameters(query: str, *, is_known: Callable[[str], bool]) -> ListParameters:
     """Parse the query string of a list.
 
-    Whether the payment that `from` names exists is found with the page. If a parameter after `from` is invalid, there
+    The query of the page checks whether the payment in `from` exists. If a parameter after `from` is invalid, there
     is no page: then `is_known` looks the payment up, so that the first error is reported.
 
     :raises InvalidParameter: for the first invalid parameter, in the order that docs/api/reference.md describes
@@ -52,10 +52,10 @@ def parse_query(query: str, *, known: Collection[str] = (), pattern: re.Pattern[
     parameters: dict[str, str] = {}
     for name, value in split_query(query):
         if name not in known and not (pattern and pattern.fullmatch(name)):
-            raise InvalidParameter("There is no parameter of this name.", field=safe_name(name))
+            raise InvalidParameter("Unknown parameter.", field=safe_name(name))
         if name in parameters:
             field = safe_name(name) or "metadata"
-            raise InvalidParameter(f"{field} must be given once.", field=field)
+            raise InvalidParameter(f"{field} must occur only once.", field=field)
         parameters[name] = value
     return parameters
 
@@ -86,5 +86,5 @@ def parse_start(text: str) -> str:
 
 
 def unknown_start() -> InvalidParameter:
-    """Return the one error for a malformed ID, an unknown ID, and an ID of another organization or mode."""
+    """Return the same error for a malformed ID, an unknown ID, and an ID of another organization or mode."""
     return InvalidParameter("from must be the ID of one of your payments.", field="from")

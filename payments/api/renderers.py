@@ -32,7 +32,7 @@ class HALRenderer(BaseRenderer):
 
 
 class ProblemRenderer(HALRenderer):
-    """The same for errors (RFC 9457)."""
+    """Renders errors as compact JSON (RFC 9457)."""
 
     media_type = "application/problem+json"
     format = "problem"

@@ -1,4 +1,4 @@
-"""The database router: all models are read and written on the primary; lists choose their server in `routing`."""
+"""The database router. All models are read and written on the primary; `routing` chooses the server for lists."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
 """Fast path for canonical records: records in exactly the form of an export, whose texts need no JSON escape.
 
-Validating a record takes many times as long as checking that it is valid. One regular expression, derived from the
-declaration of the record, recognises a canonical record and splits it into columns. It returns no errors: a record that
-it does not recognise is validated by `validation`. A test checks that both return the same row.
+Full validation takes many times as long as this check. One regular expression, derived from the declaration of the
+record, recognizes a canonical record and splits it into columns. It returns no errors: a record that
+it does not recognize is validated by `validation`. A test checks that both return the same row.
 """
 
 import re

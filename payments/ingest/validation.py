@@ -19,7 +19,7 @@ from payments.models import ORGANIZATION_ID_MAX, Status
 from payments.record import Details, ImportedRecord, Money, Record, Time, Url, rules
 from payments.rows import FIELDS, StoredField
 
-# A message repeats at most so much of a field's name.
+# Messages contain at most this many characters of a field's name.
 NAME_CHARACTERS_MAX = 80
 
 # The API's responses add three levels around a record, and some clients read at most 64 levels (.NET).
@@ -27,7 +27,7 @@ NESTING_MAX = 60
 
 RULES = rules()
 
-# The values of a sensitive name that hold no secret. A boolean tells whether there was one.
+# The values of a sensitive name that hold no secret. A boolean only says whether a value existed.
 HARMLESS_VALUES: tuple[Any, ...] = (None, "", [], {}, False, True)
 
 Path: TypeAlias = tuple[str, ...]

@@ -2,8 +2,8 @@
 
 from django.db import migrations, models
 
-# An index of what payments hold, whichever of it is asked for, which SQLite does not have. What comes in waits in a list
-# of its own (`fastupdate`): put into the index one by one, it would take an import half as long again.
+# A GIN index for filters by metadata, method, sequence type and currency. SQLite does not have it. New entries first go
+# to the index's pending list (`fastupdate`). Without the list, imports would take 50 % longer.
 CREATE = """
     CREATE INDEX payment_holds ON payments_payment
     USING gin ((metadata::jsonb) jsonb_path_ops, (ARRAY[method, sequence_type, amount_currency]::text[]))

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 def analyze(apps, schema_editor):
-    """Have PostgreSQL learn how descriptions begin: until then it does not see what the index is good for."""
+    """Collect statistics of the new expression index. Without them, PostgreSQL does not use it."""
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute("ANALYZE payments_payment")
 

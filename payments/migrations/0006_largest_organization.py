@@ -1,8 +1,8 @@
 from django.db import migrations
 
-# A list's statements are planned once for all organizations. Of a column with one value PostgreSQL expects as many rows
-# as the most common one has: so it plans for the largest organization, not for an average one, of whose payments it
-# would read all there are to find the one that a page begins with. It reckons with that from the next ANALYZE on.
+# The statements of a list have one generic plan for all organizations. With n_distinct = 1, PostgreSQL estimates the rows
+# of the largest organization, not of an average one: for an average one, it would read and sort all payments to find the
+# start of a page. The setting takes effect with the next ANALYZE.
 EXPECT_LARGEST = """
     ALTER TABLE payments_payment ALTER COLUMN organization_id SET (n_distinct = 1);
     ANALYZE payments_payment (organization_id)

@@ -1,4 +1,4 @@
-"""The database tables. Their constraints hold the rules of a record, whatever writes to them."""
+"""The database tables. Constraints enforce the rules of a record for every writer."""
 
 from payments.models.api_key import ApiKey, ApiKeyQuerySet, KeyState
 from payments.models.choices import IN_FLIGHT, Mode, SequenceType, Status

@@ -44,7 +44,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
 
     def revoke(self, *, now: datetime) -> int:
-        """Revoke the keys from their next request on. Return the number that were not revoked before."""
+        """Revoke the keys. Return how many were not yet revoked."""
         return self.filter(revoked_at=None).update(revoked_at=now)
 
 

@@ -14,7 +14,7 @@ ONE_LINE = RegexValidator(r"\A[^\x00-\x1f\x7f]*\Z", "A name is one line of text.
 
 
 class Access(NamedTuple):
-    """Which payments may be seen: those of one organization, in one mode."""
+    """An organization and a mode, which define the visible payments."""
 
     organization_id: int
     mode: str

@@ -51,7 +51,7 @@ def new_payment_id() -> str:
 
 
 class PaymentQuerySet(models.QuerySet["Payment"]):
-    """Payments, selected by access and by what filters ask for.
+    """Payments, selected by access and by filters.
 
     Except for statuses, a value may be a placeholder of a compiled statement.
     """
@@ -159,7 +159,7 @@ class Payment(models.Model):
                 models.F("id").desc(),
                 name="payment_list",
             ),
-            # The list of one status. Most payments have succeeded; for those the list itself is dense enough.
+            # The list of one status. Most payments have succeeded; for these, the index `payment_list` is fast enough.
             models.Index(
                 fields=["organization", "mode", "status", *NEWEST_FIRST],
                 name="payment_status",

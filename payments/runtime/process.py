@@ -14,7 +14,7 @@ from payments.runtime.servers import PRIMARY, REPLICA, Replica, Server
 
 
 class Process:
-    """What the threads of a process share: instrumentation hooks, deadlines, circuit breakers and rate limits."""
+    """The state that the threads of a process share: hooks, deadlines, circuit breakers and rate limits."""
 
     def __init__(self) -> None:
         self.hooks = Hooks()

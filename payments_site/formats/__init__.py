@@ -1,1 +1,1 @@
-"""How dates and times are written, whatever Django thinks usual in a language: as the API has them."""
+"""Date and time formats. They replace Django's formats for each language."""

@@ -247,7 +247,7 @@ def test_form_is_folded_without_filters(api: Api, development: None) -> None:
     [
         ("limit=0&status=open", "limit", "limit must be a whole number from 1 to 250."),
         ("status=x&limit=5", "status", "status must be open, pending"),
-        ("amount%5Bgte%5D=1", "amount[gte]", "amount[gte] must be given together with currency."),
+        ("amount%5Bgte%5D=1", "amount[gte]", "amount[gte] must be used together with currency."),
         ("metadata%5Ba%5D=", "metadata[a]", "metadata[a] must be at most 5 pairs"),
     ],
 )
@@ -277,7 +277,7 @@ def test_page_of_an_unknown_payment_links_to_the_list(api: Api, development: Non
 
     page = html_of(response)
     assert response.status_code == 404
-    assert "Not found." in page
+    assert "Not found. Check the path and the ID." in page
     assert '<li><a href="/v2/payments">Payments</a></li>' in page
 
 

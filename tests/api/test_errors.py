@@ -17,7 +17,7 @@ from tests.support.problem import assert_problem, problem
 
 LIMIT = "limit must be a whole number from 1 to 250."
 START = "from must be the ID of one of your payments."
-UNKNOWN = "There is no parameter of this name."
+UNKNOWN = "Unknown parameter."
 UNAVAILABLE = "The service is unavailable. Try again later."
 TIMEOUT = "The query timed out. Narrow createdAt: give both bounds, or closer ones."
 
@@ -38,8 +38,8 @@ TIMEOUT = "The query timed out. Narrow createdAt: give both bounds, or closer on
             (f"from={text}", START, "from")
             for text in ("pt_unknown", "pt_other", "pt_test", "pt_own%27--", "pt_%C3%A9")
         ),
-        ("limit=5&limit=5", "limit must be given once.", "limit"),
-        ("from=pt_own&from=pt_own", "from must be given once.", "from"),
+        ("limit=5&limit=5", "limit must occur only once.", "limit"),
+        ("from=pt_own&from=pt_own", "from must occur only once.", "from"),
         ("Limit=5", UNKNOWN, "Limit"),
         ("format=json", UNKNOWN, "format"),
         ("page=2", UNKNOWN, "page"),
@@ -115,11 +115,11 @@ def test_many_unknown_parameters_are_refused_by_the_first(api: Api, settings: Se
 def test_unknown_path_is_a_problem(api: Api, path: str, method: str) -> None:
     response = api.send(method, path)
 
-    assert_problem(response, problem(404, "Not Found", "Not found."))
+    assert_problem(response, problem(404, "Not Found", "Not found. Check the path and the ID."))
 
 
 def test_unknown_payment_is_not_found(api: Api) -> None:
-    assert_problem(api.get("/v2/payments/pt_1"), problem(404, "Not Found", "Not found."))
+    assert_problem(api.get("/v2/payments/pt_1"), problem(404, "Not Found", "Not found. Check the path and the ID."))
 
 
 @pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1"])
@@ -157,7 +157,7 @@ def test_first_error_is_reported(api: Api, method: str, query: str, headers: dic
 def test_unknown_host_is_refused_and_not_repeated_in_links(client: Client, db: None, path: str, host: str) -> None:
     response = client.get(path, headers={"Host": host})
 
-    expected = problem(400, "Bad Request", "This request cannot be read.")
+    expected = problem(400, "Bad Request", "This request is malformed. Check the Host header and the URL.")
     expected["_links"]["documentation"]["href"] = "/docs/"
     assert_problem(response, expected)
 
@@ -219,7 +219,7 @@ def test_unknown_path_outside_the_api_is_an_html_page(client: Client, db: None) 
 def test_unknown_path_is_a_problem_in_development(api: Api, settings: Settings, path: str) -> None:
     settings.DEBUG = True
 
-    assert_problem(api.get(path), problem(404, "Not Found", "Not found."))
+    assert_problem(api.get(path), problem(404, "Not Found", "Not found. Check the path and the ID."))
 
 
 def test_invalid_parameters_cost_no_query_of_payments(api: Api) -> None:

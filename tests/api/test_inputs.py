@@ -150,7 +150,7 @@ TOO_MANY = {"send": "GET /v2/payments?limit=251", "status": 400, "field": "limit
 MISTAKES: dict[str, tuple[dict[str, Any], Mistake]] = {
     "an error as an HTML page": ({"send": "GET /v2/refunds", "status": 404}, change_response(lambda _: HTML_PAGE)),
     "an internal error": (TYPO, change_response(lambda response: replace(response, status=500))),
-    "input repeated in the detail": (TYPO, replace_in_body(b"this name", b"the name statsu")),
+    "input repeated in the detail": (TYPO, replace_in_body(b"Unknown parameter", b"Unknown parameter statsu")),
     "input repeated in a member": (TYPO, replace_in_body(b'"_links"', b'"query":"statsu=open","_links"')),
     "input repeated in a header": (TYPO, set_header("X-Query", "statsu=open")),
     "a name that is not plain repeated": (TAGS, replace_in_body(b'"_links"', b'"field":"<b>","_links"')),

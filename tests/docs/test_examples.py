@@ -282,7 +282,7 @@ def test_reference_has_a_section_for_every_error_status() -> None:
         *DETAILS.values(),
         *(kind.default_detail for kind in (QueryTimeout, Unavailable, UnreadableRequest)),
         "This API key is invalid.",
-        "There is no parameter of this name.",
+        "Unknown parameter.",
         "An internal error occurred. The service's log has the details.",
     ],
 )

@@ -341,7 +341,7 @@ def test_export_supports_the_filters_of_the_list(
     ("arguments", "message"),
     [
         (["--status", "x"], "status must be open, "),
-        (["--amount-gte", "1"], r"amount\[gte\] must be given together with currency"),
+        (["--amount-gte", "1"], r"amount\[gte\] must be used together with currency"),
         (["--metadata", "x"], "--metadata must be KEY=VALUE"),
         (["--metadata", "=x"], "--metadata must be KEY=VALUE"),
         (["--metadata", "a=1", "--metadata", "a=2"], "Use each key once"),

@@ -37,18 +37,18 @@ RANGES = [
 ]
 
 # These are all details of errors. So an error repeats no input, except a plain key of metadata.
-METADATA_KEY = re.compile(r"metadata\[[A-Za-z0-9_.$\[\]-]+\] must be ")
+METADATA_KEY = re.compile(r"metadata\[[A-Za-z0-9_.$\[\]-]+\](?= must )")
 DETAILS = {
     400: {
         *(f"{name} must be {rule}." for name, rule in RULES.items()),
-        *(f"{name} must be given once." for name in RULES),
-        *(f"amount{bound} must be given together with currency." for bound in BOUNDS),
+        *(f"{name} must occur only once." for name in RULES),
+        *(f"amount{bound} must be used together with currency." for bound in BOUNDS),
         *RANGES,
-        "There is no parameter of this name.",
-        "This request cannot be read.",
+        "Unknown parameter.",
+        "This request is malformed. Check the Host header and the URL.",
     },
     401: {"Send an API key: Authorization: Bearer <API_KEY>.", "This API key is invalid."},
-    404: {"Not found."},
+    404: {"Not found. Check the path and the ID."},
     405: {"Only GET, HEAD and OPTIONS are allowed."},
     406: {"The Accept header excludes application/hal+json."},
 }
@@ -130,7 +130,7 @@ def assert_problem(document: Any, status: int, base: str) -> None:
     assert document["type"] == "about:blank"
     assert document["title"] == HTTPStatus(status).phrase
     assert document["status"] == status
-    assert METADATA_KEY.sub("metadata must be ", document["detail"]) in DETAILS[status]
+    assert METADATA_KEY.sub("metadata", document["detail"]) in DETAILS[status]
     assert PLAIN_NAME.fullmatch(document.get("field", "x"))
     assert REQUEST_ID.fullmatch(document.get("requestId", "x"))
     assert document["_links"] == {"documentation": link(f"{base}/docs/", "text/html")}

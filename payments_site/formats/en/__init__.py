@@ -1,1 +1,1 @@
-"""As people read them in English."""
+"""Formats for English."""
