@@ -1,4 +1,4 @@
-"""The server that tests may break, broken in every way that it offers."""
+"""The PostgreSQL server that tests can stop, freeze and start again."""
 
 from collections.abc import Callable, Iterator
 from typing import LiteralString
@@ -15,53 +15,53 @@ def server() -> Iterator[BreakablePostgresql]:
         yield server
 
 
-def ask(server: BreakablePostgresql, question: LiteralString) -> object:
-    with psycopg.connect(server.url, connect_timeout=2) as connected:
-        return connected.execute(question).fetchall()
+def fetch(server: BreakablePostgresql, query: LiteralString) -> object:
+    with psycopg.connect(server.url, connect_timeout=2) as connection:
+        return connection.execute(query).fetchall()
 
 
-def test_two_servers_do_not_meet(server: BreakablePostgresql) -> None:
+def test_two_servers_are_independent(server: BreakablePostgresql) -> None:
     with breakable_postgresql() as other:
         identifier = "SELECT system_identifier FROM pg_control_system()"
 
-        assert ask(server, identifier) != ask(other, identifier)
+        assert fetch(server, identifier) != fetch(other, identifier)
 
 
-@pytest.mark.parametrize("end", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])
-def test_a_server_that_was_ended_is_back_at_its_address_with_what_was_committed(
-    server: BreakablePostgresql, end: Callable[[BreakablePostgresql], None]
+@pytest.mark.parametrize("stop", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])
+def test_restarted_server_has_its_address_and_committed_data(
+    server: BreakablePostgresql, stop: Callable[[BreakablePostgresql], None]
 ) -> None:
-    with psycopg.connect(server.url) as connected:
-        connected.execute("DROP TABLE IF EXISTS numbers")
-        connected.execute("CREATE TABLE numbers (number int)")
-        connected.execute("INSERT INTO numbers VALUES (1)")
+    with psycopg.connect(server.url) as connection:
+        connection.execute("DROP TABLE IF EXISTS numbers")
+        connection.execute("CREATE TABLE numbers (number int)")
+        connection.execute("INSERT INTO numbers VALUES (1)")
     interrupted = psycopg.connect(server.url)
     interrupted.execute("INSERT INTO numbers VALUES (2)")
 
-    end(server)
+    stop(server)
 
     with pytest.raises(psycopg.OperationalError):
         interrupted.execute("SELECT 1")
     with pytest.raises(psycopg.OperationalError, match="refused"):
-        ask(server, "SELECT 1")
+        fetch(server, "SELECT 1")
     server.start()
-    assert ask(server, "SELECT sum(number) FROM numbers") == [(1,)]
+    assert fetch(server, "SELECT sum(number) FROM numbers") == [(1,)]
 
 
-def test_a_frozen_server_answers_once_it_is_thawed(server: BreakablePostgresql) -> None:
+def test_frozen_server_responds_after_thawing(server: BreakablePostgresql) -> None:
     server.freeze()
     with pytest.raises(psycopg.OperationalError, match="timeout"):
-        ask(server, "SELECT 1")
+        fetch(server, "SELECT 1")
 
     server.thaw()
 
-    assert ask(server, "SELECT 1") == [(1,)]
+    assert fetch(server, "SELECT 1") == [(1,)]
 
 
-def test_a_frozen_server_can_be_killed(server: BreakablePostgresql) -> None:
+def test_frozen_server_can_be_killed(server: BreakablePostgresql) -> None:
     server.freeze()
 
     server.kill()
 
     server.start()
-    assert ask(server, "SELECT 1") == [(1,)]
+    assert fetch(server, "SELECT 1") == [(1,)]
