@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tqdm import tqdm
 
-from benchmarks.database import load_payments, log, postgresql, set_up_django, sqlite, vacuum
+from benchmarks.database import load_payments, log, migrate, postgresql, set_up_django, sqlite, vacuum
 from benchmarks.load import Load
 from benchmarks.servers import PEERS, SERVICE, VARIANTS, RunningServer, running
 
@@ -91,7 +91,7 @@ def run_all(options: argparse.Namespace) -> None:
         results = {
             **measure_pages(options, database),
             **measure_memory(database),
-            **measure_transfer(options, database),  # empties the table
+            **measure_transfer(options, database.url),  # empties the table
         }
     write_results(results, options)
 
@@ -109,8 +109,10 @@ def run_memory(options: argparse.Namespace) -> None:
 
 
 def run_transfer(options: argparse.Namespace) -> None:
-    with loaded_database(options) as database:
-        results = measure_transfer(options, database)
+    with postgresql() as (url, _):
+        set_up_django(url)
+        migrate(url)
+        results = measure_transfer(options, url)
     write_results(results, options)
 
 
@@ -179,13 +181,13 @@ def measure_memory(database: LoadedDatabase) -> dict[str, Any]:
     return {"memory_mb": memory.measure_memory(database.url, database.positions, load=database.load)}
 
 
-def measure_transfer(options: argparse.Namespace, database: LoadedDatabase) -> dict[str, Any]:
+def measure_transfer(options: argparse.Namespace, url: str) -> dict[str, Any]:
     from benchmarks import transfer  # noqa: PLC0415
 
     log("Measuring import and export")
     rounds = min(options.rounds, TRANSFER_ROUNDS_MAX)
     with tempfile.TemporaryDirectory(prefix="payments-transfer-") as directory:
-        return transfer.measure_transfer(database.url, Path(directory), count=options.rows, rounds=rounds)
+        return transfer.measure_transfer(url, Path(directory), count=options.rows, rounds=rounds)
 
 
 def write_results(results: dict[str, Any], options: argparse.Namespace) -> None:

@@ -55,6 +55,12 @@ def set_up_django(database_url: str) -> None:
     django.setup()
 
 
+def migrate(database_url: str) -> None:
+    from tests.support.service import Service  # noqa: PLC0415
+
+    Service(database_url).migrate()
+
+
 def load_payments(database_url: str, records: Iterable[Any], *, count: int) -> str:
     """Load payments into an empty database, and return an API key of the large organization."""
     from benchmarks import dataset  # noqa: PLC0415

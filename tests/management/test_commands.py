@@ -372,7 +372,14 @@ def test_same_arguments_create_the_same_demo_payments(run: Run) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--count", "0"), ("--count", "x"), ("--until", "soon"), ("--until", "2026-02-30"), ("--until", "1970-12-31")],
+    [
+        ("--count", "0"),
+        ("--count", "x"),
+        ("--until", "soon"),
+        ("--until", "2026-1-5"),
+        ("--until", "2026-02-30"),
+        ("--until", "1970-12-31"),
+    ],
 )
 def test_demo_payments_are_not_created_with_invalid_arguments(run: Run, arguments: tuple[str, str]) -> None:
     with pytest.raises(CommandError):
