@@ -28,7 +28,7 @@ class Filter:
 
     select: Select
     parse: Callable[[str], Values | None]  # None: the text is invalid
-    must_be: str
+    rule: str
     schema: Mapping[str, Any]
     example: Any
     values_are_literals: bool = False  # they decide which index is best, so they are part of the SQL
@@ -42,25 +42,25 @@ def words(
     example: list[str],
 ) -> Filter:
     """Return a filter by words that match a pattern. Any of its words may match."""
-    must_be = f"{description}, or up to {VALUES_MAX} of them, separated by commas"
+    rule = f"{description}, or up to {VALUES_MAX} of them, separated by commas"
     schema = list_schema({"type": "string", "pattern": pattern})
     matches = re.compile(pattern).match
-    return Filter(select, lambda text: split_words(text, matches), must_be, schema, example)
+    return Filter(select, lambda text: split_words(text, matches), rule, schema, example)
 
 
 def known_words(
     select: Callable[[PaymentQuerySet, Collection[Any]], PaymentQuerySet],
     known: Collection[str],
     *,
-    must_be: str = "",
+    rule: str = "",
     example: list[str],
     values_are_literals: bool = False,
 ) -> Filter:
     """Return a filter by words from a fixed list. Any of its words may match."""
-    must_be = must_be or f"{', '.join(known)}, or some of them, separated by commas"
+    rule = rule or f"{', '.join(known)}, or some of them, separated by commas"
     schema = list_schema({"type": "string", "enum": list(known)})
     return Filter(
-        select, lambda text: split_words(text, known.__contains__), must_be, schema, example, values_are_literals
+        select, lambda text: split_words(text, known.__contains__), rule, schema, example, values_are_literals
     )
 
 
@@ -81,8 +81,8 @@ def single(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Select:
 
 def time(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Filter:
     """Return a filter by a time."""
-    must_be = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
-    return Filter(single(select), parse_time, must_be, {"type": "string", "pattern": TIME}, "2026-01-01")
+    rule = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
+    return Filter(single(select), parse_time, rule, {"type": "string", "pattern": TIME}, "2026-01-01")
 
 
 def parse_time(text: str) -> Values | None:
@@ -98,8 +98,8 @@ def parse_time(text: str) -> Values | None:
 
 def amount(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Filter:
     """Return a filter by a decimal number."""
-    must_be = "a decimal with at most 13 digits before the point and 2 after it"
-    return Filter(single(select), parse_amount, must_be, {"type": "string", "pattern": AMOUNT}, "100.00")
+    rule = "a decimal with at most 13 digits before the point and 2 after it"
+    return Filter(single(select), parse_amount, rule, {"type": "string", "pattern": AMOUNT}, "100.00")
 
 
 def parse_amount(text: str) -> Values | None:
@@ -109,9 +109,9 @@ def parse_amount(text: str) -> Values | None:
 def document(
     select: Callable[[PaymentQuerySet, Any], PaymentQuerySet],
     *,
-    must_be: str,
+    rule: str,
     schema: Mapping[str, Any],
     example: Mapping[str, str],
 ) -> Filter:
     """Return a filter by a JSON object."""
-    return Filter(single(select), lambda text: (text,), must_be, schema, example)
+    return Filter(single(select), lambda text: (text,), rule, schema, example)

@@ -53,7 +53,7 @@ FILTERS: Mapping[str, Filter] = {
     "currency": filter_types.known_words(
         PaymentQuerySet.in_currency,
         CURRENCIES,
-        must_be=f"an ISO 4217 currency code, or up to {VALUES_MAX} of them, separated by commas",
+        rule=f"an ISO 4217 currency code, or up to {VALUES_MAX} of them, separated by commas",
         example=["EUR"],
     ),
     **{
@@ -63,7 +63,7 @@ FILTERS: Mapping[str, Filter] = {
     },
     "metadata": filter_types.document(
         PaymentQuerySet.with_metadata,
-        must_be=f"at most {METADATA_PAIRS_MAX} pairs, key and value of 1 to {METADATA_CHARACTERS_MAX} characters each",
+        rule=f"at most {METADATA_PAIRS_MAX} pairs, key and value of 1 to {METADATA_CHARACTERS_MAX} characters each",
         schema={
             "type": "object",
             "propertyNames": {"minLength": 1, "maxLength": METADATA_CHARACTERS_MAX},
@@ -84,9 +84,9 @@ SAFE_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$.\[\]-]{0,31}")
 class InvalidSelection(ValueError):
     """A parameter of the selection is invalid. `field` is its name; a response may repeat it."""
 
-    def __init__(self, name: str, must_be: str) -> None:
+    def __init__(self, name: str, rule: str) -> None:
         self.field = safe_name(name) or "metadata"  # the names of all other parameters are known and safe
-        super().__init__(f"{self.field} must be {must_be}.")
+        super().__init__(f"{self.field} must be {rule}.")
 
 
 class AppliedFilter(NamedTuple):
@@ -149,7 +149,7 @@ def parse_filters(parameters: Mapping[str, str]) -> Iterator[AppliedFilter]:
         if text is not None:
             values = filter_.parse(text)
             if values is None:
-                raise InvalidSelection(name, filter_.must_be)
+                raise InvalidSelection(name, filter_.rule)
             yield AppliedFilter(name, filter_, values)
 
 
@@ -162,7 +162,7 @@ def metadata_document(parameters: Mapping[str, str]) -> str | None:
     for key, name in names.items():
         is_valid = METADATA_TEXT.fullmatch(key) and METADATA_TEXT.fullmatch(parameters[name])
         if len(names) > METADATA_PAIRS_MAX or not is_valid:
-            raise InvalidSelection(name, FILTERS["metadata"].must_be)
+            raise InvalidSelection(name, FILTERS["metadata"].rule)
     return encode({key: parameters[name] for key, name in names.items()}).decode() if names else None
 
 

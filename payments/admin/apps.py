@@ -6,7 +6,7 @@ from django.contrib.admin.apps import AdminConfig
 class PaymentsAdminConfig(AdminConfig):
     """Uses our admin site and registers our model admins on it."""
 
-    default_site = "payments.admin.site.Site"
+    default_site = "payments.admin.site.PaymentsAdminSite"
 
     def ready(self) -> None:
         super().ready()

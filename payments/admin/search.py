@@ -16,7 +16,7 @@ from payments.models import CUSTOMER_ID, PAYMENT_ID, PaymentQuerySet, Status
 DESCRIPTION_START = Filter(
     single(PaymentQuerySet.with_description_prefix),
     parse=lambda text: (text,) if len(text) <= Prefix.LENGTH else None,
-    must_be=f"the start of a description, up to {Prefix.LENGTH} characters",
+    rule=f"the start of a description, up to {Prefix.LENGTH} characters",
     schema={"type": "string", "maxLength": Prefix.LENGTH},
     example="Order 84820",
 )

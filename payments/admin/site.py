@@ -12,7 +12,7 @@ from payments.admin.login import LoginForm
 from payments.admin.overview import overview_context
 
 
-class Site(AdminSite):
+class PaymentsAdminSite(AdminSite):
     """Django's admin site with our start page, login form and navigation."""
 
     site_header = site_title = "Payments"

@@ -113,7 +113,7 @@ def list_parameters() -> list[dict[str, Any]]:
         {
             "name": "metadata",
             "in": "query",
-            "description": f"Pairs that metadata contains, metadata[KEY]=VALUE: {FILTERS['metadata'].must_be}.",
+            "description": f"Pairs that metadata contains, metadata[KEY]=VALUE: {FILTERS['metadata'].rule}.",
             **DEEP_OBJECT,
             "schema": FILTERS["metadata"].schema,
             "example": FILTERS["metadata"].example,
@@ -125,7 +125,7 @@ def words_parameter(name: str, filter_: Filter) -> dict[str, Any]:
     return {
         "name": name,
         "in": "query",
-        "description": f"Any of these values matches. Must be {filter_.must_be}.",
+        "description": f"Any of these values matches. Must be {filter_.rule}.",
         "style": "form",
         "explode": False,
         "schema": filter_.schema,
@@ -140,7 +140,7 @@ def range_parameter(field: str) -> dict[str, Any]:
     return {
         "name": field,
         "in": "query",
-        "description": f"A range, such as {field}[{name}]={first.example}. Each bound must be {first.must_be}.{needs}",
+        "description": f"A range, such as {field}[{name}]={first.example}. Each bound must be {first.rule}.{needs}",
         **DEEP_OBJECT,
         "schema": {
             "type": "object",

@@ -19,7 +19,7 @@ class InstrumentedCursor(CursorWrapper):
         return process.hooks.run_statement(str(sql), partial(super().executemany, sql, param_list))
 
 
-class InstrumentedCursors(BaseDatabaseWrapper):
+class InstrumentedDatabaseWrapper(BaseDatabaseWrapper):
     """A database backend whose cursors are instrumented if a hook is registered.
 
     `make_cursor` is a private method of Django's backends: Django documents no other way to replace the cursor class.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from payments.docs.markdown import Document
 
 
-class Page(NamedTuple):
+class DocsPage(NamedTuple):
     """A Markdown file below `docs/`, and its URL path below `/docs/`."""
 
     file: str
@@ -22,15 +22,15 @@ class Page(NamedTuple):
 
 
 PAGES = (
-    Page("api/index.md", "", "documentation"),
-    Page("api/reference.md", "reference/", "documentation-reference"),
-    Page("synchronising.md", "synchronising/", "documentation-synchronising"),
+    DocsPage("api/index.md", "", "documentation"),
+    DocsPage("api/reference.md", "reference/", "documentation-reference"),
+    DocsPage("synchronising.md", "synchronising/", "documentation-synchronising"),
 )
 PATHS = {page.file: page.path for page in PAGES}
 
 
 @cache
-def render_page(page: Page) -> Document:
+def render_page(page: DocsPage) -> Document:
     """Return the page as HTML. The late import saves memory in the workers that never serve a page."""
     text = (settings.BASE_DIR / "docs" / page.file).read_text()
     render = import_string("payments.docs.markdown.render")
@@ -38,7 +38,7 @@ def render_page(page: Page) -> Document:
     return document
 
 
-def page_link(link: str, *, page: Page) -> str:
+def page_link(link: str, *, page: DocsPage) -> str:
     """Return a link of the Markdown file as a link of the page: to another page, as a relative URL.
 
     :raises KeyError: if the link leads to a file that is not a page

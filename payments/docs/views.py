@@ -9,7 +9,7 @@ from django.utils.html import escape
 from django.views.decorators.http import require_safe
 
 from payments.api.openapi import openapi_document
-from payments.docs.pages import Page, render_page
+from payments.docs.pages import DocsPage, render_page
 from payments.links import Links
 from payments.record import encode
 
@@ -18,7 +18,7 @@ EXAMPLE_URL = "https://pay.example"
 
 
 @require_safe
-def show_page(request: HttpRequest, *, page: Page) -> HttpResponse:
+def show_page(request: HttpRequest, *, page: DocsPage) -> HttpResponse:
     """Return a page. Its examples have this service's address."""
     document = render_page(page)
     body = document.body.replace(EXAMPLE_URL, escape(service_url(request)))

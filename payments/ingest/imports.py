@@ -14,7 +14,14 @@ from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divi
 from payments.ingest.reading import Location, Source
 from payments.ingest.stored_rows import StoredRow
 from payments.ingest.validation import InvalidRecord
-from payments.ingest.writing import PrimaryKey, find_refused_rows, prepare_transaction, stage, write_rows
+from payments.ingest.writing import (
+    PrimaryKey,
+    fetch_primary_key,
+    find_conflicts,
+    prepare_transaction,
+    stage,
+    write_rows,
+)
 from payments.models import Organization
 from payments.runtime.process import process
 from payments.totals import OrganizationDay
@@ -54,9 +61,11 @@ def import_payments(
     """
     result = ImportResult()
     with process.hooks.importing(result), all_or_nothing():
+        key = fetch_primary_key()
+        prepare_transaction(key=key)
         run = Import(
             on_refused,
-            prepare_transaction(),
+            key,
             keep_going=keep_going,
             create_organizations=create_organizations,
             result=result,
@@ -161,10 +170,14 @@ class Import:
 
     def missing_organizations(self, organization_ids: set[int]) -> set[int]:
         # In order: concurrent imports that create the same organizations would otherwise deadlock.
-        return {organization_id for organization_id in sorted(organization_ids) if not self.exists(organization_id)}
+        return {
+            organization_id
+            for organization_id in sorted(organization_ids)
+            if not self.ensure_organization(organization_id)
+        }
 
-    def exists(self, organization_id: int) -> bool:
-        """Return whether an organization exists, after it is created if that is an option of the import."""
+    def ensure_organization(self, organization_id: int) -> bool:
+        """Return whether an organization exists. With `create_organizations`, create it if it is missing."""
         if organization_id not in self.organizations:
             self.organizations[organization_id] = self.find_or_create(organization_id)
             if self.organizations[organization_id]:
@@ -190,10 +203,10 @@ class Import:
             stage(rows)
         self.result.changed += changed
         if changed < len(rows):
-            self.refuse_rows_stored_elsewhere(located_rows)
+            self.refuse_conflicts(located_rows)
 
-    def refuse_rows_stored_elsewhere(self, located_rows: list[LocatedRow]) -> None:
-        errors = find_refused_rows({row.organization_id for _, row in located_rows}, key=self.key)
+    def refuse_conflicts(self, located_rows: list[LocatedRow]) -> None:
+        errors = find_conflicts({row.organization_id for _, row in located_rows}, key=self.key)
         for location, row in located_rows:
             if self.is_stopped:
                 return

@@ -231,7 +231,7 @@ class Embedded(Struct):
     payments: list[Raw]
 
 
-class Page(Struct, rename={"embedded": "_embedded"}):
+class InputPage(Struct, rename={"embedded": "_embedded"}):
     """A saved page of the API."""
 
     embedded: Embedded | UnsetType = UNSET
@@ -259,6 +259,6 @@ def unwrap_page(value: RawRecord) -> Iterator[RawRecord]:
 def decode_page(text: bytes) -> Embedded | UnsetType:
     """Return the records of a page. If the text is not a page, return UNSET: its validation reports the reason."""
     try:
-        return msgspec.json.decode(text, type=Page).embedded
+        return msgspec.json.decode(text, type=InputPage).embedded
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return UNSET

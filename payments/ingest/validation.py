@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 
 from payments.currencies import CURRENCIES
 from payments.ingest.card_data import exposes_card_number, exposes_middle, is_sensitive_name
-from payments.ingest.decoder_messages import Problem, parse_message
+from payments.ingest.decoder_messages import ErrorKind, parse_message
 from payments.models import ORGANIZATION_ID_MAX, Status
 from payments.record import Details, ImportedRecord, Money, Record, Time, Url, rules
 from payments.rows import FIELDS, StoredField
@@ -99,16 +99,16 @@ def validate_form(text: bytes) -> ImportedRecord:
 
 def explain(error: msgspec.ValidationError, *, within: str = "") -> InvalidRecord:
     """Return a msgspec error in the record's terms. `within` is the path of the object that was decoded."""
-    problem, path, text = parse_message(error)
+    kind, path, text = parse_message(error)
     path = ".".join(filter(None, (within, path)))
-    match problem:
-        case Problem.MISSING:
+    match kind:
+        case ErrorKind.MISSING:
             reason = "is missing"
-        case Problem.UNKNOWN:
+        case ErrorKind.UNKNOWN:
             reason = "is not a field of a record"
-        case Problem.NULL:
+        case ErrorKind.NULL:
             reason = "must not be null: leave out a field without a value"
-        case Problem.OTHER:  # the text repeats the value of an enumeration, but those fields have a rule
+        case ErrorKind.OTHER:  # the text repeats the value of an enumeration, but those fields have a rule
             reason = RULES.get(path, text[0].lower() + text[1:])
     return InvalidRecord(path or None, reason)
 

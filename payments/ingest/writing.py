@@ -1,4 +1,4 @@
-"""Writes rows to the payments table: inserts new payments, updates changed ones, and reports those stored elsewhere."""
+"""Writes rows to the payments table: inserts new payments, updates changed ones, and finds conflicts."""
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
@@ -33,10 +33,15 @@ ID_KEY: PrimaryKey = ("id",)
 DIFFERS_FROM = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}
 
 
-def prepare_transaction() -> PrimaryKey:
-    """Create the staging table for this transaction, and return the primary key of the payments table."""
+def fetch_primary_key() -> PrimaryKey:
+    """Return the columns of the primary key of the payments table."""
     with connection.cursor() as cursor:
-        key = tuple(connection.introspection.get_primary_key_columns(cursor, TABLE) or ID_KEY)
+        return tuple(connection.introspection.get_primary_key_columns(cursor, TABLE) or ID_KEY)
+
+
+def prepare_transaction(*, key: PrimaryKey) -> None:
+    """Create the staging table for this transaction, and set what the writes of the transaction need."""
+    with connection.cursor() as cursor:
         if key != ID_KEY:
             # Citus must not write to several shards in parallel: a transaction that did cannot update the organizations
             # at its end.
@@ -50,14 +55,13 @@ def prepare_transaction() -> PrimaryKey:
         else:
             select = f"SELECT {column_list(STORED_COLUMNS)} FROM {TABLE} LIMIT 0"
             cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {STAGING_TABLE} AS {select}")
-    return key
 
 
 def write_rows(rows: Sequence[StoredRow], *, key: PrimaryKey) -> int:
     """Insert or update the payment of each row, and return how many payments changed.
 
     The rows have distinct IDs. They are written in the order of their IDs, so that concurrent imports of the same
-    payments do not deadlock. `find_refused_rows` returns those that were left out.
+    payments do not deadlock. `find_conflicts` returns the rows that were not written.
     """
     sorted_rows = sorted(rows, key=attrgetter("id"))
     # New payments need no staging table. In a distributed table, the shards find out which payments are new.
@@ -142,7 +146,7 @@ def upsert(rows: Sequence[StoredRow], *, key: PrimaryKey) -> int:
     return changed
 
 
-def find_refused_rows(organization_ids: Collection[int], *, key: PrimaryKey) -> dict[str, InvalidRecord]:
+def find_conflicts(organization_ids: Collection[int], *, key: PrimaryKey) -> dict[str, InvalidRecord]:
     """Return the errors of the staged rows whose fixed columns differ from the stored payment, by payment ID.
 
     `organization_ids` are the organizations of the staged rows.

@@ -34,12 +34,12 @@ def add_filter_options(parser: ArgumentParser) -> None:
 
 def describe_value(name: str) -> tuple[str, str]:
     """Return the placeholder of a filter's value in the help, and the help text."""
-    must_be = FILTERS[name].must_be.partition(" (")[0]  # parentheses contain advice for query strings
+    rule = FILTERS[name].rule.partition(" (")[0]  # parentheses contain advice for query strings
     field, _, bound = name.rstrip("]").partition("[")
     if not bound:
-        return "WORDS", must_be
+        return "WORDS", rule
     metavar = "AMOUNT" if field == "amount" else "TIME"
-    return metavar, f"{field} {SIGNS[bound]} {metavar}, {must_be}"
+    return metavar, f"{field} {SIGNS[bound]} {metavar}, {rule}"
 
 
 def apply_filter_options(payments: PaymentQuerySet, options: Mapping[str, Any]) -> PaymentQuerySet:

@@ -21,7 +21,7 @@ from payments.anonymization import anonymize_payments
 from payments.export import export_payments
 from payments.filters import FILTERS
 from payments.ingest import ImportResult, import_payments
-from payments.ingest.writing import ID_KEY, prepare_transaction
+from payments.ingest.writing import ID_KEY, fetch_primary_key
 from payments.management.distribution import State, remaining_statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.totals import sum_day
@@ -223,11 +223,11 @@ def test_invalid_statement_is_detected() -> None:
 
 
 def test_import_resolves_conflicts_by_id(organization: Organization) -> None:
-    assert prepare_transaction() == ID_KEY
+    assert fetch_primary_key() == ID_KEY
 
 
 def test_import_into_a_distributed_table_resolves_conflicts_by_both_columns(distributed: None) -> None:
-    assert prepare_transaction() == ("organization_id", "id")
+    assert fetch_primary_key() == ("organization_id", "id")
 
 
 def test_import_requests_sequential_mode_before_it_uses_a_table(books: Organization) -> None:

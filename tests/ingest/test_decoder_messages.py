@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from payments.ingest.decoder_messages import Problem, has_trailing_characters, is_truncated, parse_message
+from payments.ingest.decoder_messages import ErrorKind, has_trailing_characters, is_truncated, parse_message
 
 
 class Inner(Struct, forbid_unknown_fields=True):
@@ -20,27 +20,27 @@ class Outer(Struct, forbid_unknown_fields=True):
 
 
 @pytest.mark.parametrize(
-    ("text", "problem", "path"),
+    ("text", "kind", "path"),
     [
-        ("{}", Problem.MISSING, "inner"),
-        ('{"inner":{}}', Problem.MISSING, "inner.text"),
-        ('{"other":1}', Problem.UNKNOWN, "other"),
-        ('{"inner":{"text":"x","other":1}}', Problem.UNKNOWN, "inner.other"),
-        ("null", Problem.NULL, ""),
-        ('{"inner":{"text":null}}', Problem.NULL, "inner.text"),
-        ('{"texts":{"a":null}}', Problem.NULL, "texts"),
-        ("7", Problem.OTHER, ""),
-        ('{"inner":{"text":7}}', Problem.OTHER, "inner.text"),
-        ('{"texts":{"a":7}}', Problem.OTHER, "texts"),
-        ('{"word":"c"}', Problem.OTHER, "word"),
-        ('{"word":"x` - at `$.inner"}', Problem.OTHER, "word"),
+        ("{}", ErrorKind.MISSING, "inner"),
+        ('{"inner":{}}', ErrorKind.MISSING, "inner.text"),
+        ('{"other":1}', ErrorKind.UNKNOWN, "other"),
+        ('{"inner":{"text":"x","other":1}}', ErrorKind.UNKNOWN, "inner.other"),
+        ("null", ErrorKind.NULL, ""),
+        ('{"inner":{"text":null}}', ErrorKind.NULL, "inner.text"),
+        ('{"texts":{"a":null}}', ErrorKind.NULL, "texts"),
+        ("7", ErrorKind.OTHER, ""),
+        ('{"inner":{"text":7}}', ErrorKind.OTHER, "inner.text"),
+        ('{"texts":{"a":7}}', ErrorKind.OTHER, "texts"),
+        ('{"word":"c"}', ErrorKind.OTHER, "word"),
+        ('{"word":"x` - at `$.inner"}', ErrorKind.OTHER, "word"),
     ],
 )
-def test_message_names_problem_and_path(text: str, problem: Problem, path: str) -> None:
+def test_message_names_kind_and_path(text: str, kind: ErrorKind, path: str) -> None:
     with pytest.raises(msgspec.ValidationError) as error:
         msgspec.json.decode(text, type=Outer)
 
-    assert parse_message(error.value)[:2] == (problem, path)
+    assert parse_message(error.value)[:2] == (kind, path)
 
 
 @pytest.mark.parametrize(

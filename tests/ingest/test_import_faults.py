@@ -147,13 +147,14 @@ from django.db import transaction
 django.setup()
 from payments.ingest.batches import read_batches
 from payments.ingest.reading import Source
-from payments.ingest.writing import prepare_transaction, write_rows
+from payments.ingest.writing import fetch_primary_key, prepare_transaction, write_rows
 
 with Path(sys.argv[1]).open("rb") as stream:
     for batch in read_batches([Source("file", stream)]):
         for located_rows in batch.rounds:
             with transaction.atomic():
-                key = prepare_transaction()
+                key = fetch_primary_key()
+                prepare_transaction(key=key)
                 write_rows([row for _, row in located_rows], key=key)
 """
 

@@ -24,7 +24,7 @@ class Field(NamedTuple):
     value: str
     error: str
     example: str = ""
-    must_be: str = ""
+    rule: str = ""
 
 
 def form_context(parameters: Mapping[str, str], problem: Problem | None) -> dict[str, Any]:
@@ -36,11 +36,8 @@ def form_context(parameters: Mapping[str, str], problem: Problem | None) -> dict
 
     return {
         "fields": [
-            field("limit", example=str(LIMIT_DEFAULT), must_be=f"a whole number from 1 to {LIMIT_MAX}"),
-            *(
-                field(name, example=",".join(FILTERS[name].example), must_be=FILTERS[name].must_be)
-                for name in WORD_FILTERS
-            ),
+            field("limit", example=str(LIMIT_DEFAULT), rule=f"a whole number from 1 to {LIMIT_MAX}"),
+            *(field(name, example=",".join(FILTERS[name].example), rule=FILTERS[name].rule) for name in WORD_FILTERS),
         ],
         "orders": ORDERS,
         "order": field("sort"),

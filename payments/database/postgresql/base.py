@@ -16,7 +16,7 @@ from django.db import OperationalError
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
-from payments.database.cursors import InstrumentedCursors
+from payments.database.cursors import InstrumentedDatabaseWrapper
 from payments.database.postgresql.connecting import ConnectionPending, PendingConnection, poll_for_input
 from payments.runtime.deadlines import FAILOVER_SECONDS, Abortable
 from payments.runtime.process import process
@@ -68,7 +68,7 @@ class AbortableConnection(Abortable):
         self.socket.close()
 
 
-class DatabaseWrapper(InstrumentedCursors, base.DatabaseWrapper):
+class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     """Django's backend with time limits for requests. Commands, such as imports and migrations, have no limits."""
 
     pending: PendingConnection[Any] | None = None

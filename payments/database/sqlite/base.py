@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.backends.sqlite3 import base
 
-from payments.database.cursors import InstrumentedCursors
+from payments.database.cursors import InstrumentedDatabaseWrapper
 from payments.runtime.deadlines import Abortable
 from payments.runtime.files import find_identity
 from payments.runtime.process import process
@@ -30,7 +30,7 @@ class AbortableConnection(Abortable):
         self.connection.interrupt()
 
 
-class DatabaseWrapper(InstrumentedCursors, base.DatabaseWrapper):
+class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     """Django's backend with time limits for requests. Requests never create a missing file or read a replaced one."""
 
     @property

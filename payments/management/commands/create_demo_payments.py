@@ -14,7 +14,7 @@ from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
 from payments.ingest.batches import BATCH_RECORDS
 from payments.ingest.stored_rows import days, stored_row
-from payments.ingest.writing import prepare_transaction, write_rows
+from payments.ingest.writing import fetch_primary_key, prepare_transaction, write_rows
 from payments.management.arguments import parse_day
 from payments.management.command import PaymentsCommand
 from payments.models import Organization
@@ -67,7 +67,8 @@ class Command(PaymentsCommand):
         with transaction.atomic(), tqdm(total=options["count"], unit=" payments", disable=None) as progress:
             for shop in SHOPS:
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
-            key = prepare_transaction()
+            key = fetch_primary_key()
+            prepare_transaction(key=key)
             while batch := list(islice(records, BATCH_RECORDS)):
                 rows = [stored_row(record) for record in batch]
                 changed += write_rows(rows, key=key)
