@@ -21,6 +21,7 @@ from tests.support.pgbouncer import PASSWORD, Pgbouncer, require_pgbouncer
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.scale import times
 from tests.support.service import Service, Walker
+from tests.support.waiting import wait_until
 
 USER = NAME = "payments"
 COMMANDS = "payments_commands"
@@ -154,7 +155,7 @@ def test_concurrent_walks_over_few_connections_are_correct(pooled: Pooled, expec
     assert min(map(len, expected)) > 0
     pooled.pooler.execute(f"RECONNECT {COMMANDS}")  # close the last command's connection
     with pooled.administer() as other:
-        wait_for(other, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'payments'", SERVER_CONNECTIONS)
+        wait_for_value(other, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'payments'", SERVER_CONNECTIONS)
 
 
 def test_pooler_without_tracking_of_prepared_statements_returns_correct_pages(
@@ -173,11 +174,8 @@ def test_pooler_without_tracking_of_prepared_statements_returns_correct_pages(
 def test_statement_is_prepared_once_for_each_server_connection(pooled: Pooled) -> None:
     pooled.pooler.execute(f"RECONNECT {NAME}")
     busy = Load(pooled.service.port, pooled.key, pause_seconds=0)  # so that all connections are in use at once
-    end = time.monotonic() + 20
     with busy.running(CLIENTS):
-        while min(uses_of_a_page(pooled)) <= CLIENTS:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        wait_until(lambda: min(uses_of_a_page(pooled)) > CLIENTS, poll_seconds=0.1)
 
     with pooled.all_borrowed() as borrowed:
         assert all(len(prepared_statements(connection)) < CLIENTS for connection in borrowed)
@@ -321,7 +319,7 @@ def blocked_import(pooled: Pooled) -> Iterator[psycopg.Connection[Any]]:
     """Block an import that has just started until the block ends. Yields a connection for other queries."""
     with pooled.administer() as locking, locking.transaction(), pooled.administer() as monitoring:
         locking.execute("LOCK TABLE payments_payment IN SHARE MODE")
-        wait_for(monitoring, WAITING, 1)
+        wait_for_value(monitoring, WAITING, 1)
         yield monitoring
 
 
@@ -329,7 +327,7 @@ def test_interrupted_import_ends_its_statement_on_the_server(pooled: Pooled, cha
     with pooled.commands.popen("import_payments", str(changed_export)) as command, blocked_import(pooled) as monitoring:
         command.send_signal(signal.SIGINT)
         command.communicate(timeout=60)
-        wait_for(monitoring, WAITING, 0)
+        wait_for_value(monitoring, WAITING, 0)
 
     assert command.returncode == 130
     assert "again" not in descriptions(pooled)
@@ -369,8 +367,5 @@ def test_revoked_key_is_refused_immediately(pooled: Pooled) -> None:
     assert {load.get().status for _ in range(CLIENTS * 2)} == {401}
 
 
-def wait_for(connection: psycopg.Connection[Any], sql: Any, expected: int) -> None:
-    end = time.monotonic() + 20
-    while connection.execute(sql).fetchone() != (expected,):
-        assert time.monotonic() < end, sql
-        time.sleep(0.05)
+def wait_for_value(connection: psycopg.Connection[Any], sql: Any, expected: int) -> None:
+    wait_until(lambda: connection.execute(sql).fetchone() == (expected,), explain=lambda: sql)

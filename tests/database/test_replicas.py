@@ -38,12 +38,12 @@ from tests.support.postgresql import BreakablePostgresql, Cluster, cluster
 from tests.support.scale import SEED, times
 from tests.support.scrape import total
 from tests.support.service import Service, Walker
+from tests.support.waiting import wait_until
 from tests.support.walks import walk_while_two_write
 
 USER = NAME = "payments"
 ORGANIZATION = 1001
 CLIENTS = 8
-POLL_SECONDS = 0.1
 LAG_SECONDS_MAX = 5  # more than a busy machine needs
 IMPORTED = times(6_000, long=20_000)
 SENT_LATER = 500  # the rest is more than the first batch of an import
@@ -125,13 +125,16 @@ class StatementLog:
         return {table for table in (KEYS, PAYMENTS) if f'FROM "{table}"' in text}
 
 
+def is_paused(replica: BreakablePostgresql) -> bool:
+    return bool(replica.fetch_value("SELECT pg_get_wal_replay_pause_state()") == "paused")
+
+
 @contextmanager
 def paused(*replicas: BreakablePostgresql) -> Iterator[None]:
     """Pause the replication of replicas within the block."""
     for replica in replicas:
         replica.fetch_value("SELECT pg_wal_replay_pause()")
-        while replica.fetch_value("SELECT pg_get_wal_replay_pause_state()") != "paused":
-            time.sleep(POLL_SECONDS)
+        wait_until(partial(is_paused, replica))
     try:
         yield
     finally:
@@ -202,23 +205,25 @@ def test_new_and_revoked_keys_take_effect_immediately(shared: Replicated) -> Non
 def test_replica_that_lags_too_far_behind_is_skipped(shared: Replicated) -> None:
     shared.servers.wait_until_replayed()
     with paused(*shared.servers.replicas):
-        end = time.monotonic() + 10
-        while True:
-            shared.servers.primary.fetch_value("SELECT pg_logical_emit_message(false, 'tests', 'something new')")
-            on_replicas = StatementLog(*shared.servers.replicas)
-            shared.pages()
-            if PAYMENTS not in on_replicas.tables():
-                break
-            assert time.monotonic() < end
-            time.sleep(POLL_SECONDS)
+        wait_until(partial(are_pages_read_on_the_primary, shared))
         assert total(shared.service, "payments_replica_lag_seconds") > LAG_SECONDS_MAX
         assert total(shared.service, "payments_replica_passed_over_total", reason="lag") > 0
 
-    end = time.monotonic() + 10
-    while PAYMENTS not in on_replicas.tables():
-        shared.pages()
-        assert time.monotonic() < end
-        time.sleep(POLL_SECONDS)
+    wait_until(partial(are_pages_read_on_a_replica, shared))
+
+
+def are_pages_read_on_the_primary(shared: Replicated) -> bool:
+    """Write to the primary, then read pages. Return whether no replica was read for them."""
+    shared.servers.primary.fetch_value("SELECT pg_logical_emit_message(false, 'tests', 'something new')")
+    on_replicas = StatementLog(*shared.servers.replicas)
+    shared.pages()
+    return PAYMENTS not in on_replicas.tables()
+
+
+def are_pages_read_on_a_replica(shared: Replicated) -> bool:
+    on_replicas = StatementLog(*shared.servers.replicas)
+    shared.pages()
+    return PAYMENTS in on_replicas.tables()
 
 
 @contextmanager
@@ -281,8 +286,7 @@ def walk_over_both_replicas(shared: Replicated, key: ApiKey, text: str, old: lis
     with paused(two):
         load(key, *old, created_at="2001-01-01T00:00:00.000")
         position = shared.servers.primary.fetch_value("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
-        while one.fetch_value("SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint") < position:
-            time.sleep(POLL_SECONDS)
+        wait_until(partial(one.has_replayed, position))
         start = None
         for replica in (one, two, one, two):
             with reading_on(replica):
@@ -397,10 +401,7 @@ def test_primary_serves_while_both_replicas_are_down(shared: Replicated) -> None
             replica.start()
 
         on_replicas = StatementLog(*shared.servers.replicas)
-        end = time.monotonic() + 10
-        while PAYMENTS not in on_replicas.tables():
-            assert time.monotonic() < end
-            time.sleep(POLL_SECONDS)
+        wait_until(lambda: PAYMENTS in on_replicas.tables())
 
     assert {response.status for response in load.responses} == {200}
     assert PAYMENTS in on_primary.tables()
@@ -423,14 +424,13 @@ def test_primary_serves_while_replicas_do_not_respond(shared: Replicated) -> Non
 
 def wait_until_replicas_are_read(shared: Replicated) -> None:
     """Wait until the circuit breakers of all workers are closed."""
-    end = time.monotonic() + 20
-    while True:
+
+    def are_replicas_read() -> bool:
         on_primary = StatementLog(shared.servers.primary)
         shared.pages()
-        if PAYMENTS not in on_primary.tables():
-            return
-        assert time.monotonic() < end
-        time.sleep(POLL_SECONDS)
+        return PAYMENTS not in on_primary.tables()
+
+    wait_until(are_replicas_read)
 
 
 def test_replicas_serve_while_the_primary_does_not_respond(shared: Replicated) -> None:
@@ -449,10 +449,7 @@ def test_replicas_serve_while_the_primary_does_not_respond(shared: Replicated) -
 
 def test_unknown_payment_without_the_primary_blocks_no_other_page(shared: Replicated) -> None:
     with shared.walker() as walker:
-        end = time.monotonic() + 20
-        while walker.get("/readyz")["status"] != "ok":  # its circuit breaker may still be open
-            assert time.monotonic() < end
-            time.sleep(POLL_SECONDS)
+        wait_until(lambda: walker.get("/readyz")["status"] == "ok")  # its circuit breaker may still be open
         shared.servers.primary.freeze()
         try:
             from_unknown, _ = walker.send("/v2/payments?from=pt_unknown")
@@ -498,8 +495,7 @@ def test_lost_primary_fails_no_read_and_loses_no_acknowledged_payment(doomed: Re
         assert interrupted.stdin is not None
         interrupted.stdin.writelines(records[:-SENT_LATER])
         interrupted.stdin.flush()
-        while not cluster.primary.fetch_value(IMPORTS, name=NAME):
-            time.sleep(POLL_SECONDS)
+        wait_until(lambda: cluster.primary.fetch_value(IMPORTS, name=NAME))
 
         cluster.primary.kill()
 

@@ -3,8 +3,7 @@
 import json
 import re
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,12 @@ from tests.support.machine import Machine, put_checkout
 from tests.support.processes import ROOT, START_SECONDS_MAX
 from tests.support.scale import report
 from tests.support.tools import unavailable
+from tests.support.waiting import wait_until
 
 HOST = "pay.localhost"  # Caddy signs certificates for it
 AUTHORITY = "/var/lib/caddy/.local/share/caddy/pki/authorities/local/root.crt"
 CLONE = "git clone REPOSITORY /opt/payments\n"
+RELOAD_SECONDS_MAX = 2 * START_SECONDS_MAX
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 pytestmark = pytest.mark.long
@@ -80,8 +81,8 @@ def assert_runs(fresh: Machine) -> None:
     workers = log_of(fresh).count("Started worker")
 
     fresh.enter("systemctl", "reload", "payments")
-    wait_until(lambda: log_of(fresh).count("Started worker") == 2 * workers)
-    wait_until(lambda: log_of(fresh).count("Stopped old worker") == workers)
+    wait_until(lambda: log_of(fresh).count("Started worker") == 2 * workers, seconds_max=RELOAD_SECONDS_MAX)
+    wait_until(lambda: log_of(fresh).count("Stopped old worker") == workers, seconds_max=RELOAD_SECONDS_MAX)
     refused = fresh.enter(*curl, "http://127.0.0.1:8000/v2/payments")
     exposure = fresh.enter("systemd-analyze", "--no-pager", "security", "payments.service")
     stopped = fresh.enter("systemctl", "stop", "payments")
@@ -96,13 +97,6 @@ def assert_runs(fresh: Machine) -> None:
 
 def log_of(fresh: Machine) -> str:
     return fresh.enter("journalctl", "--boot", "--unit=payments", "--output=cat").stdout
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 2 * START_SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(machine.TRY_EVERY_SECONDS)
 
 
 def property_of(fresh: Machine, name: str) -> str:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from tests.support.ports import free_port
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql, get_server
 from tests.support.processes import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX
+from tests.support.waiting import wait_until
 
 SCRIPTS = ROOT / "deploy/postgresql"
 PAYMENTS_PASSWORD = 'it\'s \\a "password"'  # noqa: S105
@@ -61,6 +61,15 @@ def connect(port: int, *, password: str) -> psycopg.Connection[Any]:
     )
 
 
+def accepts_connections(server: psutil.Popen, port: int) -> bool:
+    assert server.poll() is None, server.returncode
+    try:
+        connect(port, password=PAYMENTS_PASSWORD).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
 @contextmanager
 def replica(primary: BreakablePostgresql, data: Path, **variables: str) -> Iterator[int]:
     """Start a replica with replica.sh. Yield its port."""
@@ -74,16 +83,7 @@ def replica(primary: BreakablePostgresql, data: Path, **variables: str) -> Itera
         start_new_session=True,
     )
     try:
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while True:
-            assert server.poll() is None, server.returncode
-            try:
-                connect(port, password=PAYMENTS_PASSWORD).close()
-            except psycopg.OperationalError:
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-            else:
-                break
+        wait_until(lambda: accepts_connections(server, port), seconds_max=START_SECONDS_MAX)
         yield port
     finally:
         with suppress(psutil.NoSuchProcess):
@@ -119,13 +119,14 @@ def make_directory(primary: BreakablePostgresql) -> Path:
 
 def read_numbers(port: int, *, count: int) -> list[int]:
     """Return the rows of a replica as soon as it has this many of them."""
-    deadline = time.monotonic() + START_SECONDS_MAX
     with connect(port, password=PAYMENTS_PASSWORD) as reader:
         assert reader.execute("SELECT pg_is_in_recovery()").fetchone() == (True,)
-        while len(rows := reader.execute("SELECT number FROM numbers ORDER BY number").fetchall()) < count:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-    return [number for (number,) in rows]
+
+        def read() -> list[int]:
+            return [number for (number,) in reader.execute("SELECT number FROM numbers ORDER BY number").fetchall()]
+
+        wait_until(lambda: len(read()) >= count, seconds_max=START_SECONDS_MAX)
+        return read()
 
 
 def test_failed_copy_leaves_no_data_directory(primary: BreakablePostgresql, tmp_path: Path) -> None:

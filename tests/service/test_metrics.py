@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +20,13 @@ from payments.record import encode
 from payments.service.telemetry.routes import method, route
 from tests.support.factories import NOON
 from tests.support.migrated import fresh_database
-from tests.support.processes import ROOT
+from tests.support.processes import ROOT, STOP_SECONDS_MAX
 from tests.support.scrape import LIST, READ, families, fetch, requests, samples, total
 from tests.support.service import Service, count_started_workers, workers
+from tests.support.waiting import wait_until
 
 WORKERS = 2
 REQUESTS = 40
-SECONDS_MAX = 30
 RECORDS = 6_000  # more than an import writes at once
 
 
@@ -55,13 +55,6 @@ def lines() -> list[bytes]:
     return [encode(record) + b"\n" for record in demo_records(RECORDS, seed=3, until=NOON)]
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def send_requests(service: Service, key: str, *, count: int = REQUESTS) -> None:
     for _ in range(count):
         assert fetch(service, f"{LIST}?limit=1", key=key)[0] == 200
@@ -82,7 +75,7 @@ def test_killed_worker_keeps_its_counts_but_is_no_worker(observed: Service, key:
 
     killed = workers(observed)[0]
     killed.kill()
-    killed.wait(timeout=SECONDS_MAX)
+    killed.wait(timeout=STOP_SECONDS_MAX)
     alive = total(observed, "payments_workers")
     wait_until(lambda: count_started_workers(observed) >= started)
     send_requests(observed, key)

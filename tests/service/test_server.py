@@ -16,6 +16,7 @@ from tests.support.migrated import fresh_database
 from tests.support.processes import START_SECONDS_MAX, STOP_SECONDS_MAX
 from tests.support.scale import IS_LONG, report, times
 from tests.support.service import Service, count_started_workers, workers
+from tests.support.waiting import wait_until
 
 CLIENTS = 4
 SLOW_CLIENTS = times(50, long=500)
@@ -121,9 +122,8 @@ def test_killed_worker_is_replaced(served: Service, key: str) -> None:
     killed_at = time.monotonic()
     with Load(served.port, key).running(CLIENTS) as load:
         load.wait_for(200, after=killed_at)
-        while len(set(workers(served)) - set(before)) < 1:
-            assert time.monotonic() < killed_at + (RESTART_SECONDS_MAX if IS_LONG else START_SECONDS_MAX)
-            time.sleep(0.05)
+        restart_ends_at = killed_at + (RESTART_SECONDS_MAX if IS_LONG else START_SECONDS_MAX)
+        wait_until(lambda: set(workers(served)) - set(before), seconds_max=restart_ends_at - time.monotonic())
         replaced_at = time.monotonic()
         load.assert_recovered(repaired_at=replaced_at)
 
@@ -152,8 +152,7 @@ def test_stopping_server_completes_the_requests_in_flight(tmp_path: Path) -> Non
             service.create_demo_payments(500)
             load = Load(service.port, service.create_api_key(organization=1001, mode="live"), "/v2/payments?limit=250")
             with load.running(CLIENTS):
-                while count_started_workers(service) < WORKERS:
-                    time.sleep(0.05)
+                wait_until(lambda: count_started_workers(service) >= WORKERS)
                 load.wait_for(200, after=time.monotonic())
                 in_flight = [send_request(service, load.key) for _ in range(IN_FLIGHT)]
                 wait_until_accepted(service, {connection.sock.getsockname() for connection in in_flight})
@@ -168,13 +167,12 @@ def test_stopping_server_completes_the_requests_in_flight(tmp_path: Path) -> Non
 
 def wait_until_accepted(service: Service, clients: set[tuple[str, int]]) -> None:
     """Wait until the workers have accepted the connections of all these client addresses."""
-    end = time.monotonic() + ACCEPTED_SECONDS_MAX
-    accepted: set[tuple[str, int]] = set()
-    while not clients <= accepted:
-        assert time.monotonic() < end, clients - accepted
-        time.sleep(0.05)
+
+    def accepted() -> set[tuple[str, int]]:
         connections = [connection for worker in workers(service) for connection in worker.net_connections("tcp")]
-        accepted = {tuple(connection.raddr) for connection in connections if connection.raddr}
+        return {tuple(connection.raddr) for connection in connections if connection.raddr}
+
+    wait_until(lambda: clients <= accepted(), seconds_max=ACCEPTED_SECONDS_MAX, explain=lambda: clients - accepted())
 
 
 def send_request(service: Service, key: str) -> http.client.HTTPConnection:

@@ -4,7 +4,6 @@ import http.client
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from payments.service.telemetry.tracing import TracingHook, flush, summarize
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
 from tests.support.service import Service
+from tests.support.waiting import wait_until
 
 SECONDS_MAX = 30
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
@@ -62,11 +62,7 @@ class Receiver:
 
     def wait_for(self, request_id: str) -> Span:
         """Wait for the span of a request, and return it."""
-        end = time.monotonic() + SECONDS_MAX
-        while not (spans := self.of_request(request_id)):
-            assert time.monotonic() < end, self.spans
-            time.sleep(0.05)
-        return spans[0]
+        return wait_until(lambda: self.of_request(request_id), explain=lambda: self.spans)[0]
 
     def of_request(self, request_id: str) -> list[Span]:
         return [span for span in self.spans if attributes(span).get("payments.request_id") == request_id]

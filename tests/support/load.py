@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tests.support.scale import IS_LONG, report, times
+from tests.support.waiting import wait_until
 
 # Only a failing test waits this long. No test depends on the speed of the machine.
 CLIENT_SECONDS_MAX = 60
 
 # In a usual run the clients leave processor time to other tests.
 PAUSE_SECONDS = times(100, long=0) / 1000
-
-POLL_SECONDS = 0.05
 
 # All clients must be served again this soon after a fault, and then for this many responses.
 RECOVERY_SECONDS_MAX = 1
@@ -108,12 +107,17 @@ class Load:
 
     def get_until(self, condition: Callable[[Response], bool]) -> list[Response]:
         """Send requests until a response meets the condition. Right after a fault some requests still fail fast."""
-        end = time.monotonic() + CLIENT_SECONDS_MAX
-        responses = [self.get()]
-        while not condition(responses[-1]):
-            assert time.monotonic() < end, f"no response met the condition; the last was {responses[-1]}"
-            time.sleep(POLL_SECONDS)
+        responses: list[Response] = []
+
+        def is_met() -> bool:
             responses.append(self.get())
+            return condition(responses[-1])
+
+        wait_until(
+            is_met,
+            seconds_max=CLIENT_SECONDS_MAX,
+            explain=lambda: f"no response met the condition; the last was {responses[-1]}",
+        )
         return responses
 
     def sent_after(self, moment: float) -> list[Response]:
@@ -122,17 +126,19 @@ class Load:
 
     def wait_for(self, status: int, *, after: float, seconds_max: float = CLIENT_SECONDS_MAX) -> None:
         """Wait for a response of that status to a request that was sent after the moment."""
-        end = time.monotonic() + seconds_max
-        while not any(response.status == status for response in self.sent_after(after)):
-            assert time.monotonic() < end, f"no response has status {status}"
-            time.sleep(POLL_SECONDS)
+        wait_until(
+            lambda: any(response.status == status for response in self.sent_after(after)),
+            seconds_max=seconds_max,
+            explain=lambda: f"no response has status {status}",
+        )
 
     def wait_for_all(self, status: int, *, after: float, count: int = 1) -> None:
         """Wait until every client has `count` responses of that status to requests that it sent after the moment."""
-        end = time.monotonic() + CLIENT_SECONDS_MAX
-        while len(self.clients_with(status, after=after, count=count)) < self.clients:
-            assert time.monotonic() < end, f"not all clients have {count} responses of status {status}"
-            time.sleep(POLL_SECONDS)
+        wait_until(
+            lambda: len(self.clients_with(status, after=after, count=count)) == self.clients,
+            seconds_max=CLIENT_SECONDS_MAX,
+            explain=lambda: f"not all clients have {count} responses of status {status}",
+        )
 
     def clients_with(self, status: int, *, after: float, count: int) -> list[int]:
         """Return the clients that have at least `count` such responses."""

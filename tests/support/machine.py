@@ -14,11 +14,12 @@ from pathlib import Path
 import psutil
 
 from tests.support.processes import ROOT
+from tests.support.waiting import wait_until
 
 SUITE = "trixie"
 PACKAGES = ("python3", "python3-venv", "ca-certificates")
 BOOT_SECONDS_MAX = 60
-TRY_EVERY_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 NEEDED = {"debootstrap": "debootstrap", "systemd-nspawn": "systemd-container", "nsenter": "util-linux"}
 
@@ -75,11 +76,16 @@ class Machine:
     def booted(self) -> Iterator[None]:
         """Boot the machine until the block ends, with a loopback interface as its only network."""
         with self.started("--boot", "--console=pipe"):
-            deadline = time.monotonic() + BOOT_SECONDS_MAX
-            while self.enter("systemctl", "is-system-running").stdout.strip() not in {"running", "degraded"}:
-                assert time.monotonic() < deadline, self.enter("systemctl", "list-jobs").stdout
-                time.sleep(TRY_EVERY_SECONDS)
+            wait_until(
+                self.has_booted,
+                seconds_max=BOOT_SECONDS_MAX,
+                poll_seconds=POLL_SECONDS,
+                explain=lambda: self.enter("systemctl", "list-jobs").stdout,
+            )
             yield
+
+    def has_booted(self) -> bool:
+        return self.enter("systemctl", "is-system-running").stdout.strip() in {"running", "degraded"}
 
     @contextmanager
     def started(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -94,7 +100,7 @@ class Machine:
         try:
             while (leader := first_process(nspawn)) is None:
                 assert nspawn.poll() is None
-                time.sleep(TRY_EVERY_SECONDS)
+                time.sleep(POLL_SECONDS)
             self.leader = leader
             yield nspawn
         finally:

@@ -13,11 +13,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -27,6 +27,7 @@ from psycopg import sql
 
 from tests.support.ports import free_port
 from tests.support.processes import START_SECONDS_MAX, STOP_SECONDS_MAX
+from tests.support.waiting import wait_until
 
 # A server that root starts runs as another user, which cannot enter the private temporary directory of the tests.
 WORLD_READABLE = 0o755
@@ -167,14 +168,20 @@ class BreakablePostgresql:
             row = connection.execute(query).fetchone()
         return row and row[0]
 
+    def has_replayed(self, position: int) -> bool:
+        """Return whether this replica has replayed the log of its primary up to a position."""
+        return bool(self.fetch_value("SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint") >= position)
+
     def wait_until_ready(self) -> None:
-        end = time.monotonic() + START_SECONDS_MAX
-        while not self.accepts_connections():
-            assert self.processes[0].poll() is None, self.log.read_text()
-            assert time.monotonic() < end, self.log.read_text()
-            time.sleep(POLL_SECONDS)
+        wait_until(
+            self.accepts_connections,
+            seconds_max=START_SECONDS_MAX,
+            poll_seconds=POLL_SECONDS,
+            explain=self.log.read_text,
+        )
 
     def accepts_connections(self) -> bool:
+        assert self.processes[0].poll() is None, self.log.read_text()
         try:
             psycopg.connect(self.url, connect_timeout=START_SECONDS_MAX).close()
         except psycopg.OperationalError:
@@ -182,10 +189,12 @@ class BreakablePostgresql:
         return True
 
     def wait_until_ended(self, processes: list[psutil.Process]) -> None:
-        end = time.monotonic() + STOP_SECONDS_MAX
-        while not all(map(has_ended, processes)):
-            assert time.monotonic() < end, processes
-            time.sleep(POLL_SECONDS)
+        wait_until(
+            lambda: all(map(has_ended, processes)),
+            seconds_max=STOP_SECONDS_MAX,
+            poll_seconds=POLL_SECONDS,
+            explain=lambda: processes,
+        )
         processes[0].wait()
         self.postmaster = None
 
@@ -242,11 +251,13 @@ class Cluster:
     def wait_until_replayed(self) -> None:
         """Wait until the replicas have replayed all changes of the primary."""
         position = self.primary.fetch_value("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
-        end = time.monotonic() + START_SECONDS_MAX
         for replica in self.replicas:
-            while replica.fetch_value("SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint") < position:
-                assert time.monotonic() < end, replica.log.read_text()
-                time.sleep(POLL_SECONDS)
+            wait_until(
+                partial(replica.has_replayed, position),
+                seconds_max=START_SECONDS_MAX,
+                poll_seconds=POLL_SECONDS,
+                explain=replica.log.read_text,
+            )
 
     def promote(self) -> BreakablePostgresql:
         """Promote the replica that has received most of the primary's log, as a failover tool would."""

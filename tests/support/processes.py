@@ -2,12 +2,13 @@
 
 import socket
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import psutil
+
+from tests.support.waiting import wait_until
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 START_SECONDS_MAX: Final = 60
@@ -21,12 +22,17 @@ def wait_until_listening(
 
     A worker that gets SIGTERM while it starts takes five seconds to end.
     """
-    for _ in range(seconds_max * 10):
+
+    def are_listening() -> bool:
         assert server.poll() is None, f"{server.args!r} ended with {server.returncode}"
-        if is_listening(port) and (workers == 1 or count_listeners(server, port) >= workers):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{server.args!r} did not begin to listen")
+        return is_listening(port) and (workers == 1 or count_listeners(server, port) >= workers)
+
+    wait_until(
+        are_listening,
+        seconds_max=seconds_max,
+        poll_seconds=0.1,
+        explain=lambda: f"{server.args!r} did not begin to listen",
+    )
 
 
 def is_listening(port: int) -> bool:
