@@ -16,7 +16,7 @@ from payments.models import ApiKey
 from payments.runtime.process import process
 
 if TYPE_CHECKING:
-    from payments.access.authentication import AuthenticatedKey
+    from payments.access.keys import AuthenticatedKey
 
 WRITE_INTERVAL_SECONDS = 60
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
-    from payments.access.authentication import AuthenticatedKey
+    from payments.access.keys import AuthenticatedKey
 
 
 class KeyThrottle(BaseThrottle):

@@ -12,7 +12,7 @@ from rest_framework.status import HTTP_304_NOT_MODIFIED
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from payments.access.authentication import AuthenticatedKey
+from payments.access.keys import AuthenticatedKey
 from payments.access.throttling import KeyThrottle
 from payments.api.etags import conditional_response
 from payments.api.negotiation import HALNegotiation

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from payments import api_keys
-from payments.access.authentication import AuthenticatedKey, find_key
+from payments.access.keys import AuthenticatedKey, find_key
 from payments.access.last_use import NO_WAITING, WRITE_INTERVAL_SECONDS, record_use
 from payments.models import ApiKey, Organization
 from payments.runtime.process import process

@@ -18,7 +18,7 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from pytest_django import DjangoDbBlocker
 
 from payments import routing
-from payments.access.authentication import find_key
+from payments.access.keys import find_key
 from payments.api_keys import new_key
 from payments.database.postgresql.base import CONNECT_SECONDS_WITH_FAILOVER
 from payments.database.statements import Statement

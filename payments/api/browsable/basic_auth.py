@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
     from rest_framework.request import Request
 
-    from payments.access.authentication import AuthenticatedKey
+    from payments.access.keys import AuthenticatedKey
 
 CHALLENGE = 'Basic realm="payments", charset="UTF-8"'
 
