@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -12,6 +11,7 @@ from payments.ingest import import_payments
 from payments.models import Organization
 from tests.support.factories import OrganizationFactory
 from tests.support.lines import line, source
+from tests.support.sql import execute
 
 
 @pytest.fixture
@@ -85,7 +85,6 @@ def test_renaming_an_organization_keeps_a_concurrent_revision(
 
 def test_organization_of_an_older_release_has_a_revision(db: None) -> None:
     """A release without revisions may still run after the migration."""
-    with connection.cursor() as cursor:
-        cursor.execute("INSERT INTO payments_organization (id, name) VALUES (7, 'Books')")
+    execute("INSERT INTO payments_organization (id, name) VALUES (7, 'Books')")
 
     assert Organization.objects.get(id=7).revision == 0

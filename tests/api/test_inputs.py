@@ -2,7 +2,6 @@
 
 import re
 import socket
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from moneyed import CURRENCIES
 
 from payments.service.handler import Handler
+from tests.support.commands import run_command
 from tests.support.connecting import connected_to
 from tests.support.contract import assert_meets_contract
 from tests.support.corpus import SUBJECTS, VISIBLE_IDS, Case, build_case, read_cases, store_payments
@@ -421,15 +421,12 @@ def test_responses_match_the_openapi_document(over_http: ApiUnderTest, tmp_path:
     arguments = ["--checks", "all", "--seed", str(seed), "--max-examples", str(times(5, long=1_000))]
     authorization = ["--header", f"Authorization: Bearer {over_http.key}"]
 
-    result = subprocess.run(
+    result = run_command(
         [
             *(ROOT / ".venv/bin/schemathesis", "--config-file", ROOT / "tests/schemathesis.toml", "run"),
             *(f"http://{over_http.host}/docs/openapi.json", *authorization, *arguments),
         ],
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
     )
 
     assert result.returncode == 0, result.stdout

@@ -31,6 +31,7 @@ from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, Pa
 from tests.support.lines import line, source
 from tests.support.migrated import fresh_database
 from tests.support.shards import TABLE, parts_without_organization
+from tests.support.sql import execute, fetch_value
 
 NOT_DISTRIBUTED = State(
     key_has_organization=False,
@@ -44,10 +45,9 @@ NOT_DISTRIBUTED = State(
 @pytest.fixture
 def distributed(db: None) -> None:
     """Change the keys of the table as `distribute_payments` does."""
-    with connection.cursor() as cursor:
-        for statement in remaining_statements(NOT_DISTRIBUTED):
-            if statement.startswith("ALTER TABLE"):
-                cursor.execute(statement)
+    for statement in remaining_statements(NOT_DISTRIBUTED):
+        if statement.startswith("ALTER TABLE"):
+            execute(statement)
 
 
 @pytest.fixture
@@ -332,8 +332,7 @@ def test_admin_search_finds_a_payment_by_its_id(admin_client: Client, books: Org
 def test_search_for_an_id_uses_the_index(bikes: Organization) -> None:
     """Up to PostgreSQL 17 this needs a statement that joins the organizations."""
     load(*(line(id=f"pt_{number}", organizationId=str(number % 2 + 1)) for number in range(5000)))
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE payments_payment")
+    execute("ANALYZE payments_payment")
 
     plan = payments_with_id("pt_1").explain()
 
@@ -356,6 +355,5 @@ def test_statements_are_planned_once_unless_citus_is_installed(tmp_path: Any) ->
 
 
 def plan_cache_mode(url: str) -> str:
-    with connected_to(url), connection.cursor() as cursor:
-        cursor.execute("SHOW plan_cache_mode")
-        return str(cursor.fetchone()[0])
+    with connected_to(url):
+        return str(fetch_value("SHOW plan_cache_mode"))

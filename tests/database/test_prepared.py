@@ -1,7 +1,6 @@
 """Prepared statements return the same rows as a cursor, whatever happens to their connection."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import psycopg
 import pytest
@@ -10,6 +9,7 @@ from psycopg.errors import FeatureNotSupported, SyntaxError  # noqa: A004  Postg
 
 from payments.database import prepared
 from payments.database.prepared import PreparedStatements
+from tests.support.sql import execute
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -22,12 +22,6 @@ def statements() -> Iterator[PreparedStatements]:
     connection.ensure_connection()
     yield PreparedStatements(connection.connection)
     connection.close()
-
-
-def execute(sql: str) -> list[Any]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql)
-        return cursor.fetchall() if cursor.description else []
 
 
 def prepared_on_server() -> set[str]:

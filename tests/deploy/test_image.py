@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import yaml
 
 from payments.docs.pages import PAGES
 from payments_site.environment import database
+from tests.support.commands import output_of
 from tests.support.dockerfile import Stage, stages
 from tests.support.processes import ROOT
 from tests.support.service import SETTINGS
@@ -61,8 +61,7 @@ def in_build_context(name: str) -> bool:
 
 def test_copied_files_exist_and_are_included(image: tuple[Stage, Stage]) -> None:
     build, final = image
-    listed = subprocess.run(["git", "ls-files", *copied(build)], cwd=ROOT, capture_output=True, text=True, check=True)
-    files = listed.stdout.splitlines()
+    files = output_of(["git", "ls-files", *copied(build)], cwd=ROOT).splitlines()
 
     assert copied(final) == []
     assert [name for name in copied(build) if not (ROOT / name).exists()] == []

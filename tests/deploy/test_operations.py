@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import psycopg
 import pytest
 import yaml
 
+from tests.support.commands import output_of
 from tests.support.load import Load
 from tests.support.migrated import empty_database, fresh_database
 from tests.support.postgresql import get_server
@@ -31,7 +31,7 @@ def commands(section: str) -> list[str]:
 def programs(service: Service, directory: Path) -> Path:
     """Return the directory of PostgreSQL's programs, which must have the version of the service's server."""
     bin_path: Path = get_server(directory / "data", start=False).bin_path
-    version = subprocess.check_output([bin_path / "pg_dump", "--version"], text=True)
+    version = output_of([bin_path / "pg_dump", "--version"])
     with psycopg.connect(service.database_url) as database:
         if f" {database.info.server_version // 10_000}." not in version:
             unavailable(f"The server's version differs from {version.strip()}.")
@@ -59,9 +59,9 @@ def test_restored_dump_equals_the_original(dumped: Service, tmp_path: Path) -> N
         }
 
         for command in (dump, restore):
-            subprocess.run(["sh", "-euc", command.replace("/srv/backups", str(tmp_path))], env=environment, check=True)
+            output_of(["sh", "-euc", command.replace("/srv/backups", str(tmp_path))], env=environment)
 
-        sums = subprocess.check_output(["sh", "-euc", compare], cwd=ROOT, env=environment, text=True).split("\n")
+        sums = output_of(["sh", "-euc", compare], cwd=ROOT, env=environment).split("\n")
         assert sums[0] == sums[1]
         assert restored.exported() == dumped.exported() != ""
         with restored.serving():
@@ -91,7 +91,7 @@ def test_guide_adapts_the_patroni_settings_to_a_server() -> None:
     [command] = [block for block in commands("## Three PostgreSQL servers") if "deploy/patroni.yml" in block]
     [sed] = [line.partition(" >")[0] for line in command.splitlines() if line.startswith("sed ")]
 
-    text = subprocess.check_output(["sh", "-euc", f"name=db2 address=10.0.0.2; {sed}"], cwd=ROOT, text=True)
+    text = output_of(["sh", "-euc", f"name=db2 address=10.0.0.2; {sed}"], cwd=ROOT)
 
     settings = yaml.safe_load(text)
     shared = settings["bootstrap"]["dcs"]

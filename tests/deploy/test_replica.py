@@ -12,6 +12,7 @@ import psutil
 import psycopg
 import pytest
 
+from tests.support.commands import run_command
 from tests.support.ports import free_port
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql, get_server
 from tests.support.processes import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX
@@ -50,9 +51,7 @@ def environment(server: BreakablePostgresql, **variables: str) -> dict[str, str]
 
 
 def run(server: BreakablePostgresql, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [SCRIPTS / script], env=environment(server, **variables), capture_output=True, text=True, check=False
-    )
+    return run_command([SCRIPTS / script], env=environment(server, **variables))
 
 
 def connect(port: int, *, password: str) -> psycopg.Connection[Any]:

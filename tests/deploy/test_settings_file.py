@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 
+from tests.support.commands import output_of, run_command
 from tests.support.processes import ROOT
 from tests.support.service import SETTINGS, Service
 
@@ -56,9 +57,7 @@ def test_clean_environment_unsets_every_setting() -> None:
     names = set(names_in_settings())
     environment = {"PATH": os.environ["PATH"], **dict.fromkeys(names, "x")}
 
-    output = subprocess.check_output(
-        ["/bin/sh", "-c", ". scripts/clean_environment; env"], cwd=ROOT, env=environment, text=True
-    )
+    output = output_of(["/bin/sh", "-c", ". scripts/clean_environment; env"], cwd=ROOT, env=environment)
 
     assert names.isdisjoint(line.partition("=")[0] for line in output.splitlines())
 
@@ -81,15 +80,8 @@ def settings_with(environment: dict[str, str], *, names: list[str]) -> str:
     """Return the values of these settings, as a separate process reads them."""
     inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     program = f"from django.conf import settings; print([getattr(settings, name) for name in {names}])"
-    process = subprocess.run(
-        [ROOT / ".venv/bin/python", "-c", program],
-        cwd=ROOT,
-        env=inherited | {"DJANGO_SETTINGS_MODULE": "payments_site.settings"} | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return process.stdout
+    environment = inherited | {"DJANGO_SETTINGS_MODULE": "payments_site.settings"} | environment
+    return output_of([ROOT / ".venv/bin/python", "-c", program], cwd=ROOT, env=environment)
 
 
 def test_service_starts_with_the_file_a_secret_and_a_database(tmp_path: Path) -> None:
@@ -120,11 +112,4 @@ def test_service_does_not_start_without_a_secret() -> None:
 
 def run_with(file: Path, command: str, service: Service) -> subprocess.CompletedProcess[str]:
     """Run a shell command with the settings of a file."""
-    return subprocess.run(
-        ["sh", "-euc", f'set -a; . "{file}"; {command}'],
-        cwd=ROOT,
-        env=service.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_command(["sh", "-euc", f'set -a; . "{file}"; {command}'], cwd=ROOT, env=service.environment)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import run_command
 from tests.support.processes import ROOT
 
 UNIT = ROOT / "deploy/payments.service"
@@ -16,13 +17,7 @@ pytestmark = pytest.mark.needs("systemd-analyze")
 
 
 def systemd_analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["systemd-analyze", "--no-pager", *arguments],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+    return run_command(["systemd-analyze", "--no-pager", *arguments], stdin=subprocess.DEVNULL)
 
 
 def unit_for_this_checkout(directory: Path, text: str) -> Path:

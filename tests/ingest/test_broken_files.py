@@ -2,7 +2,6 @@
 
 import gzip
 import re
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from payments.export import export_payments
 from payments.ingest.reading import VALUE_BYTES_MAX
 from payments.ingest.validation import NESTING_MAX
 from payments.models import Organization, Payment
+from tests.support.commands import run_command
 from tests.support.factories import PaymentFactory
 from tests.support.lines import compact, line, record
 from tests.support.migrated import fresh_database
@@ -217,14 +217,7 @@ sys.exit(code)
 def run_measured(service: Service, *arguments: str | Path) -> tuple[int, str]:
     """Run Python. Return its peak memory, in KB, and its stderr."""
     python = sys.executable
-    process = subprocess.run(
-        [python, "-c", MEASURE, python, *arguments],
-        cwd=ROOT,
-        env=service.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    process = run_command([python, "-c", MEASURE, python, *arguments], cwd=ROOT, env=service.environment)
     return int(process.stdout), process.stderr
 
 

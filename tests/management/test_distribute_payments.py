@@ -16,6 +16,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from payments.management.distribution import State, read_state
 from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.sql import execute
 
 pytestmark = pytest.mark.django_db
 
@@ -61,11 +62,6 @@ def citus(db: None) -> None:
     execute(FAKE_CITUS)
     PaymentFactory.create(organization=OrganizationFactory.create(id=1))
     execute("SET CONSTRAINTS ALL IMMEDIATE")  # ALTER TABLE refuses pending checks of deferred constraints
-
-
-def execute(statement: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
 
 
 def test_command_runs_these_statements(citus: None, run: Run, document: str) -> None:

@@ -12,6 +12,7 @@ from unittest.mock import patch
 import pytest
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
 from environs import ValidationError
 from pytest_django import Settings
 
@@ -28,8 +29,10 @@ from payments_site.environment import (
     seconds,
     secret_keys,
 )
+from tests.support.commands import run_command
 from tests.support.processes import ROOT
 from tests.support.service import SETTINGS
+from tests.support.sql import fetch_value
 
 PRODUCTION = {
     "DATABASE_URL": "postgresql://payments:secret@db.example/payments",
@@ -43,14 +46,7 @@ PRODUCTION = {
 
 def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    return subprocess.run(
-        [sys.executable, "manage.py", "check", *arguments],
-        cwd=ROOT,
-        env=inherited | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_command([sys.executable, "manage.py", "check", *arguments], cwd=ROOT, env=inherited | environment)
 
 
 def test_production_settings_pass_all_checks() -> None:
@@ -267,14 +263,8 @@ def test_checks_warn_of_settings_that_do_not_fit(
 
 
 def test_test_database_is_configured_as_in_production(settings: Settings, db: None) -> None:
-    from django.db import connection  # noqa: PLC0415
-
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            cursor.execute("PRAGMA journal_mode")
-            assert cursor.fetchone() == ("wal",)
-            cursor.execute("PRAGMA synchronous")
-            assert cursor.fetchone() == (2,)
-        else:
-            cursor.execute("SHOW timezone")
-            assert cursor.fetchone() == ("UTC",)
+    if connection.vendor == "sqlite":
+        assert fetch_value("PRAGMA journal_mode") == "wal"
+        assert fetch_value("PRAGMA synchronous") == 2
+    else:
+        assert fetch_value("SHOW timezone") == "UTC"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import run_command
 from tests.support.processes import ROOT
 from tests.support.service import Service
 
@@ -13,9 +14,7 @@ def start(directory: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     service = Service(
         f"sqlite:///{directory}/payments.sqlite3", settings={"RUNTIME_DIRECTORY": str(directory / "run"), **settings}
     )
-    return subprocess.run(
-        [ROOT / "scripts/start"], cwd=ROOT, env=service.environment, capture_output=True, text=True, check=False
-    )
+    return run_command([ROOT / "scripts/start"], cwd=ROOT, env=service.environment)
 
 
 def test_directory_accessible_to_others_stops_the_start(tmp_path: Path) -> None:

@@ -1,12 +1,12 @@
 """The watchdog aborts what exceeds its deadline, and nothing else."""
 
 import gc
-import subprocess
 import sys
 import threading
 import time
 
 from payments.runtime.deadlines import Abortable, Deadline, ThreadDeadlines, Watchdog
+from tests.support.commands import run_command
 from tests.support.processes import ROOT
 
 
@@ -113,7 +113,7 @@ assert os.waitstatus_to_exitcode(status) == 0
 
 def test_forked_process_starts_its_own_watchdog() -> None:
     """A server may load the application before it forks its workers."""
-    process = subprocess.run([sys.executable, "-c", FORKING], cwd=ROOT, capture_output=True, text=True, check=False)
+    process = run_command([sys.executable, "-c", FORKING], cwd=ROOT)
 
     assert process.returncode == 0, process.stderr
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from time import monotonic
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, ProgrammingError, connection
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, ProgrammingError
 from psycopg.errors import QueryCanceled
 
 from payments.runtime.servers import (
@@ -18,6 +18,7 @@ from payments.runtime.servers import (
     Server,
     WalPosition,
 )
+from tests.support.sql import execute
 
 
 def failing(error: Exception) -> Callable[[str], str]:
@@ -126,13 +127,12 @@ def test_number_of_recorded_positions_is_limited() -> None:
 
 def test_replica_with_unknown_lag_is_read_and_rarely_checked(db: None, caplog: pytest.LogCaptureFixture) -> None:
     """Some hosted PostgreSQL services lack a function that the query needs."""
-    with connection.cursor() as cursor:
-        cursor.execute("""
-            CREATE SCHEMA lacking;
-            CREATE FUNCTION lacking.pg_current_wal_flush_lsn() RETURNS pg_lsn LANGUAGE plpgsql
-                AS $$ BEGIN RAISE feature_not_supported; END $$;
-            SET LOCAL search_path = lacking, pg_catalog;
-        """)
+    execute("""
+        CREATE SCHEMA lacking;
+        CREATE FUNCTION lacking.pg_current_wal_flush_lsn() RETURNS pg_lsn LANGUAGE plpgsql
+            AS $$ BEGIN RAISE feature_not_supported; END $$;
+        SET LOCAL search_path = lacking, pg_catalog;
+    """)
     replica = new_replica(DEFAULT_DB_ALIAS)
 
     assert [replica.is_usable(), replica.is_usable()] == [True, True]

@@ -18,6 +18,7 @@ from django.test import Client
 from payments.demo import demo_records
 from payments.record import encode
 from payments.service.telemetry.routes import method, route
+from tests.support.commands import output_of
 from tests.support.factories import NOON
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT, STOP_SECONDS_MAX
@@ -347,16 +348,10 @@ def test_prometheus_client_is_imported_only_if_metrics_are_on(tmp_path: Path, se
         "RUNTIME_DIRECTORY": str(tmp_path),
     }
 
-    done = subprocess.run(
-        [sys.executable, "-c", "import payments_site.wsgi, sys; print('prometheus_client' in sys.modules)"],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    program = "import payments_site.wsgi, sys; print('prometheus_client' in sys.modules)"
+    output = output_of([sys.executable, "-c", program], cwd=ROOT, env=environment)
 
-    assert done.stdout == f"{is_loaded}\n"
+    assert output == f"{is_loaded}\n"
 
 
 def test_dashboard_and_alerts_use_exactly_the_metrics_of_the_service(
@@ -402,8 +397,7 @@ def test_promtool_accepts_configuration_rules_and_expressions(tmp_path: Path) ->
     (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
 
     for kind, file in (("config", ROOT / "deploy/prometheus.yml"), ("rules", tmp_path / "rules.yml")):
-        done = subprocess.run(["promtool", "check", kind, file], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        output_of(["promtool", "check", kind, file])
 
 
 def panel_expressions() -> list[str]:

@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from payments.service.telemetry.tracing import TracingHook, flush, summarize
+from tests.support.commands import run_command
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
 from tests.support.service import Service
@@ -316,7 +317,7 @@ WITHOUT_PACKAGES = "import sys; sys.modules['opentelemetry'] = None; import paym
 def python(code: str, directory: Path, *, tracing: str) -> subprocess.CompletedProcess[str]:
     environment = {**Service(f"sqlite:///{directory}/x").environment, "TRACING": tracing}
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return run_command(command, cwd=ROOT, env=environment)
 
 
 @pytest.mark.parametrize(("setting", "is_loaded"), [("false", False), ("true", True)])

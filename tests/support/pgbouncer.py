@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from configparser import ConfigParser
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
+from tests.support.commands import output_of
 from tests.support.ports import free_port
 from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
 from tests.support.tools import require, unavailable
@@ -30,7 +30,7 @@ def require_pgbouncer() -> None:
 
 
 def version() -> tuple[int, int]:
-    output = subprocess.run(["pgbouncer", "--version"], capture_output=True, text=True, check=True).stdout
+    output = output_of(["pgbouncer", "--version"])
     match = re.match(r"PgBouncer (\d+)\.(\d+)", output)
     assert match, output
     return int(match[1]), int(match[2])

@@ -22,6 +22,7 @@ from payments import api_keys
 from payments.export import export_payments
 from payments.ingest.imports import ImportResult
 from payments.models import ApiKey, Organization, Payment
+from tests.support.commands import run_command
 from tests.support.connecting import connected_to
 from tests.support.loading import issue_key, store
 from tests.support.ports import free_port
@@ -75,14 +76,8 @@ class Service:
 
     def run(self, *arguments: str, input: str | None = None) -> subprocess.CompletedProcess[str]:  # noqa: A002
         """Run a manage.py command, whether it succeeds or fails."""
-        return subprocess.run(
-            [ROOT / ".venv/bin/python", "manage.py", *arguments],
-            cwd=ROOT,
-            env=self.environment,
-            input=input,
-            capture_output=True,
-            text=True,
-            check=False,
+        return run_command(
+            [ROOT / ".venv/bin/python", "manage.py", *arguments], cwd=ROOT, env=self.environment, input=input
         )
 
     def popen(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
