@@ -7,7 +7,7 @@ from datetime import date
 from functools import cached_property
 from typing import NamedTuple
 
-from payments.models import IN_FLIGHT, Status
+from payments.models import IN_PROGRESS, Status
 from payments.totals import DailyTotals, Total
 
 METHODS_MAX = 10
@@ -63,9 +63,9 @@ class Statistics:
         return count(self.totals)
 
     @property
-    def pending(self) -> int:
+    def in_progress(self) -> int:
         """Return the number of payments that are not completed yet."""
-        return count(total for total in self.totals if total.status in IN_FLIGHT)
+        return count(total for total in self.totals if total.status in IN_PROGRESS)
 
     @property
     def success_percent(self) -> float | None:
@@ -116,7 +116,7 @@ def succeeded(totals: Iterable[Total]) -> Iterable[Total]:
 
 def success_percent(totals: Sequence[Total]) -> float | None:
     """Return the percentage of completed payments that succeeded; None if no payment is completed."""
-    completed = count(total for total in totals if total.status not in IN_FLIGHT)
+    completed = count(total for total in totals if total.status not in IN_PROGRESS)
     return 100 * count(succeeded(totals)) / completed if completed else None
 
 

@@ -33,7 +33,7 @@ def two_days() -> Statistics:
 
 
 def test_success_rate_counts_completed_payments_only(two_days: Statistics) -> None:
-    assert (two_days.payments, two_days.pending) == (7, 1)
+    assert (two_days.payments, two_days.in_progress) == (7, 1)
     assert two_days.success_percent == 100 * 5 / 6
 
 
