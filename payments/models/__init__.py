@@ -1,7 +1,7 @@
 """The database tables. Constraints enforce the rules of a record for every writer."""
 
 from payments.models.api_key import ApiKey, ApiKeyQuerySet, KeyState
-from payments.models.choices import IN_FLIGHT, Mode, SequenceType, Status
+from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
 from payments.models.organization import ORGANIZATION_ID_MAX, REVISION_BITS, Access, Organization
 from payments.models.payment import (
     CUSTOMER_ID,
@@ -16,7 +16,7 @@ from payments.models.summed_day import SummedDay
 
 __all__ = [
     "CUSTOMER_ID",
-    "IN_FLIGHT",
+    "IN_PROGRESS",
     "METHOD",
     "ORGANIZATION_ID_MAX",
     "PAYMENT_ID",

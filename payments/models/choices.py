@@ -23,7 +23,7 @@ class Status(models.TextChoices):
 
 
 # Payments without a final status: few at any time, and clients ask for them often.
-IN_FLIGHT = frozenset({Status.OPEN, Status.PENDING, Status.AUTHORIZED})
+IN_PROGRESS = frozenset({Status.OPEN, Status.PENDING, Status.AUTHORIZED})
 
 
 class SequenceType(models.TextChoices):

@@ -17,7 +17,7 @@ from payments import currencies  # noqa: F401  registers currencies, which djmon
 from payments.expressions import HasIndexedWord, IndexPredicate, Literal, Prefix, prefix_upper_bound
 from payments.fields import DocumentField, IdentifierField, MillisecondField
 from payments.identifiers import RANDOM_BYTES, make_payment_id
-from payments.models.choices import IN_FLIGHT, Mode, SequenceType, Status
+from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
 from payments.models.organization import Organization
 from payments.ordering import NEWEST_FIRST
 
@@ -63,8 +63,8 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
     def with_status(self, statuses: Collection[str]) -> PaymentQuerySet:
         """Return the payments with one of these statuses. As literals, they let the planner choose a partial index."""
         payments = self.filter(status__in=list(map(Literal, statuses)))
-        if len(statuses) > 1 and IN_FLIGHT.issuperset(statuses):
-            return payments.filter(IndexPredicate(Q(status__in=list(map(Literal, sorted(IN_FLIGHT))))))
+        if len(statuses) > 1 and IN_PROGRESS.issuperset(statuses):
+            return payments.filter(IndexPredicate(Q(status__in=list(map(Literal, sorted(IN_PROGRESS))))))
         if Status.SUCCEEDED in statuses:
             return payments
         return payments.filter(IndexPredicate(~Q(status=Literal(Status.SUCCEEDED))))
@@ -169,7 +169,7 @@ class Payment(models.Model):
             models.Index(
                 fields=["organization", "mode", *NEWEST_FIRST],
                 name="payment_in_flight",
-                condition=Q(status__in=sorted(IN_FLIGHT)),
+                condition=Q(status__in=sorted(IN_PROGRESS)),
             ),
             models.Index(
                 fields=["organization", "mode", "customer_id", *NEWEST_FIRST],
