@@ -31,7 +31,7 @@ from tests.support.postgresql import postgresql
 ROOT: Final = Path(__file__).parents[2]
 COSMIC_RAY: Final = "cosmic-ray==8.7.0"
 
-# The tests of each module of payments/. None of them starts a process, which would take too long.
+# The tests of each module of payments/. They start no processes, which would take too long.
 CORPUS: Final = "api/test_inputs.py::test_corpus_gets_the_responses_of_the_contract"
 TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "ordering": ("api/test_list.py", "api/test_filters.py", "test_ordering.py"),
@@ -105,7 +105,7 @@ def main() -> None:
         if options.postgresql:
             os.environ["DATABASE_URL"] = stack.enter_context(postgresql())
         django.setup()
-        stack.enter_context(migrated())  # once, and not for each mutant
+        stack.enter_context(migrated())  # once for all mutants
         for module in options.modules or TESTS:
             report(module, results(module, tools=tools))
 
