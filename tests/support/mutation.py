@@ -50,7 +50,7 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "rows": ("api/test_record.py", "api/test_list.py", "ingest/test_fast_path.py"),
     "changes": ("test_changes.py", "test_totals.py"),
     "api_keys": ("test_api_keys.py", "access/test_authentication.py"),
-    "ingest/batches": ("ingest/test_imports.py",),
+    "ingest/batches": ("ingest/test_batches.py", "ingest/test_imports.py"),
     "ingest/decoder_messages": ("ingest/test_decoder_messages.py", "ingest/test_validation.py"),
     "ingest/stored_rows": ("ingest/test_fast_path.py", "ingest/test_imports.py"),
     "ingest/fast_path": ("ingest/test_card_data.py", "ingest/test_validation.py", "ingest/test_fast_path.py"),

@@ -1,0 +1,32 @@
+"""An import reads records in batches that limit its memory."""
+
+from payments.ingest.batches import BATCH_BYTES, BATCH_RECORDS, read_batches
+from tests.support.lines import line, source
+
+
+def batch_sizes(lines: list[bytes]) -> list[int]:
+    return [len(batch.entries) for batch in read_batches([source(b"\n".join(lines))])]
+
+
+def test_number_of_records_ends_a_batch() -> None:
+    assert batch_sizes([line()] * (2 * BATCH_RECORDS + 1)) == [BATCH_RECORDS, BATCH_RECORDS, 1]
+
+
+def test_bytes_of_records_end_a_batch() -> None:
+    half_a_batch = line(description="a" * (BATCH_BYTES // 2))
+
+    assert batch_sizes([half_a_batch] * 5) == [2, 2, 1]
+
+
+def test_repeated_payments_are_written_in_separate_rounds() -> None:
+    [batch] = read_batches([source(b"\n".join([line(id="pt_1"), line(id="pt_2"), line(id="pt_1", status="failed")]))])
+
+    assert [[row.id for _, row in rows] for rows in batch.rounds] == [["pt_1", "pt_2"], ["pt_1"]]
+    assert [row.status for _, row in batch.rounds[1]] == ["failed"]
+
+
+def test_invalid_record_is_an_entry_but_no_row() -> None:
+    [batch] = read_batches([source(line(id="pt_1") + b'\n{"id":1}')])
+
+    assert [len(batch.entries), batch.rounds] == [2, [batch.entries[:1]]]
+    assert batch.has_errors
