@@ -22,7 +22,7 @@ def test_repeated_payments_are_written_in_separate_rounds() -> None:
     [batch] = read_batches([source(b"\n".join([line(id="pt_1"), line(id="pt_2"), line(id="pt_1", status="failed")]))])
 
     assert [[row.id for _, row in rows] for rows in batch.rounds] == [["pt_1", "pt_2"], ["pt_1"]]
-    assert [row.status for _, row in batch.rounds[1]] == ["failed"]
+    assert [location.line for location, _ in batch.rounds[1]] == [3]
 
 
 def test_invalid_record_is_an_entry_but_no_row() -> None:
