@@ -19,7 +19,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
 django.setup()
 
 from payments import api_keys, hal  # noqa: E402
-from payments.access.authentication import key_statement  # noqa: E402
+from payments.access.keys import key_statement  # noqa: E402
 from payments.api.serializers import serialize_page  # noqa: E402
 from payments.database.statements import Statement  # noqa: E402
 from payments.hal import HAL, HTML, Link  # noqa: E402
