@@ -104,7 +104,7 @@ def measure_filters() -> Iterator[str]:
 
 
 def measure(query: str, access: Access, *, start: str | None) -> Cost:
-    selection = parse_list_parameters(query, is_known=lambda _: True).selection
+    selection = parse_list_parameters(query, payment_exists=lambda _: True).selection
     listing = Listing(access, selection)
     statement = page_statement(limit=LIMIT, has_start=start is not None, order=selection.order, shape=listing.shape)
     fetch_rows(listing, statement, start=start)

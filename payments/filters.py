@@ -102,7 +102,7 @@ class Selection(NamedTuple):
 
     filters: tuple[AppliedFilter, ...] = ()
     order: Order = NEWEST_FIRST
-    query: str = ""  # the same as parameters of a link: `&sort=asc&status=open`
+    query: str = ""  # the selection in a link's query string: `&sort=asc&status=open`
 
 
 EVERYTHING = Selection()
@@ -121,7 +121,7 @@ class Range(NamedTuple):
 
 
 def parse_selection(parameters: Mapping[str, str]) -> Selection:
-    """Return the selection that parameters ask for. Parameters of other names are ignored.
+    """Return the selection in the parameters. Other parameters are ignored.
 
     :raises InvalidSelection: for the first invalid parameter
     """

@@ -1,4 +1,4 @@
-"""Which payments a list has, and the parts of the statements for it."""
+"""A list of payments: its access, filters and order, and the parts of its SQL statements."""
 
 import re
 from datetime import datetime
@@ -20,13 +20,13 @@ class FilterShape(NamedTuple):
 
     name: str
     filter: Filter
-    number: int
+    value_count: int
     values: Values | None
 
     @property
     def placeholders(self) -> list[str]:
         name = re.sub(r"\W+", "_", self.name)
-        return [f"{name}_{number}" for number in range(self.number)]
+        return [f"{name}_{index}" for index in range(self.value_count)]
 
     def select(self, payments: PaymentQuerySet) -> PaymentQuerySet:
         return self.filter.select(payments, self.values or tuple(map(Placeholder, self.placeholders)))
@@ -41,7 +41,8 @@ class Listing(NamedTuple):
     access: Access
     selection: Selection = EVERYTHING
     using: str = PRIMARY
-    revision: int | None = None  # of the payments, on the primary; None: it was unavailable when the key was checked
+    # The organization's revision, read with the key. None: it was not read, or the primary was unavailable.
+    revision: int | None = None
 
     @property
     def shape(self) -> Shape:
@@ -88,7 +89,7 @@ def apply_filters(payments: PaymentQuerySet, shape: Shape) -> PaymentQuerySet:
 
 
 def organization_at_revision() -> QuerySet[Organization, Any]:
-    """Return the organization if it has the bound revision. A server that lags behind returns no row."""
+    """Return a query for the organization at the revision of the request. A replica that lags returns no row."""
     organizations = Organization.objects.filter(id=Placeholder("organization_id"), revision=Placeholder("revision"))
     return organizations.values_list("id")
 

@@ -25,14 +25,14 @@ STATEMENTS_MAX = 750
 
 # The columns that a page's rows have after those of the record.
 PREVIOUS_FROM = len(COLUMNS)  # the ID that the previous page starts at
-PART = len(COLUMNS) + 1  # only with filters: whether the row is a payment of the page or the start
+PART = len(COLUMNS) + 1  # only with filters: PAGE_PART or START_PART
 
 NO_PREVIOUS = Value(None, output_field=TextField())
 PAGE_PART, START_PART = "page", "start"
 
 
 class UnknownStart(LookupError):
-    """The payment that a page should start at is not visible to the listing's access."""
+    """The start of the page is not a payment of the listing's organization and mode."""
 
 
 class Page(NamedTuple):
@@ -55,17 +55,18 @@ def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
     order, shape = listing.selection.order, listing.shape
     rows = fetch_rows(listing, page_statement(limit, start is not None, order, shape), start=start)
     if start is None:
-        return page_of(rows, limit=limit)
+        return build_page(rows, limit=limit)
     if not rows:
         raise UnknownStart(start)
     start_row = rows[0]
     if shape:
         start_row = next(row for row in rows if row[PART] == START_PART)
         rows = [row for row in rows if row[PART] == PAGE_PART]
-    return page_of(rows, limit=limit, previous_from=start_row[PREVIOUS_FROM])
+    return build_page(rows, limit=limit, previous_from=start_row[PREVIOUS_FROM])
 
 
-def page_of(rows: list[Row], *, limit: int, previous_from: str | None = None) -> Page:
+def build_page(rows: list[Row], *, limit: int, previous_from: str | None = None) -> Page:
+    """Return the page. A row after `limit` rows is the start of the next page."""
     return Page(rows[:limit], previous_from, next_from=rows[limit][ID] if len(rows) > limit else None)
 
 
@@ -88,10 +89,11 @@ def page_statement(
 def page_querysets(
     payments: PaymentQuerySet, *, start: Expression | None, limit: int, order: Order = NEWEST_FIRST, shape: Shape = ()
 ) -> list[QuerySet[Any, Row]]:
-    """Return the queries for a page: the page with the first row of the next and, with filters, the row of the start.
+    """Return the query for a page and the first row of the next page. With filters, add a query for the start.
 
-    Without filters, the start is the first row of the page. With filters, the page may not contain it. The second query
-    then returns the row of the start, which proves that it exists, and has the start of the previous page.
+    Without filters, the start is the first row of the page. With filters, the page may lack the start. Then the second
+    query returns the row of the start. This row proves that the start exists, and contains the ID that the previous
+    page starts at.
 
     The two queries become one statement with UNION ALL. PostgreSQL returns their rows in this order, because requests
     run without parallel workers (database/postgresql/base.py).
@@ -100,8 +102,8 @@ def page_querysets(
         first_page = apply_filters(payments, shape).order_by(*order)
         return [as_rows(first_page, NO_PREVIOUS, *([Literal(PAGE_PART)] if shape else []))[: limit + 1]]
     at = position(Subquery(payments.filter(id=start).values("created_at")), start)
-    # The position comes before the filters. If two conditions bound an index in the same direction, the scan starts at
-    # the first one.
+    # The position comes before the filters. If two conditions bound an index in the same direction, the
+    # database starts the scan at the condition written first.
     page = apply_filters(payments.filter(is_at_or_after(at, order)), shape).order_by(*order)
     preceding = apply_filters(payments.filter(is_before(at, order)), shape)
     previous_from = previous_start(preceding, limit=limit, order=order)
@@ -115,7 +117,9 @@ def page_querysets(
 
 
 def previous_start(preceding: PaymentQuerySet, *, limit: int, order: Order) -> Expression:
-    """Return the ID `limit` positions back; the first ID if there are fewer; null if there are none.
+    """Return the ID that the previous page starts at.
+
+    It is `limit` payments back, or the first payment if fewer precede, or null if none do.
 
     A reverse scan of the index stops after `limit` entries, so the cost does not depend on the position.
     """

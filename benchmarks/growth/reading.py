@@ -105,7 +105,7 @@ def list_queries() -> Iterator[Query]:
         "createdAt[gte]={day}&createdAt[lt]={day}T23:59:59",
     ):
         query = template.format(customer=customer, order=order, day=day)
-        selection = parse_list_parameters(query, is_known=lambda _: True).selection
+        selection = parse_list_parameters(query, payment_exists=lambda _: True).selection
         listing = Listing(ACCESS, selection)
         for name, first in (("the first", None), ("from the middle", middle)):
             statement = page_statement(LIMITS[0], first is not None, selection.order, listing.shape)

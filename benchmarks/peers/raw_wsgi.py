@@ -25,7 +25,7 @@ from payments.database.statements import Statement  # noqa: E402
 from payments.hal import HAL, HTML, Link  # noqa: E402
 from payments.links import cached_links  # noqa: E402
 from payments.models import PAYMENT_ID  # noqa: E402
-from payments.page import PREVIOUS_FROM, page_of, page_statement  # noqa: E402
+from payments.page import PREVIOUS_FROM, build_page, page_statement  # noqa: E402
 from payments.rows import ID  # noqa: E402
 
 Environment = dict[str, Any]
@@ -56,7 +56,7 @@ def application(environment: Environment, start_response: Callable[..., Any]) ->
         return []
     values = {"organization_id": organization_id, "mode": mode, "start": start}
     rows = fetch(page_statement(limit, start is not None), values)
-    page = page_of(rows, limit=limit, previous_from=rows[0][PREVIOUS_FROM])
+    page = build_page(rows, limit=limit, previous_from=rows[0][PREVIOUS_FROM])
     urls = cached_links(f"http://{environment['HTTP_HOST']}")
 
     def link(payment_id: str) -> Link:

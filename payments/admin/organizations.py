@@ -80,6 +80,7 @@ class OrganizationAdmin(NoDeleteAdmin):
     inlines = (KeyInline,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Organization]:
+        """Add the number of usable keys to each organization."""
         usable = Q(keys__in=ApiKey.objects.usable(now=Now()))
         organizations: QuerySet[Organization] = super().get_queryset(request)
         return organizations.annotate(usable_key_count=Count("keys", filter=usable))

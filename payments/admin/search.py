@@ -48,7 +48,7 @@ class SearchForm(AccessForm):
     selection = EVERYTHING  # the validated filters; `clean` sets them
 
     def clean(self) -> dict[str, Any]:
-        """Validate the filters as the API does, with its error texts."""
+        """Validate the filters as the API does, with its error texts, and set `selection`."""
         since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
         if since and until and until < since:
             raise ValidationError({"until": "Enter a date on or after From."})
@@ -102,7 +102,7 @@ class SearchForm(AccessForm):
 
     @property
     def opens_filters(self) -> bool:
-        """Return whether the page opens the filter section: a filter is set, or the form has an error."""
+        """Return whether the page opens the filter section: one of its fields is set, or the form has an error."""
         return bool(self.errors or self.api_parameters().keys() - {"customerId"})
 
 

@@ -56,16 +56,17 @@ class Statistics:
         return [total for day in self.days for total in self.day_totals(day)]
 
     def day_totals(self, day: date) -> Sequence[Total]:
+        """Return the stored totals of a day; an empty tuple if it has none."""
         return self.daily_totals.by_day.get(day, ())
 
     @property
     def payments(self) -> int:
-        return count(self.totals)
+        return number_of_payments(self.totals)
 
     @property
     def in_progress(self) -> int:
         """Return the number of payments that are not completed yet."""
-        return count(total for total in self.totals if total.status in IN_PROGRESS)
+        return number_of_payments(total for total in self.totals if total.status in IN_PROGRESS)
 
     @property
     def success_percent(self) -> float | None:
@@ -99,14 +100,14 @@ class Statistics:
         totals = self.day_totals(day)
         return Day(
             date=day,
-            payments=count(totals),
-            succeeded=count(succeeded(totals)),
+            payments=number_of_payments(totals),
+            succeeded=number_of_payments(succeeded(totals)),
             success_percent=success_percent(totals),
             paid=[paid_hundredths(totals, currency) for currency in self.currencies],
         )
 
 
-def count(totals: Iterable[Total]) -> int:
+def number_of_payments(totals: Iterable[Total]) -> int:
     return sum(total.number for total in totals)
 
 
@@ -116,8 +117,8 @@ def succeeded(totals: Iterable[Total]) -> Iterable[Total]:
 
 def success_percent(totals: Sequence[Total]) -> float | None:
     """Return the percentage of completed payments that succeeded; None if no payment is completed."""
-    completed = count(total for total in totals if total.status not in IN_PROGRESS)
-    return 100 * count(succeeded(totals)) / completed if completed else None
+    completed = number_of_payments(total for total in totals if total.status not in IN_PROGRESS)
+    return 100 * number_of_payments(succeeded(totals)) / completed if completed else None
 
 
 def paid_hundredths(totals: Iterable[Total], currency: str) -> int:
@@ -135,5 +136,5 @@ def by_frequency(totals: Iterable[Total], field: str) -> list[str]:
 def group(totals: Sequence[Total], field: str, value: str, *, name: str) -> Group:
     """Return the group of payments whose field has the value."""
     members = [total for total in totals if getattr(total, field) == value]
-    percent = 100 * count(members) / (count(totals) or 1)
-    return Group(name, count(members), percent, success_percent(members))
+    percent = 100 * number_of_payments(members) / (number_of_payments(totals) or 1)
+    return Group(name, number_of_payments(members), percent, success_percent(members))

@@ -134,6 +134,7 @@ def words_parameter(name: str, filter_: Filter) -> dict[str, Any]:
 
 
 def range_parameter(field: str) -> dict[str, Any]:
+    """Return the parameter for the four bounds of a field."""
     bounds = {bound: FILTERS[f"{field}[{bound}]"] for bound in BOUNDS}
     name, first = next(iter(bounds.items()))
     needs = " Needs currency." if field == "amount" else ""

@@ -8,7 +8,7 @@ from rest_framework.pagination import BasePagination
 
 from payments import hal
 from payments.api.errors import QueryTimeout
-from payments.api.parameters import ListParameters, parse_list_parameters, unknown_start
+from payments.api.parameters import ListParameters, invalid_from, parse_list_parameters
 from payments.hal import HAL, HTML, Link
 from payments.links import Links
 from payments.listing import Listing
@@ -42,12 +42,12 @@ class KeysetPagination(BasePagination):
         :raises InvalidParameter: for the first invalid parameter
         :raises QueryTimeout: a query with filters exceeded its time limit
         """
-        parameters = parse_list_parameters(query, is_known=lambda start: find_payment(listing, start) is not None)
+        parameters = parse_list_parameters(query, payment_exists=lambda start: find_payment(listing, start) is not None)
         selected = listing._replace(selection=parameters.selection)
         try:
             return ListPage(parameters, fetch_page(selected, start=parameters.start, limit=parameters.limit))
         except UnknownStart:
-            raise unknown_start() from None
+            raise invalid_from() from None
         except OperationalError as error:
             if parameters.selection.filters and is_timeout(error):
                 raise QueryTimeout from error

@@ -25,11 +25,11 @@ class ListParameters(NamedTuple):
     selection: Selection = EVERYTHING
 
 
-def parse_list_parameters(query: str, *, is_known: Callable[[str], bool]) -> ListParameters:
+def parse_list_parameters(query: str, *, payment_exists: Callable[[str], bool]) -> ListParameters:
     """Parse the query string of a list.
 
-    The query of the page checks whether the payment in `from` exists. If a parameter after `from` is invalid, there
-    is no page: then `is_known` looks the payment up, so that the first error is reported.
+    Normally the query of the page finds an unknown `from`. If a later parameter is invalid, no page is fetched. Then
+    `payment_exists` checks `from`, because its error must be reported first.
 
     :raises InvalidParameter: for the first invalid parameter, in the order that docs/api/reference.md describes
     """
@@ -39,8 +39,8 @@ def parse_list_parameters(query: str, *, is_known: Callable[[str], bool]) -> Lis
     try:
         return ListParameters(limit, start, parse_selection(parameters))
     except InvalidSelection as error:
-        if start is not None and not is_known(start):
-            raise unknown_start() from None
+        if start is not None and not payment_exists(start):
+            raise invalid_from() from None
         raise InvalidParameter(str(error), field=error.field) from None
 
 
@@ -81,10 +81,10 @@ def parse_limit(text: str) -> int:
 
 def parse_start(text: str) -> str:
     if not START.fullmatch(text):
-        raise unknown_start()
+        raise invalid_from()
     return text
 
 
-def unknown_start() -> InvalidParameter:
+def invalid_from() -> InvalidParameter:
     """Return the same error for a malformed ID, an unknown ID, and an ID of another organization or mode."""
     return InvalidParameter("from must be the ID of one of your payments.", field="from")

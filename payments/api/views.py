@@ -29,7 +29,7 @@ from payments.rows import Row
 
 
 class PaymentView(APIView):
-    """The common part of both resources. `get` is written by hand: payments are read by compiled statements."""
+    """The common part of both resources. Subclasses define `get`. Compiled statements read the payments."""
 
     http_method_names = ["get", "head", "options"]
     content_negotiation_class = HALNegotiation
@@ -60,11 +60,11 @@ class PaymentView(APIView):
         raise NotImplementedError
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        self.links = Links.of(request)  # refuses a host that is not allowed before anything else
+        self.links = Links.of(request)  # first: it refuses a host that is not allowed
         super().initial(request, *args, **kwargs)
 
     def get_throttles(self) -> list[BaseThrottle]:
-        """Return no throttle without RATE_LIMIT. The throttles also report the remaining requests in headers."""
+        """Return the throttles; none without RATE_LIMIT. Keep them: `finalize_response` adds their headers."""
         throttles = super().get_throttles() if settings.RATE_LIMIT else []
         self.throttles = throttles
         return throttles
@@ -79,7 +79,7 @@ class PaymentView(APIView):
             del response.headers["Allow"]
         return response
 
-    def choose_listing(self) -> Listing:
+    def key_listing(self) -> Listing:
         """Return the list of all payments that the key gives access to, and choose the server that it is read from."""
         key = cast("AuthenticatedKey", self.request.auth)
         return Listing(key.access, using=server_for_lists(), revision=key.revision)
@@ -107,7 +107,7 @@ class PaymentList(PaymentView):
 
     def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
         paginator = self.pagination_class()
-        listed = paginator.paginate(self.choose_listing(), request.META["QUERY_STRING"])
+        listed = paginator.paginate(self.key_listing(), request.META["QUERY_STRING"])
 
         def document() -> dict[str, Any]:
             records = serialize_page(listed.page.rows, links=self.links)
@@ -127,7 +127,7 @@ class PaymentDetail(PaymentView):
         return self.respond(lambda: self.serializer_class(row, links=self.links).data, version=(row,))
 
     def find(self, payment_id: str) -> Row:
-        row = find_payment(self.choose_listing(), payment_id) if re.fullmatch(PAYMENT_ID, payment_id) else None
+        row = find_payment(self.key_listing(), payment_id) if re.fullmatch(PAYMENT_ID, payment_id) else None
         if row is None:
             raise NotFound
         return row

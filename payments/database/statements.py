@@ -34,12 +34,12 @@ class Placeholder(Expression):
 
 
 class Statement(Generic[RowT]):
-    """The rows of one or several QuerySets of tuples, joined by UNION ALL.
+    """A SELECT statement made of one or more QuerySets of tuples, joined by UNION ALL.
 
     Values are returned as the database driver returns them: the ORM's converters are not applied.
 
     `is_planned_each_time`: PostgreSQL plans the statement with its values each time, because the best index depends on
-    them. `condition`: a QuerySet. `rows(..., if_condition=True)` returns no rows unless the condition has a row.
+    them. `condition`: a QuerySet. `rows(..., if_condition=True)` returns rows only if the condition has a row.
 
     :raises ValueError: a QuerySet has a value that is not a placeholder, or a column that needs a converter
     """
@@ -66,7 +66,7 @@ class Statement(Generic[RowT]):
     def rows(
         self, values: Mapping[str, Any], using: str = DEFAULT_DB_ALIAS, *, if_condition: bool = False
     ) -> list[RowT]:
-        """Run the statement once on the database with this alias."""
+        """Run the statement on the database with this alias and return its rows."""
         sql = self.conditional_sql if if_condition else self.sql
         if process.hooks.registered:
             return process.hooks.run_statement(sql, lambda: self.run(sql, values, using))
@@ -107,7 +107,7 @@ def fetch(cursor: Any, sql: str, values: Mapping[str, Any]) -> list[Any]:
 
 
 def cached_runner(connection: BaseDatabaseWrapper, make: Callable[[BaseDatabaseWrapper], Runner]) -> Runner:
-    """Return the object that runs statements on an open connection; made once for each connection."""
+    """Return the connection's cached cursor or prepared statements. Call `make` again after a reconnect."""
     runner: Any = vars(connection).get("statement_runner")
     if runner is None or runner.connection is not connection.connection:
         runner = vars(connection)["statement_runner"] = make(connection)

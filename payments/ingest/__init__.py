@@ -1,4 +1,16 @@
-"""Imports payments from files in one transaction. A repeated import changes nothing."""
+"""Imports payments from files in one transaction. A repeated import changes nothing.
+
+A record passes these modules in this order:
+
+reading          splits files into records (JSON Lines, arrays, saved pages), each with its location
+fast_path        recognizes canonical records
+validation       validates all other records; decoder_messages reads the errors of the JSON decoder
+card_data        refuses card numbers and security codes
+stored_rows      converts a record to a database row
+batches          collects rows into batches
+imports          an import: options, errors and transaction; background writes a batch in a second thread
+writing          inserts or updates the rows
+"""
 
 from payments.ingest.imports import ImportResult, import_payments
 from payments.ingest.reading import Source

@@ -28,9 +28,9 @@ PHONE_DIGITS_MAX = 15
 SEQUENCE = re.compile(rf"(\+?)([0-9{MASKS}]+(?:{SEPARATOR}[0-9{MASKS}]+)*)")
 split_groups = re.compile(SEPARATOR).split
 
-# Digits without hidden digits: a single mask character before or after them hides nothing.
+# Visible digits only. A single mask character before or after them counts as punctuation.
 UNMASKED = re.compile(rf"([{MASKS}]?)([0-9]+)([{MASKS}]?)")
-UNMASKED_LENGTH_MAX = CARD_DIGITS_MAX + 2
+NUMBER_CHARACTERS_MAX = CARD_DIGITS_MAX + 2  # with a mask character at each end
 
 DIGIT = re.compile(r"[0-9]")
 DOUBLED_DIGITS = bytes.maketrans(b"0123456789", b"0246813579")  # the digit sums of 0, 2, 4, 6, 8, 10, 12, 14, 16, 18
@@ -52,7 +52,7 @@ CACHED_NAME_LENGTH_MAX = 64
 
 
 def is_sensitive_name(name: str) -> bool:
-    """Return whether a field of this name holds a security code, a track or a PIN, not to be stored even masked."""
+    """Return whether a field of this name holds a security code, a track or a PIN. These must never be stored."""
     return match_cached_name(name) if len(name) <= CACHED_NAME_LENGTH_MAX else match_name(name)
 
 
@@ -74,20 +74,20 @@ def exposes_card_number(text: str) -> bool:
     normalized = unicodedata.normalize("NFKC", text)
     without_ibans = IBAN.sub(lambda match: "" if is_iban(match[0]) else match[0], normalized)
     return any(
-        contains_exposed_number(split_groups(sequence), is_phone=bool(plus))
+        contains_exposed_number(split_groups(sequence), has_plus=bool(plus))
         for plus, sequence in SEQUENCE.findall(without_ibans)
         if len(sequence) >= CARD_DIGITS_MIN
     )
 
 
-def contains_exposed_number(groups: list[str], *, is_phone: bool) -> bool:
+def contains_exposed_number(groups: list[str], *, has_plus: bool) -> bool:
     """Return whether neighbouring groups are a card number with too many visible digits.
 
-    With `is_phone`, the first groups may be a phone number instead.
+    After a plus sign, a number of up to 15 digits from the first group counts as a phone number.
     """
     return has_insufficient_mask(groups) or any(
         number.startswith(CARD_PREFIXES)
-        and not (is_phone and first == 0 and len(number) <= PHONE_DIGITS_MAX)
+        and not (has_plus and first == 0 and len(number) <= PHONE_DIGITS_MAX)
         and has_valid_check_digit(number)
         for first, number in unmasked_numbers(groups)
     )
@@ -98,7 +98,7 @@ def has_insufficient_mask(groups: list[str]) -> bool:
     number = ""
     for group in groups:
         number += group
-        if len(group) < GROUP_LENGTH_MIN or len(number) > UNMASKED_LENGTH_MAX:
+        if len(group) < GROUP_LENGTH_MIN or len(number) > NUMBER_CHARACTERS_MAX:
             break
         if len(number) >= CARD_DIGITS_MIN and not UNMASKED.fullmatch(number) and exposes_middle(number):
             return True
@@ -111,7 +111,7 @@ def exposes_middle(number: str) -> bool:
 
 
 def unmasked_numbers(groups: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield each number of neighbouring groups that is as long as a card number, after the index of its first group.
+    """Join neighbouring groups, and yield each number as long as a card number, with the index of its first group.
 
     A number has at most `CARD_DIGITS_MAX` groups. So the cost is linear in the number of groups.
     """
@@ -119,23 +119,23 @@ def unmasked_numbers(groups: list[str]) -> Iterator[tuple[int, str]]:
     for first in range(len(parsed)):
         number = ""
         for group in parsed[first : first + CARD_DIGITS_MAX]:
-            if group is None or (number and group.is_first):
+            if group is None or (number and group.must_begin):
                 break
             number += group.digits
             if len(number) > CARD_DIGITS_MAX:
                 break
             if len(number) >= CARD_DIGITS_MIN:
                 yield first, number
-            if group.is_last:
+            if group.must_end:
                 break
 
 
 class Group(NamedTuple):
-    """A group of digits, and whether it can only be the first or the last group of a number."""
+    """A group of digits, and whether a number must begin or end with it."""
 
     digits: str
-    is_first: bool
-    is_last: bool
+    must_begin: bool
+    must_end: bool
 
 
 def parse_group(text: str) -> Group | None:

@@ -26,7 +26,7 @@ from payments.models import Organization
 from payments.runtime.process import process
 from payments.totals import OrganizationDay
 
-# An import stops here unless it keeps going. The file is probably of another kind.
+# An import without `keep_going` stops after this many refused records: the file probably has another format.
 REFUSED_MAX = 100
 
 
@@ -70,9 +70,9 @@ def import_payments(
             create_organizations=create_organizations,
             result=result,
         )
-        with batch_writer(run.write_batch) as write_batch:
+        with batch_writer(run.write_batch) as submit:
             for batch in read_batches(sources):
-                write_batch(batch)
+                submit(batch)
                 if run.is_stopped:
                     break
         if run.will_commit:
@@ -102,7 +102,7 @@ def all_or_nothing() -> Iterator[None]:
 
 @contextmanager
 def batch_writer(write_batch: Callable[[Batch], None]) -> Iterator[Callable[[Batch], None]]:
-    """Give a function that writes a batch. On PostgreSQL it returns while the server still works.
+    """Yield a function that writes a batch. On PostgreSQL, it returns before the batch is written.
 
     SQLite works in this process, so a thread would save no time.
     """
@@ -138,14 +138,14 @@ class Import:
         if self.is_stopped:
             return
         changed_before = self.result.changed
-        for rows in self.valid_rounds(batch):
+        for rows in self.check_batch(batch):
             self.write(rows)
         if self.result.changed > changed_before:
             self.changed_days |= batch.days
         process.hooks.import_progressed(self.result)
 
-    def valid_rounds(self, batch: Batch) -> list[list[LocatedRow]]:
-        """Return the rows that can be written, in rounds, after the errors are reported."""
+    def check_batch(self, batch: Batch) -> list[list[LocatedRow]]:
+        """Count the records of a batch and report its errors. Return the valid rows in rounds."""
         missing = self.missing_organizations(batch.organization_ids)
         if not (batch.has_errors or missing):
             self.result.read += len(batch.entries)

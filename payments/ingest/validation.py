@@ -122,6 +122,10 @@ def values_of(record: Record, fields: list[StoredField]) -> Iterator[tuple[str, 
 
 
 def check_money(name: str, money: Money) -> None:
+    """Check the amount of a field.
+
+    :raises InvalidRecord: unknown currency, or a negative zero
+    """
     if money.currency not in CURRENCIES:
         raise InvalidRecord(f"{name}.currency", RULES[f"{name}.currency"])
     if money.value == "-0.00":

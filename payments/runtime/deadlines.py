@@ -36,7 +36,7 @@ class Abortable(Protocol):
         """End the wait: the waiting thread gets an error."""
 
     def close(self) -> None:
-        """Release what was opened for `abort`. Most implementations opened nothing."""
+        """Release the resources that `abort` needs. The default needs none."""
         return
 
 
@@ -50,7 +50,7 @@ class Deadline:
         self.watchdog = watchdog
         self.seconds_max = seconds_max
         self.lock = threading.Lock()
-        self.ends_at: float | None = None  # of time.monotonic; None outside of the block
+        self.ends_at: float | None = None  # a time of time.monotonic(); None outside of the block
         self.has_aborted = False
         self.connections: dict[str, Abortable] = {}
 
@@ -90,7 +90,7 @@ class Deadline:
     def abort_if_expired(self, now: float) -> None:
         """Abort the connections that the request still waits for; `now` is of time.monotonic.
 
-        Time is left for another server only once: after the first abort, other connections have the full time.
+        Only the first abort is early. After it, the other connections have until the deadline.
         """
         with self.lock:
             if self.ends_at is None:
@@ -111,7 +111,7 @@ class Watchdog:
         self.thread: threading.Thread | None = None
 
     def new_deadline(self, *, seconds_max: float) -> Deadline:
-        """Return a deadline that this watchdog enforces for as long as something refers to it."""
+        """Return a new deadline. The watchdog enforces it until it is garbage-collected."""
         deadline = Deadline(self, seconds_max)
         with self.lock:
             self.deadlines.add(deadline)

@@ -1,4 +1,4 @@
-"""Which file a path names."""
+"""The identity of a file: its device and inode numbers."""
 
 import os
 from pathlib import Path

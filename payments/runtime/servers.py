@@ -42,7 +42,7 @@ class CircuitBreaker:
 
     def __init__(self, server: str) -> None:
         self.server = server
-        self.retry_at = 0.0  # of time.monotonic
+        self.retry_at = 0.0  # a time of time.monotonic()
         self.is_tripped = False  # from the first failure to the next success
 
     @property
@@ -96,7 +96,7 @@ class WalPosition(NamedTuple):
     """The position of the primary in its write-ahead log at a moment."""
 
     bytes: int
-    measured_at: float  # of time.monotonic
+    measured_at: float  # a time of time.monotonic()
 
 
 class Replica(Server):
@@ -130,7 +130,8 @@ class Replica(Server):
     def measure_lag(self, now: float) -> None:
         """Query the positions of primary and replica, and store and report the lag.
 
-        If the replica lags too far behind, its connection is closed: the next one may lead to another replica.
+        If the replica lags too far behind, the connection to it is closed. The next connection may lead to another
+        replica.
         """
         position = self.primary.run(read_wal_position, timeout_opens=True)
         if position is not None:
@@ -152,7 +153,9 @@ class Replica(Server):
         self.positions = [*self.positions[-POSITIONS_MAX:], position]
 
     def compute_lag(self, replayed_bytes: int) -> float:
-        """Return a lower bound of the replication lag in seconds, at the last measurement of the primary.
+        """Return the seconds between the first measured position that the replica lacks and the last measured position.
+
+        The true lag is at least this long.
 
         It uses only this machine's clock. A replica that has replayed everything does not lag, however long ago the
         primary's last change is.
@@ -174,7 +177,9 @@ def has_replica() -> bool:
 
 
 def run_with_failover(query: Callable[[str], Result], *, primary: Server, replica: Replica) -> tuple[Result, Server]:
-    """Run a query on the primary, or on the replica if the primary fails; return its result and the server.
+    """Run a query on the primary, or on the replica if the primary fails. Return its result and the server.
+
+    If neither can run it, try the primary again without its circuit breaker.
 
     :raises Error: the primary's error, if no other server could run the query
     """

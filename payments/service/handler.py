@@ -36,8 +36,8 @@ from payments.service.bodies import InvalidBody, read_body
 
 PROBES = {"/healthz", "/readyz", *(["/metrics"] if settings.METRICS else [])}
 
-# While a request waits for a database that does not respond, other requests queue behind it. After such a wait the
-# queued requests fail at once, unless a replica can serve them.
+# While a request waits for a database that does not respond, other requests queue behind it. After such a wait, all
+# requests fail at once for FAIL_FAST_SECONDS, unless a replica can serve them.
 OUTAGE_SECONDS = 0.5
 FAIL_FAST_SECONDS = 0.2
 
@@ -53,7 +53,7 @@ access_logger = logging.getLogger("payments_site.access")
 class ApiHandler(BaseHandler):
     """Responds to the API and to probes without middleware, and to all other requests as Django does."""
 
-    fail_fast_until = 0.0  # of time.monotonic
+    fail_fast_until = 0.0  # a time of time.monotonic()
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: FBT001, FBT002  Django's own signature
         super().load_middleware(is_async)
@@ -102,7 +102,7 @@ def respond_with_id(request: HttpRequest, respond: Callable[[HttpRequest], HttpR
 
 
 def finish(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Do what Django's middleware does for pages, as far as API clients need it: headers and the log of errors."""
+    """Add the headers and log the errors. For pages, Django's middleware does this."""
     if response.status_code != NOT_MODIFIED:  # its length would be the length of the full response
         response.headers.setdefault("Content-Length", str(len(response.content)))
     response.headers["X-Content-Type-Options"] = "nosniff"
@@ -155,7 +155,7 @@ class Handler(ApiHandler, WSGIHandler):
 
     def send(self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder) -> list[bytes]:
         """Return the response's body as a list, which Granian sends at once. It streams any other iterable."""
-        # Nothing reads the request's body here. Django fails on some content types, and is slow on others.
+        # Django fails on some content types and is slow on others. Nothing reads the body here, so remove the type.
         environ.pop("CONTENT_TYPE", None)
         response: Any = respond_with_id(self.request_class(environ), respond)
         start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))

@@ -31,7 +31,7 @@ def register_metrics() -> None:
 
 
 def register_tracing() -> None:
-    """Register the traces of this process, if TRACING is on."""
+    """Register the hook that traces requests and statements, if TRACING is on."""
     if settings.TRACING:
         from payments.service.telemetry import tracing  # noqa: PLC0415
 

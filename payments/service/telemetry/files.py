@@ -40,7 +40,7 @@ def remove_old_files() -> None:
 
 
 def remove_dead_gauges() -> None:
-    """Remove the live gauges of processes that have ended."""
+    """Remove the gauge files of ended processes, in the modes `livemin`, `livesum` and `livemostrecent`."""
     for path in files_of_ended_processes("gauge_live"):
         with suppress(FileNotFoundError):  # another process has removed it meanwhile
             mark_process_dead(process_id(path), METRICS_DIRECTORY)
