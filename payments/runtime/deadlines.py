@@ -57,14 +57,14 @@ class Deadline:
     def register(self, connection: Abortable, *, name: str = "") -> None:
         """Apply the deadline to a connection. It replaces the connection of the same name."""
         with self.lock:
-            self.close(name)
+            self.remove(name)
             self.connections[name] = connection
 
     def unregister(self, *, name: str = "") -> None:
         with self.lock:
-            self.close(name)
+            self.remove(name)
 
-    def close(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         if connection := self.connections.pop(name, None):
             connection.close()
 

@@ -57,7 +57,7 @@ class ApiHandler(BaseHandler):
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: FBT001, FBT002  Django's own signature
         super().load_middleware(is_async)
-        self.call_view = cast("Responder", convert_exception_to_response(call_view))
+        self.view_responder = cast("Responder", convert_exception_to_response(call_view))
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
         return respond_with_id(request, self.direct_responder(request.path_info) or super().get_response)
@@ -69,14 +69,14 @@ class ApiHandler(BaseHandler):
         return self.respond_to_probe if path in PROBES else None
 
     def respond_to_probe(self, request: HttpRequest) -> HttpResponse:
-        return finish(request, self.call_view(request))
+        return finish(request, self.view_responder(request))
 
     def respond_to_api(self, request: HttpRequest) -> HttpResponse:
         """Return the view's response, or fail fast after a recent database timeout."""
         started_at = time.monotonic()
         if started_at < self.fail_fast_until:
             return finish(request, unavailable(request))
-        response = finish(request, self.call_view(request))
+        response = finish(request, self.view_responder(request))
         if isinstance(response, OutageResponse) and not can_use_replica():
             self.fail_fast_after(time.monotonic() - started_at)
         return response
