@@ -23,6 +23,7 @@ def test_repeated_payments_are_written_in_separate_rounds() -> None:
 
     assert [[row.id for _, row in rows] for rows in batch.rounds] == [["pt_1", "pt_2"], ["pt_1"]]
     assert [location.line for location, _ in batch.rounds[1]] == [3]
+    assert not batch.has_errors
 
 
 def test_invalid_record_is_an_entry_but_no_row() -> None:
