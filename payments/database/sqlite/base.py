@@ -12,8 +12,8 @@ from typing import Any
 from django.db.backends.sqlite3 import base
 
 from payments.database.cursors import InstrumentedDatabaseWrapper
+from payments.database.sqlite.file_identity import find_identity
 from payments.runtime.deadlines import Abortable
-from payments.runtime.files import find_identity
 from payments.runtime.process import process
 
 # For a lock on the file.
