@@ -1,4 +1,4 @@
-"""The admin: staff view payments, name organizations, add and revoke API keys. Nothing can be deleted.
+"""The admin: staff view payments, name organizations, add and revoke API keys. Only users and groups can be deleted.
 
 site, login      the admin site and its login form
 overview         the start page: figures of the last 30 days, from statistics, drawn by charts
@@ -7,5 +7,8 @@ search           the list's search form, an access_form (organization and mode) 
 display          a payment prepared for templates
 downloads        exports as CSV and JSON Lines, part by part
 organizations, keys
+form_ids         one-time IDs, so that a form that is sent twice adds one key
+accounts         users and groups, on Django's pages
 base             model admins that cannot delete, change or add
+strict           the base of all model admins: refuses lookups, searches and keys that no page sends
 """

@@ -1,18 +1,16 @@
 """Base classes of the admin's model pages: which actions they allow, and what their pages have in common."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import capfirst
 
-if TYPE_CHECKING:
-    ModelAdmin = admin.ModelAdmin[Any]
-else:
-    ModelAdmin = admin.ModelAdmin
+from payments.admin.strict import StrictAdmin
 
 
-class NoDeleteAdmin(ModelAdmin):
+class NoDeleteAdmin(StrictAdmin):
     """A model admin that cannot delete."""
 
     show_facets = admin.ShowFacets.NEVER
@@ -31,6 +29,14 @@ class NoDeleteAdmin(ModelAdmin):
 
 class NoChangeAdmin(NoDeleteAdmin):
     """A model admin that cannot change or delete."""
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the object. Django would save a form as a new object if it has the field `_saveasnew`."""
+        if request.method == "POST":
+            raise PermissionDenied
+        return super().change_view(request, object_id, form_url, extra_context)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

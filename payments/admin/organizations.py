@@ -47,7 +47,7 @@ class KeyInline(TabularInline):
     """The keys of an organization, with links to their pages."""
 
     model = ApiKey
-    fields = readonly_fields = ("name_link", "mode", "state", "created_at", "last_used_at", "expires_at")
+    fields = readonly_fields = ("name_link", "hint", "mode", "state", "created_at", "last_used_at", "expires_at")
     ordering = ("-id",)
     extra = 0
     can_delete = False

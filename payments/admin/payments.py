@@ -75,6 +75,18 @@ class PaymentAdmin(ReadOnlyAdmin):
         context = self.page_context(request, payment.record.id, **payment_context(payment, links=Links.of(request)))
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Respond that there is no history: the admin does not change payments."""
+        raise Http404
+
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Refuse without reading the payment, which Django would do first."""
+        raise PermissionDenied
+
     def export_view(self, request: HttpRequest, suffix: str) -> HttpResponse:
         """Return a part of the file. Its `Link` header leads to the next part (RFC 8288)."""
         self.require_view_permission(request)

@@ -11,6 +11,8 @@ from django.template.response import TemplateResponse
 from payments.admin.login import LoginForm
 from payments.admin.overview import overview_context
 
+UNUSED_URLS = ("autocomplete", "view_on_site")
+
 
 class PaymentsAdminSite(AdminSite):
     """Django's admin site with our start page, login form and navigation."""
@@ -21,6 +23,10 @@ class PaymentsAdminSite(AdminSite):
     site_url = None
     enable_nav_sidebar = False  # the page header has the navigation, so that the list gets the whole width
     login_form = LoginForm
+
+    def get_urls(self) -> list[Any]:
+        """Return Django's URLs without those that our pages do not use: they read objects of any model."""
+        return [url for url in super().get_urls() if getattr(url, "name", None) not in UNUSED_URLS]
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().login(request, extra_context)

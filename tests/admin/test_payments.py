@@ -307,6 +307,18 @@ def test_payments_cannot_be_deleted_by_an_action(admin_client: Client, payment: 
     assert Payment.objects.exists()
 
 
+@pytest.mark.parametrize(("page", "status"), [("history", 404), ("delete", 403)])
+@pytest.mark.parametrize("payment_id", ["pt_5F1", "pt_5F404", "%00", "1%00"])
+def test_payments_have_no_other_pages(
+    admin_client: Client, payment: Payment, page: str, status: int, payment_id: str
+) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        response = admin_client.get(f"{LIST}{payment_id}/{page}/")
+
+    assert response.status_code == status
+    assert "payments_payment" not in str(queries.captured_queries)
+
+
 PATHS = (
     LIST,
     "/admin/payments/payment/pt_5F1/change/",

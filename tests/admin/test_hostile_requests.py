@@ -1,0 +1,125 @@
+"""Hostile requests to every URL of the admin: no server error, and no statement that reads many payments."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from random import Random
+
+import pytest
+from django.contrib.auth.models import Permission, User
+
+from tests.support.admin_site import KEY, Request, Response, Staff, create_objects, paths, paths_with
+from tests.support.hostile_queries import QUERIES, VALUES
+from tests.support.scale import SEED, report, times
+
+# The fields of all forms, with valid values.
+FIELDS = dict(
+    field.split("=")
+    for field in (
+        *("username=baker", "password=let-me-in", "password1=new-secret-7", "password2=new-secret-7"),
+        *("usable_password=true", "old_password=let-me-in", "new_password1=new-secret-7", "new_password2=new-secret-7"),
+        *("first_name=A", "last_name=B", "email=a%40example.com", "is_active=on", "is_staff=on", f"groups={KEY}"),
+        *("user_permissions=1", "permissions=1", "last_login_0=2026-01-01", "last_login_1=12:00"),
+        *("date_joined_0=2026-01-01", "date_joined_1=12:00", "id=7", "name=Till", f"organization={KEY}", "mode=live"),
+        *("expires_at=2999-01-01T00:00", "keys-TOTAL_FORMS=1", "keys-INITIAL_FORMS=1", f"keys-0-id={KEY}"),
+        *(f"keys-0-organization={KEY}", "action=delete_selected", f"_selected_action={KEY}", "next=/admin/"),
+    )
+)
+BUTTONS = (
+    *("_save", "_continue", "_addanother", "_saveasnew", "_popup", "_to_field", "index", "select_across", "post"),
+    *("set-password", "unset-password", "keys-0-DELETE"),
+)
+
+QUERIES_PER_PATH = times(4, long=60)
+ARGUMENTS_PER_ROLE = times(6, long=len(VALUES) - 1)
+RANDOM_REQUESTS = times(300, long=5000)
+RANDOM_STAFF = 20
+SUPERUSERS = 4
+
+
+@pytest.fixture
+def objects(db: None) -> None:
+    create_objects()
+
+
+@pytest.fixture
+def staff(request: pytest.FixtureRequest, objects: None) -> Staff:
+    """Log in a user with the permissions of a role."""
+    user = User.objects.create_user(request.param, is_staff=True, is_superuser=request.param == "superuser")
+    if request.param == "viewer":
+        user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    return Staff.log_in(user)
+
+
+in_each_role = pytest.mark.parametrize("staff", ["superuser", "viewer", "clerk"], indirect=True)
+
+
+def faults(responses: Iterable[Response]) -> list[str]:
+    return [fault for response in responses for fault in response.faults()]
+
+
+@in_each_role
+def test_hostile_queries_cause_no_fault(staff: Staff) -> None:
+    random = Random(staff.user.username)  # noqa: S311
+    requests = [Request(path, query) for path in paths() for query in random.sample(QUERIES, QUERIES_PER_PATH)]
+
+    assert faults(map(staff.send, requests)) == []
+
+
+@in_each_role
+def test_hostile_arguments_cause_no_fault(staff: Staff) -> None:
+    random = Random(staff.user.username)  # noqa: S311
+    values = random.sample(VALUES[1:], ARGUMENTS_PER_ROLE)
+    requests = [Request(path) for value in values for path in paths_with(value)]
+
+    assert faults(map(staff.send, requests)) == []
+
+
+def random_staff(random: Random) -> Iterator[Staff]:
+    """Create superusers, and staff with few permissions."""
+    permissions = list(Permission.objects.filter(content_type__app_label__in=["auth", "payments"]).order_by("codename"))
+    for number in range(RANDOM_STAFF):
+        user = User.objects.create_user(f"staff{number}", is_staff=True, is_superuser=number < SUPERUSERS)
+        user.user_permissions.set(random.sample(permissions, random.randrange(12)))
+        yield Staff.log_in(user)
+
+
+def random_request(random: Random) -> Request:
+    method = random.choice(["GET", "GET", "HEAD", "POST", "POST"])
+    path = random.choice(random.choice([paths(), paths(), paths_with(random.choice(VALUES[1:]))]))
+    query = "&".join(random.sample(QUERIES, random.choice([0, 0, 1, 2])))
+    return Request(path, query, random_form(random) if method == "POST" else "", method)
+
+
+def random_form(random: Random) -> str:
+    """Return a form with valid and some hostile values, without some of its fields."""
+    fields = {name: value for name, value in FIELDS.items() if random.random() < 0.9}
+    fields |= {name: random.choice(VALUES) for name in random.sample([*FIELDS], random.randrange(4))}
+    fields |= {name: random.choice(["1", *VALUES]) for name in random.sample(BUTTONS, random.randrange(4))}
+    return "&".join(f"{name}={value}" for name, value in fields.items())
+
+
+def test_random_requests_cause_no_fault(objects: None) -> None:
+    random = Random(SEED)  # noqa: S311
+    staff = list(random_staff(random))
+
+    responses = [random.choice(staff).send(random_request(random)) for _ in range(RANDOM_REQUESTS)]
+
+    statuses = Counter(response.status for response in responses)
+    report(", ".join(f"{number} responses {status}" for status, number in sorted(statuses.items())))
+    assert faults(responses) == []
+    assert {200, 302, 400, 403, 404, 405} <= statuses.keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "statement", "may_view"),
+    [
+        ("/admin/payments/organization/", 'SELECT 1 FROM "payments_payment" LIMIT 1', True),
+        ("/admin/payments/payment/", 'SELECT 1 FROM "payments_payment"', True),
+        ("/admin/payments/payment/", 'SELECT 1 FROM "payments_payment" LIMIT 1', False),
+        ("/admin/", 'SELECT 1 FROM "payments_payment" LIMIT 1', True),
+    ],
+)
+def test_forbidden_statement_is_a_fault(path: str, statement: str, may_view: bool) -> None:
+    response = Response(Request(path), 200, [statement], may_view)
+
+    assert len(response.faults()) == 1

@@ -1,0 +1,151 @@
+"""The URLs of the admin, requests by staff, and the faults of a response."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import NamedTuple, Self
+
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.models import Group, User
+from django.db import connection, reset_queries, transaction
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import URLPattern, URLResolver
+
+from payments.models import ApiKey, Organization
+from tests.support.factories import OrganizationFactory, PaymentFactory
+
+START_PAGE = "/admin/"
+PAYMENT_PAGES = "/admin/payments/payment/"
+
+# A key that no sequence reaches.
+KEY = 1_000_000
+
+PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>|\(\?P<(\w+)>[^)]*\)")
+
+# The arguments of URLs that are not the key of an object.
+ARGUMENTS = {"app_label": "payments", "suffix": "csv", "url": "unknown"}
+
+VIEW_PAYMENTS = ("payments.view_payment", "payments.change_payment")
+
+PAYMENTS_TABLE = '"payments_payment"'
+LIMIT = " LIMIT "
+ONE_PAYMENT = f'{PAYMENTS_TABLE}."id" = '
+ONE_DAY = (f'{PAYMENTS_TABLE}."created_at" >= ', f'{PAYMENTS_TABLE}."created_at" < ')
+
+
+def create_objects() -> None:
+    """Create payments, and an object of each other model with the key `KEY`."""
+    organization: Organization = OrganizationFactory.create(id=KEY)
+    ApiKey.objects.create(id=KEY, organization=organization, mode="live", name="Till", digest="0" * 64)
+    PaymentFactory.create(id="pt_1", organization=organization, customer_id="ct_1")
+    PaymentFactory.create_batch(2, organization=organization, customer_id="ct_1")
+    Group.objects.create(id=KEY, name="Clerks")
+    User.objects.create_user("owner", id=KEY)
+
+
+def url_patterns() -> list[str]:
+    """Return all URLs of the admin, such as `payments/payment/<path:object_id>/change/`."""
+    patterns, _, _ = admin.site.urls
+    return list(flatten(patterns))
+
+
+def flatten(patterns: Iterable[URLPattern | URLResolver], prefix: str = "") -> Iterator[str]:
+    for pattern in patterns:
+        path = f"{prefix}{pattern.pattern}"
+        if isinstance(pattern, URLResolver):
+            yield from flatten(pattern.url_patterns, path)
+        else:
+            yield path
+
+
+def fill(url_pattern: str, argument: Callable[[str], str]) -> str:
+    """Return a path: the pattern with an argument for each name."""
+    path = PARAMETER.sub(lambda match: argument(match[1] or match[2]), url_pattern)
+    return f"/admin/{path.strip('^$')}"
+
+
+def paths() -> list[str]:
+    """Return a path of each URL, with the keys of `create_objects`."""
+    return [fill(pattern, partial(existing_argument, pattern)) for pattern in url_patterns()]
+
+
+def existing_argument(url_pattern: str, name: str) -> str:
+    if name in ARGUMENTS:
+        return ARGUMENTS[name]
+    return "pt_5F1" if url_pattern.startswith("payments/payment/") else str(KEY)
+
+
+def paths_with(argument: str) -> list[str]:
+    """Return a path of each URL that has arguments, with the same value for all of them."""
+    return [fill(pattern, lambda name: argument) for pattern in url_patterns() if PARAMETER.search(pattern)]
+
+
+class Request(NamedTuple):
+    """A request. The query string and the form are encoded."""
+
+    path: str
+    query: str = ""
+    form: str = ""
+    method: str = "GET"
+
+
+class Staff(NamedTuple):
+    """A user in a session."""
+
+    user: User
+    session: str
+
+    @classmethod
+    def log_in(cls, user: User) -> Self:
+        client = Client()
+        client.force_login(user)
+        return cls(user, client.cookies[settings.SESSION_COOKIE_NAME].value)
+
+    def send(self, request: Request) -> "Response":
+        """Send a request and roll back its changes."""
+        client = Client(raise_request_exception=False)
+        client.cookies[settings.SESSION_COOKIE_NAME] = self.session
+        reset_queries()
+        with CaptureQueriesContext(connection) as queries, transaction.atomic():
+            response = client.generic(
+                request.method,
+                request.path,
+                request.form,
+                content_type="application/x-www-form-urlencoded",
+                QUERY_STRING=request.query,
+            )
+            transaction.set_rollback(True)
+        return Response(request, response.status_code, [str(query["sql"]) for query in queries], self.may_view_payments)
+
+    @property
+    def may_view_payments(self) -> bool:
+        return any(map(self.user.has_perm, VIEW_PAYMENTS))
+
+
+class Response(NamedTuple):
+    """The response to a request: its status and the statements that it ran."""
+
+    request: Request
+    status: int
+    statements: Sequence[str]
+    may_view_payments: bool
+
+    def faults(self) -> list[str]:
+        """Return what is wrong: a server error, statements on payments that are forbidden or unbounded."""
+        faults = [f"status {self.status}"] if self.status >= HTTPStatus.INTERNAL_SERVER_ERROR else []
+        faults += [statement for statement in self.statements if not self.is_allowed(statement)]
+        return [f"{fault:.500} after {self.request}" for fault in faults]
+
+    def is_allowed(self, statement: str) -> bool:
+        """Return whether a statement reads no payments, or may read them and reads few."""
+        return PAYMENTS_TABLE not in statement or (self.may_view_payments and is_bounded(statement, self.request.path))
+
+
+def is_bounded(statement: str, path: str) -> bool:
+    """Return whether a statement reads the payments of a page, one payment, or for the start page those of a day."""
+    if path == START_PAGE:
+        return all(bound in statement for bound in ONE_DAY)
+    return path.startswith(PAYMENT_PAGES) and (LIMIT in statement or ONE_PAYMENT in statement)
