@@ -13,6 +13,7 @@ from payments.identifiers import ALPHABET, base62
 
 RANDOM_CHARACTERS = 32
 CHECKSUM_CHARACTERS = 6  # 62 ** 6 > 2 ** 32
+HINT_CHARACTERS = 4
 PATTERN = re.compile(rf"(?:live|test)_[A-Za-z0-9]{{{RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}}")
 
 
@@ -30,6 +31,11 @@ def is_key(text: str) -> bool:
 def digest(key: str) -> str:
     """Return the SHA-256 of a key in hexadecimal, which is stored instead. A random key needs no salt."""
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+def hint(key: str) -> str:
+    """Return the end of a key, by which staff recognize it. It is part of the checksum."""
+    return key[-HINT_CHARACTERS:]
 
 
 def checksum(body: str) -> str:

@@ -52,6 +52,11 @@ def test_text_of_another_form_is_not_a_key_despite_its_checksum(body: str) -> No
     assert not api_keys.is_key(body + api_keys.checksum(body))
 
 
+def test_hint_of_a_key_is_the_end_of_its_checksum() -> None:
+    assert api_keys.hint("live_0123456789abcdefghijABCDEFGHIJKL0NYiJo") == "YiJo"
+    assert api_keys.HINT_CHARACTERS < api_keys.CHECKSUM_CHARACTERS
+
+
 def test_digest_of_a_key_is_its_sha_256() -> None:
     assert api_keys.digest("test") == "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 

@@ -1,5 +1,7 @@
 """API keys in the admin: add a key, copy its text once, revoke it. The key's history records both actions."""
 
+from __future__ import annotations
+
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +10,8 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.contrib.admin.widgets import AdminTextInputWidget
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
@@ -19,10 +21,13 @@ from django.utils.safestring import SafeString
 
 from payments.admin.access_form import OrganizationField
 from payments.admin.base import NoChangeAdmin
+from payments.admin.form_ids import InvalidFormId, new_form_id, read_form_id
 from payments.links import Links
 from payments.models import ApiKey
 
 if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
     ModelForm = forms.ModelForm[ApiKey]
 else:
     ModelForm = forms.ModelForm
@@ -38,6 +43,7 @@ class ApiKeyForm(ModelForm):
         help_text="Leave this empty for a key that does not expire.",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
     )
+    form_id = forms.CharField(required=False, widget=forms.HiddenInput)
 
     class Meta:
         model = ApiKey
@@ -47,6 +53,25 @@ class ApiKeyForm(ModelForm):
             "name": "Name the program that uses the key, so that you recognize it later.",
         }
         widgets = {"name": AdminTextInputWidget}
+
+    def __init__(
+        self, data: QueryDict | None = None, *, user: User | AnonymousUser, initial: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(data, initial={**(initial or {}), "form_id": new_form_id(user)})
+        self.user = user
+
+    def clean(self) -> dict[str, Any]:
+        """Read the signed ID of the form. If it is invalid, give the form another one, so that it can be sent again."""
+        super().clean()
+        try:
+            form_id = read_form_id(self.cleaned_data.get("form_id", ""), user=self.user)
+        except InvalidFormId:
+            self.data = {**dict(self.data.items()), "form_id": self.initial["form_id"]}
+            raise forms.ValidationError(
+                "This form was incomplete, or another user opened it. No key was added. "
+                "Check the entries and send the form again."
+            ) from None
+        return {**self.cleaned_data, "form_id": form_id}
 
     def clean_expires_at(self) -> datetime | None:
         """Return the time in UTC. The input may have another offset."""
@@ -62,12 +87,16 @@ class ApiKeyForm(ModelForm):
         return expires_at
 
     def issue_key(self) -> tuple[ApiKey, str]:
-        """Create the key; return it and its text, which is not stored."""
+        """Create the key; return it and its text, which is not stored.
+
+        :raises IntegrityError: if this form has already created a key
+        """
         return ApiKey.objects.issue(
             self.cleaned_data["organization"],
             mode=self.cleaned_data["mode"],
             name=self.cleaned_data["name"],
             expires_at=self.cleaned_data["expires_at"],
+            form_id=self.cleaned_data["form_id"],
         )
 
 
@@ -75,23 +104,19 @@ class ApiKeyForm(ModelForm):
 class ApiKeyAdmin(NoChangeAdmin):
     """Keys are added and revoked, and otherwise never change."""
 
-    list_display = ("name", "organization", "mode", "state", "created_at", "last_used_at", "expires_at")
+    list_display = ("name", "hint", "organization", "mode", "state", "created_at", "last_used_at", "expires_at")
     list_select_related = ("organization",)
     list_filter = ("mode",)
-    search_fields = ("name__istartswith", "organization__name__istartswith")
+    search_fields = ("name__istartswith", "hint__exact", "organization__name__istartswith")
     ordering = ("-id",)
-    fields = ("organization", "mode", "name", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
-    readonly_fields = ("state", "created_at", "last_used_at", "revoked_at")
+    fields = ("organization", "mode", "name", "hint", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
+    readonly_fields = ("hint", "state", "created_at", "last_used_at", "revoked_at")
     add_form_template = "admin/payments/apikey/add_form.html"
     change_form_template = "admin/payments/apikey/change_form.html"
 
     def get_urls(self) -> list[Any]:
         revoke = self.admin_site.admin_view(self.revoke_view)
         return [path("<int:key_id>/revoke/", revoke, name="payments_apikey_revoke"), *super().get_urls()]
-
-    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
-        """Refuse filters on the digest: they could find it out character by character."""
-        return not lookup.startswith("digest") and super().lookup_allowed(lookup, value, request)
 
     @admin.display(description="state")
     def state(self, key: ApiKey) -> SafeString:
@@ -100,26 +125,35 @@ class ApiKeyAdmin(NoChangeAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show the form for a new key; when it is valid, create the key and show its text.
-
-        The response to the POST shows the text, because it is stored nowhere. Django's own view would redirect.
-        """
+        """Show the form for a new key; when it is valid, create the key. Django's own view would redirect then."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         if request.method != "POST":
-            return self.add_form_response(request, ApiKeyForm(initial=self.get_changeform_initial_data(request)))
-        form = ApiKeyForm(request.POST)
-        if not form.is_valid():
-            return self.add_form_response(request, form)
-        with transaction.atomic():
-            key, text = form.issue_key()
-            self.log_addition(request, key, [{"added": {}}])
+            initial = self.get_changeform_initial_data(request)
+            return self.add_form_response(request, ApiKeyForm(user=request.user, initial=initial))
+        form = ApiKeyForm(request.POST, user=request.user)
+        return self.created_response(request, form) if form.is_valid() else self.add_form_response(request, form)
+
+    def created_response(self, request: HttpRequest, form: ApiKeyForm) -> HttpResponse:
+        """Create the key and return a page with its text, which is stored nowhere.
+
+        If the user reloads the page, the browser sends the form again. Then return a page about the existing key.
+        """
+        try:
+            with transaction.atomic():
+                key, text = form.issue_key()
+                self.log_addition(request, key, [{"added": {}}])
+        except IntegrityError:
+            key = ApiKey.objects.select_related("organization").get(form_id=form.cleaned_data["form_id"])
+            context = self.page_context(request, "This key exists already", key=key)
+            return TemplateResponse(request, "admin/payments/apikey/sent_again.html", context)
         context = self.page_context(request, "Copy your key now", key=key, text=text, api_href=Links.of(request).list)
         return TemplateResponse(request, "admin/payments/apikey/created.html", context)
 
     def add_form_response(self, request: HttpRequest, form: ApiKeyForm) -> HttpResponse:
         """Return Django's page for adding an object, with our form."""
-        admin_form = AdminForm(form, [(None, {"fields": list(form.fields)})], {}, model_admin=self)
+        fields = [field.name for field in form.visible_fields()]
+        admin_form = AdminForm(form, [(None, {"fields": fields})], {}, model_admin=self)
         context = self.page_context(
             request,
             "Add API key",

@@ -14,6 +14,7 @@ from payments.models.organization import ONE_LINE, Access, Organization
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from uuid import UUID
 
     from django.db.models.expressions import Combinable
 
@@ -30,12 +31,27 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     """API keys, selected by their state."""
 
     def issue(
-        self, organization: Organization, *, mode: str, name: str, expires_at: datetime | None = None
+        self,
+        organization: Organization,
+        *,
+        mode: str,
+        name: str,
+        expires_at: datetime | None = None,
+        form_id: UUID | None = None,
     ) -> tuple[ApiKey, str]:
-        """Create a key and return it with its text. The text is not stored, so it can be shown only now."""
+        """Create a key and return it with its text. The text is not stored, so it can be shown only now.
+
+        :raises django.db.IntegrityError: if the form with this ID has already created a key
+        """
         text = api_keys.new_key(mode)
         key = self.create(
-            organization=organization, mode=mode, name=name, expires_at=expires_at, digest=api_keys.digest(text)
+            organization=organization,
+            mode=mode,
+            name=name,
+            expires_at=expires_at,
+            digest=api_keys.digest(text),
+            hint=api_keys.hint(text),
+            form_id=form_id,
         )
         return key, text
 
@@ -49,12 +65,18 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 
 
 class ApiKey(models.Model):
-    """A client's key to one organization's payments in one mode."""
+    """A client's key to one organization's payments in one mode.
+
+    Django's permission `add_apikey` gives access to all payments: a user can add a key for every organization and mode.
+    """
 
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="keys")
     mode = models.CharField(max_length=4, choices=Mode.choices)
     name = models.CharField(max_length=200, validators=[ONE_LINE])
     digest = models.CharField(max_length=64, unique=True, editable=False)
+    # Empty for keys of older releases.
+    hint = models.CharField("ends in", max_length=api_keys.HINT_CHARACTERS, db_default="", editable=False)
+    form_id = models.UUIDField(null=True, unique=True, editable=False)  # of the admin's form that created the key
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, editable=False)

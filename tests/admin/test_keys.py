@@ -1,11 +1,14 @@
 """API keys in the admin: added, shown once, revoked. The history records it."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -13,12 +16,29 @@ from payments.models import ApiKey, Organization
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 
 ADD = "/admin/payments/apikey/add/"
+CLICKS = 4
 FILLED = {"organization": "1", "mode": "live", "name": "Till", "expires_at": ""}
 
 
 @pytest.fixture
 def organization(db: None) -> Organization:
     return OrganizationFactory.create(id=1, name="Books")
+
+
+def new_form_id(client: Client) -> str:
+    """Open the form, and return its ID."""
+    return form_id_in(client.get(ADD).content.decode())
+
+
+def form_id_in(page: str) -> str:
+    [value] = re.findall(r'name="form_id" value="([^"]+)"', page)
+    return str(value)
+
+
+@pytest.fixture
+def filled(admin_client: Client, organization: Organization) -> dict[str, str]:
+    """Return the values of a filled form."""
+    return FILLED | {"form_id": new_form_id(admin_client)}
 
 
 def history() -> list[tuple[str, str]]:
@@ -32,13 +52,16 @@ def status_with(client: Client, text: str) -> int:
     return client.get("/v2/payments", headers={"Authorization": f"Bearer {text}"}).status_code
 
 
-def test_new_key_is_shown_once_and_works(admin_client: Client, client: Client, organization: Organization) -> None:
-    page = admin_client.post(ADD, FILLED)
+def test_new_key_is_shown_once_and_works(
+    admin_client: Client, client: Client, organization: Organization, filled: dict[str, str]
+) -> None:
+    page = admin_client.post(ADD, filled)
 
     [text] = set(re.findall(r"live_\w+", page.content.decode()))
     key = ApiKey.objects.get()
     later = admin_client.get(f"/admin/payments/apikey/{key.pk}/change/").content.decode()
     assert "no-store" in page.headers["Cache-Control"]
+    assert f"<code>{text[-4:]}</code>" in page.content.decode()
     assert f"curl -H &quot;Authorization: Bearer {text}&quot;" in page.content.decode().replace('"', "&quot;")
     assert (key.organization, key.mode, key.name, key.expires_at) == (organization, "live", "Till", None)
     assert status_with(client, text) == 200
@@ -56,10 +79,16 @@ def test_form_preselects_the_organization_of_the_link(admin_client: Client, orga
     assert '<option value="1" selected>Books</option>' in page
 
 
-def test_new_key_can_expire(admin_client: Client, organization: Organization) -> None:
+def test_form_names_the_extent_of_its_permission(admin_client: Client, organization: Organization) -> None:
+    page = admin_client.get(ADD).content.decode()
+
+    assert "Staff who can add keys can read the payments of every organization." in page
+
+
+def test_new_key_can_expire(admin_client: Client, filled: dict[str, str]) -> None:
     expires_at = (timezone.now() + timedelta(days=2)).replace(second=0, microsecond=0)
 
-    admin_client.post(ADD, {**FILLED, "expires_at": f"{expires_at:%Y-%m-%dT%H:%M}"})
+    admin_client.post(ADD, {**filled, "expires_at": f"{expires_at:%Y-%m-%dT%H:%M}"})
 
     assert ApiKey.objects.get().expires_at == expires_at
 
@@ -77,11 +106,69 @@ def test_new_key_can_expire(admin_client: Client, organization: Organization) ->
     ],
 )
 def test_invalid_form_shows_the_error_and_creates_no_key(
-    admin_client: Client, organization: Organization, invalid: dict[str, str], error: str
+    admin_client: Client, filled: dict[str, str], invalid: dict[str, str], error: str
 ) -> None:
-    page = admin_client.post(ADD, FILLED | invalid)
+    page = admin_client.post(ADD, filled | invalid)
 
     assert error in page.content.decode()
+    assert not ApiKey.objects.exists()
+
+
+def test_form_that_is_sent_again_adds_no_other_key(admin_client: Client, filled: dict[str, str]) -> None:
+    first = admin_client.post(ADD, filled).content.decode()
+    second = admin_client.post(ADD, filled | {"name": "Other"}).content.decode()
+
+    key = ApiKey.objects.get()
+    [text] = set(re.findall(r"live_\w+", first))
+    assert "This key exists already" in second
+    assert f'<a href="/admin/payments/apikey/{key.pk}/change/"><strong>Till</strong></a>' in second
+    assert f"<code>{text[-4:]}</code>" in second
+    assert text not in second + str(dict(admin_client.session))
+    assert history() == [("Till (live)", "Added.")]
+
+
+def test_form_that_is_opened_again_adds_another_key(admin_client: Client, filled: dict[str, str]) -> None:
+    admin_client.post(ADD, filled)
+    admin_client.post(ADD, filled | {"form_id": new_form_id(admin_client)})
+
+    assert ApiKey.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_form_that_is_sent_several_times_at_once_adds_one_key(admin_client: Client, filled: dict[str, str]) -> None:
+    def send(_: int) -> str:
+        client = Client()
+        client.cookies = admin_client.cookies
+        with closing(connection):
+            return client.post(ADD, filled).content.decode()
+
+    with ThreadPoolExecutor(CLICKS) as clicks:
+        pages = list(clicks.map(send, range(CLICKS)))
+
+    assert sorted(page.count("This key exists already</h1>") for page in pages) == [0] + [1] * (CLICKS - 1)
+    assert ApiKey.objects.count() == 1
+
+
+@pytest.mark.parametrize("forge", ["", "1", "\0", "00000000000000000000000000000000:signature"])
+def test_form_without_a_valid_id_shows_an_error_and_can_be_sent_again(
+    admin_client: Client, filled: dict[str, str], forge: str
+) -> None:
+    page = admin_client.post(ADD, filled | {"form_id": forge}).content.decode()
+    count = ApiKey.objects.count()
+    admin_client.post(ADD, filled | {"form_id": form_id_in(page)})
+
+    assert "This form was incomplete, or another user opened it." in page
+    assert 'value="Till"' in page
+    assert (count, ApiKey.objects.count()) == (0, 1)
+
+
+def test_form_of_another_user_is_refused(client: Client, filled: dict[str, str]) -> None:
+    client.force_login(User.objects.create_superuser("other"))
+    client.handler.enforce_csrf_checks = False
+
+    page = client.post(ADD, filled).content.decode()
+
+    assert "another user opened it" in page
     assert not ApiKey.objects.exists()
 
 
@@ -125,6 +212,15 @@ def test_key_cannot_be_changed_or_deleted(admin_client: Client, organization: Or
     assert key.name == "Till"
 
 
+def test_form_of_a_key_cannot_be_saved_as_a_new_key(admin_client: Client, organization: Organization) -> None:
+    key: ApiKey = ApiKeyFactory.create(organization=organization)
+
+    response = admin_client.post(f"/admin/payments/apikey/{key.pk}/change/", FILLED | {"_saveasnew": "1"})
+
+    assert response.status_code == 403
+    assert ApiKey.objects.get() == key
+
+
 @pytest.mark.parametrize(
     ("state", "times"),
     [
@@ -152,10 +248,40 @@ def test_list_shows_the_organization_of_a_key(admin_client: Client, organization
     assert "Books" in rows
 
 
-def test_list_cannot_be_filtered_by_digest(admin_client: Client, organization: Organization) -> None:
-    ApiKeyFactory.create(organization=organization)
+@pytest.fixture
+def ends(organization: Organization) -> dict[str, str]:
+    """Return the ends of two keys by name; an earlier release created a third key."""
+    keys = [ApiKeyFactory.create(organization=organization, name=name) for name in ("Shop", "Till")]
+    ApiKeyFactory.create(organization=organization, name="Old")
+    ApiKey.objects.filter(name="Old").update(hint="")
+    return {key.name: vars(key)["text"][-4:] for key in keys}
 
-    assert admin_client.get("/admin/payments/apikey/?digest__startswith=a").status_code == 400
+
+def hints(client: Client, path: str, **parameters: str) -> list[str]:
+    """Return the cells of the column "Ends in"."""
+    page = client.get(path, parameters).content.decode()
+    assert "Ends in" in page
+    return [
+        re.sub(r"<[^>]*>|\s", "", cell) for cell in re.findall(r'<td class="field-hint">(.*?)</td>', page, re.DOTALL)
+    ]
+
+
+@pytest.mark.parametrize("path", ["/admin/payments/apikey/", "/admin/payments/organization/1/change/"])
+def test_list_shows_the_end_of_each_key(admin_client: Client, ends: dict[str, str], path: str) -> None:
+    assert hints(admin_client, path) == ["-", ends["Till"], ends["Shop"]]
+
+
+def test_key_is_found_by_its_end(admin_client: Client, ends: dict[str, str]) -> None:
+    assert hints(admin_client, "/admin/payments/apikey/", q=ends["Till"]) == [ends["Till"]]
+
+
+@pytest.mark.parametrize(("name", "end"), [("Till", None), ("Old", "-")])
+def test_page_of_a_key_shows_its_end(admin_client: Client, ends: dict[str, str], name: str, end: str | None) -> None:
+    key = ApiKey.objects.get(name=name)
+
+    page = admin_client.get(f"/admin/payments/apikey/{key.pk}/change/").content.decode()
+
+    assert re.findall(r'Ends in:</label>\s*<div class="readonly">(.*?)</div>', page) == [end or ends[name]]
 
 
 def test_staff_need_permissions_to_add_and_revoke_keys(client: Client, organization: Organization) -> None:

@@ -235,6 +235,24 @@ def test_key_is_added_used_and_revoked(staffed: Staffed) -> None:
         assert re.findall(r"Added|Revoked", history) == ["Added", "Revoked"]
 
 
+def test_second_click_and_reload_add_no_other_key(staffed: Staffed) -> None:
+    with staffed.page() as page:
+        page.goto(f"/admin/payments/apikey/add/?organization={staffed.organization}")
+        page.get_by_label("Mode").select_option("live")
+        page.get_by_label("Name").fill("Twice")
+        with page.expect_navigation():
+            page.get_by_role("button", name="Add API key").dblclick()
+        expect(page.get_by_role("heading", name="Copy your key now")).to_be_visible()
+
+        page.reload()
+        expect(page.get_by_role("heading", name="This key exists already")).to_be_visible()
+        click(page, "Twice")
+        expect(page.locator(".field-state")).to_contain_text("Usable")
+
+        page.goto("/admin/payments/apikey/?q=Twice")
+        expect(page.locator("#result_list tbody tr")).to_have_count(1)
+
+
 def run(command: str) -> Any:
     """Run a command in a shell, and return the JSON that it prints."""
     completed = subprocess.run(["sh", "-c", f"{command} --silent"], capture_output=True, check=True)

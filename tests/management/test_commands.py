@@ -147,8 +147,17 @@ def test_list_contains_no_keys_and_no_digests(run: Run, organization: Organizati
     created = f"{key.created_at.isoformat(sep=' ', timespec='seconds')}"
     assert len(all_rows.splitlines()) == 3
     assert heading.split("\t")[:2] == ["KEY", "ORGANIZATION"]
-    assert row.split("\t") == [str(key.pk), "1", "live", "Shop", created, "-", "-", "-"]
+    assert row.split("\t") == [str(key.pk), "1", "live", "Shop", created, "-", "-", "-", vars(key)["text"][-4:]]
     assert key.digest not in all_rows
+
+
+def test_key_of_an_earlier_release_is_listed_without_its_end(run: Run) -> None:
+    ApiKeyFactory.create()
+    ApiKey.objects.update(hint="")
+
+    output, _ = run("list_api_keys")
+
+    assert [line.rpartition("\t")[2] for line in output.splitlines()] == ["ENDS IN", "-"]
 
 
 def test_key_is_revoked_by_number(run: Run) -> None:

@@ -8,7 +8,7 @@ from payments.management.arguments import add_organization_option, find_organiza
 from payments.management.command import PaymentsCommand
 from payments.models import ApiKey
 
-HEADINGS = ("KEY", "ORGANIZATION", "MODE", "NAME", "CREATED", "LAST USED", "EXPIRES", "REVOKED")
+HEADINGS = ("KEY", "ORGANIZATION", "MODE", "NAME", "CREATED", "LAST USED", "EXPIRES", "REVOKED", "ENDS IN")
 
 
 class Command(PaymentsCommand):
@@ -18,8 +18,8 @@ class Command(PaymentsCommand):
         List all API keys, including revoked and expired ones.
 
         The columns go to stdout, separated by tabs. Times are in UTC. The last use is
-        updated once a minute. The keys themselves are not stored, so the list cannot
-        contain them.
+        updated once a minute. Of a key itself, only the last four characters are
+        stored; a dash means that an earlier release created the key.
     """
     examples = ("manage.py list_api_keys", "manage.py list_api_keys --organization 7")
 
@@ -34,7 +34,7 @@ class Command(PaymentsCommand):
         for key in keys:
             times = (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)
             columns = [str(key.pk), str(key.organization_id), key.mode, key.name, *map(format_time, times)]
-            self.stdout.write("\t".join(columns))
+            self.stdout.write("\t".join([*columns, key.hint or "-"]))
 
 
 def format_time(time: datetime | None) -> str:
