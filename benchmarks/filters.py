@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from benchmarks import dataset
 from benchmarks.dataset import MODE
-from benchmarks.plans import buffers_read, explain, explain_on_sqlite
+from benchmarks.plans import explain, explain_on_sqlite
 from payments.api.parameters import parse_list_parameters
 from payments.database.statements import Statement
 from payments.listing import Listing
@@ -21,6 +21,7 @@ from payments.page import page_statement
 from payments.record import Record, encode
 from payments.routing import fetch_rows
 from payments.rows import Row
+from tests.support.sql import buffers_read
 
 LIMIT = 20
 RUNS = 3

@@ -13,11 +13,12 @@ import psycopg
 from benchmarks.dataset import MODE
 from benchmarks.load import Load, LoadResult, run_load
 from benchmarks.medians import median, median_and_range
-from benchmarks.plans import buffers_read, explain
+from benchmarks.plans import explain
 from benchmarks.servers import SERVICE, Position, RunningServer
 from payments.listing import Listing
 from payments.models import Access
 from payments.page import page_statement
+from tests.support.sql import buffers_read
 
 LIMITS = (20, 250)
 DEPTHS = ("newest", "middle", "end", "ties")

@@ -1,6 +1,5 @@
 """Query plans, and the buffers that they read."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +7,7 @@ from django.db import connection
 from psycopg import ClientCursor
 
 from payments.database.statements import Statement
+from tests.support.sql import plan_of
 
 EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
 
@@ -23,16 +23,3 @@ def explain_on_sqlite(statement: Statement[Any], values: Mapping[str, Any]) -> l
     """Return the lines of a statement's plan. SQLite does not run the statement for that."""
     cursor = connection.cursor().cursor
     return [line for *_, line in cursor.execute(f"EXPLAIN QUERY PLAN {statement.sql}", values).fetchall()]
-
-
-def plan_of(rows: Any) -> dict[str, Any]:
-    """Return the root node of a plan from the only row of EXPLAIN."""
-    ((document,),) = rows
-    root: dict[str, Any] = (document if isinstance(document, list) else json.loads(document))[0]
-    return root
-
-
-def buffers_read(plan: Mapping[str, Any]) -> int:
-    """Return the number of buffers that a plan has read, from PostgreSQL's cache or from files."""
-    node = plan["Plan"]
-    return int(node["Shared Hit Blocks"] + node["Shared Read Blocks"])

@@ -1,12 +1,11 @@
 """SQL expressions that Django lacks: values as text, and conditions that match an index."""
 
 import sys
-from collections.abc import Collection
 from typing import Any, TypeAlias
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, Expression, F, Func, TextField, Value
+from django.db.models import BooleanField, Expression, Func, TextField, Value
 from django.db.models.sql.compiler import SQLCompiler
 
 from payments.fields import DocumentField
@@ -51,18 +50,42 @@ class TimeText(Func):
         return self.as_sql(compiler, connection, template=template, **context)
 
 
-class IndexPredicate(Func):
-    """The predicate of a partial index, repeated in a query.
+class Opaque(Func):
+    """A condition about which the planner of PostgreSQL knows nothing: it expects every second payment to match.
 
-    SQLite uses the index only if the query contains its predicate literally. PostgreSQL infers the predicate; repeated,
-    it would count twice in the estimate of rows.
+    The planner's statistics cover the payments of all organizations. Without this class, a value that is frequent in
+    another organization would change the plan, and so the time, of a page in which it is rare.
     """
 
     template = "%(expressions)s"
     output_field = BooleanField()
 
-    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
-        return "TRUE", ()
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
+        return self.as_sql(compiler, connection, template="CASE WHEN %(expressions)s THEN TRUE ELSE FALSE END")
+
+
+def hidden(value: Any, sql_type: str = "text") -> Any:
+    """Return an expression whose value the planner of PostgreSQL does not see, for the reason that `Opaque` gives.
+
+    It can bound an index. `sql_type` is its type in PostgreSQL. Other values than expressions stay as they are.
+    """
+    return Hidden(value, sql_type) if isinstance(value, Expression) else value
+
+
+class Hidden(Func):
+    """See `hidden`."""
+
+    arity = 1
+
+    def __init__(self, value: Expression, sql_type: str = "text") -> None:
+        super().__init__(value)
+        self.sql_type = sql_type
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
+        return self.as_sql(compiler, connection, template="%(expressions)s")
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
+        return self.as_sql(compiler, connection, template=f"(SELECT %(expressions)s::{self.sql_type})")
 
 
 class Literal(Expression):
@@ -100,35 +123,6 @@ def prefix_upper_bound(prefix: str | Expression) -> Expression:
     start = prefix if isinstance(prefix, Expression) else Value(prefix)
     last = Literal(chr(sys.maxunicode))
     return Func(start, last, template="(%(expressions)s)", arg_joiner=" || ", output_field=models.TextField())
-
-
-class TextArray(Func):
-    """An array of texts (PostgreSQL)."""
-
-    template = "ARRAY[%(expressions)s]::text[]"
-
-
-# The columns whose values the GIN index has in one array (migration 0003).
-INDEXED_WORDS = ("method", "sequence_type", "amount_currency")
-
-
-class HasIndexedWord(Func):
-    """True if one of the words is a value of a column in `INDEXED_WORDS`.
-
-    A redundant condition beside that of the column itself: it lets PostgreSQL use one small GIN index for all these
-    columns, which is fast if the word is rare. SQLite has no such index.
-    """
-
-    template = "%(expressions)s"
-    arg_joiner = " && "
-    output_field = BooleanField()
-
-    def __init__(self, words: Collection[str | Expression]) -> None:
-        values = [word if isinstance(word, Expression) else Value(word) for word in words]
-        super().__init__(TextArray(*map(F, INDEXED_WORDS)), TextArray(*values))
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
-        return "TRUE", ()
 
 
 @DocumentField.register_lookup

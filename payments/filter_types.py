@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from payments.models import PaymentQuerySet
+from payments.models import Access, PaymentQuerySet
+from payments.terms import HasAnyWord, TermCondition
 
 VALUES_MAX = 20
 
@@ -20,6 +21,7 @@ AMOUNT = r"\A-?(?:0|[1-9][0-9]{0,12})(?:\.[0-9]{1,2})?\Z"
 
 Values: TypeAlias = tuple[Any, ...]
 Select: TypeAlias = Callable[[PaymentQuerySet, Values], PaymentQuerySet]
+Terms: TypeAlias = Callable[[Access, Values], TermCondition | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,22 @@ class Filter:
     schema: Mapping[str, Any]
     example: Any
     values_are_literals: bool = False  # they decide which index is best, so they are part of the SQL
+    terms: Terms | None = None  # the condition by which PostgreSQL finds the payments of one access in an index
+
+    def with_terms(self, terms: Terms) -> Filter:
+        """Return this filter with a condition on terms."""
+        return replace(self, terms=terms)
+
+    def apply(self, payments: PaymentQuerySet, values: Values, access: Access | None) -> PaymentQuerySet:
+        """Return the payments that match. `access` is theirs; without it, no index of terms is used."""
+        payments = self.select(payments, values)
+        condition = self.terms(access, values) if self.terms and access else None
+        return payments.filter(condition) if condition else payments
+
+
+def any_word(name: str) -> Terms:
+    """Return the condition of a filter by words; `name` is their name in a term."""
+    return lambda access, words: HasAnyWord(*access, name, words)
 
 
 def words(

@@ -1,7 +1,7 @@
 """The filters of the list, and the selection of a request."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -9,10 +9,11 @@ from urllib.parse import quote
 
 from payments import filter_types
 from payments.currencies import CURRENCIES
-from payments.filter_types import VALUES_MAX, Filter, Values
-from payments.models import CUSTOMER_ID, METHOD, PaymentQuerySet, SequenceType, Status
+from payments.filter_types import VALUES_MAX, Filter, Values, any_word
+from payments.models import CUSTOMER_ID, IN_PROGRESS, METHOD, Access, PaymentQuerySet, SequenceType, Status
 from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.record import encode
+from payments.terms import HasAllPairs, TermCondition
 
 ORDERS: Mapping[str, Order] = {"desc": NEWEST_FIRST, "asc": OLDEST_FIRST}
 
@@ -22,25 +23,36 @@ METADATA_PAIRS_MAX = 5
 METADATA_CHARACTERS_MAX = 500
 METADATA_TEXT = re.compile(rf"[^\x00\ud800-\udfff]{{1,{METADATA_CHARACTERS_MAX}}}")
 
-RANGES = {
-    "createdAt": ("created_at", filter_types.time),
-    "paidAt": ("paid_at", filter_types.time),
-    "amount": ("amount", filter_types.amount),
+RANGES: Mapping[str, tuple[Callable[..., PaymentQuerySet], Callable[..., Filter]]] = {
+    "createdAt": (PaymentQuerySet.created, filter_types.time),
+    "paidAt": (partial(PaymentQuerySet.bounded, column="paid_at"), filter_types.time),
+    "amount": (partial(PaymentQuerySet.bounded, column="amount"), filter_types.amount),
 }
 LOWER, UPPER = ("gte", "gt"), ("lte", "lt")
 BOUNDS = (*LOWER, *UPPER)
 
+
+def status_terms(access: Access, statuses: Values) -> TermCondition | None:
+    """Return the condition for statuses that have no index of their own in the order of the list."""
+    if IN_PROGRESS.issuperset(statuses) or (len(statuses) == 1 and Status.SUCCEEDED not in statuses):
+        return None
+    return any_word("status")(access, statuses)
+
+
 # In the order of their parameters in a link.
 FILTERS: Mapping[str, Filter] = {
     "status": filter_types.known_words(
-        PaymentQuerySet.with_status, Status.values, example=["open", "pending"], values_are_literals=True
-    ),
+        PaymentQuerySet.with_status,
+        Status.values,
+        example=["open", "pending"],
+        values_are_literals=True,
+    ).with_terms(status_terms),
     "method": filter_types.words(
         PaymentQuerySet.with_method,
         pattern=METHOD,
         description="a word of 1 to 32 lower-case letters, digits or underscores",
         example=["creditcard"],
-    ),
+    ).with_terms(any_word("method")),
     "customerId": filter_types.words(
         PaymentQuerySet.of_customer,
         pattern=CUSTOMER_ID,
@@ -49,16 +61,16 @@ FILTERS: Mapping[str, Filter] = {
     ),
     "sequenceType": filter_types.known_words(
         PaymentQuerySet.with_sequence_type, SequenceType.values, example=["recurring"]
-    ),
+    ).with_terms(any_word("sequence")),
     "currency": filter_types.known_words(
         PaymentQuerySet.in_currency,
         CURRENCIES,
         rule=f"an ISO 4217 currency code, or up to {VALUES_MAX} of them, separated by commas",
         example=["EUR"],
-    ),
+    ).with_terms(any_word("currency")),
     **{
-        f"{name}[{bound}]": filter_type(partial(PaymentQuerySet.bounded, column=column, bound=bound))
-        for name, (column, filter_type) in RANGES.items()
+        f"{name}[{bound}]": filter_type(partial(select, bound=bound))
+        for name, (select, filter_type) in RANGES.items()
         for bound in BOUNDS
     },
     "metadata": filter_types.document(
@@ -71,7 +83,7 @@ FILTERS: Mapping[str, Filter] = {
             "maxProperties": METADATA_PAIRS_MAX,
         },
         example={"order": "84820"},
-    ),
+    ).with_terms(lambda access, values: HasAllPairs(*access, *values)),
 }
 
 # The parameters of a selection, without the metadata pairs.

@@ -29,7 +29,7 @@ class FilterShape(NamedTuple):
         return [f"{name}_{index}" for index in range(self.value_count)]
 
     def select(self, payments: PaymentQuerySet) -> PaymentQuerySet:
-        return self.filter.select(payments, self.values or tuple(map(Placeholder, self.placeholders)))
+        return self.filter.apply(payments, self.values or tuple(map(Placeholder, self.placeholders)), UNBOUND_ACCESS)
 
 
 Shape: TypeAlias = tuple[FilterShape, ...]

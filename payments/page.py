@@ -20,6 +20,10 @@ from payments.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, op
 from payments.routing import fetch_rows
 from payments.rows import COLUMNS, ID, Row, as_rows
 
+# With filters, a statement reads at least so many rows: for fewer, PostgreSQL would expect to find them soon by reading
+# the list, even if they are rare.
+FILTERED_ROWS_MIN = 20
+
 # Cached statements: those without filters, for each limit with and without a start, and 250 others. Each takes 10 kB.
 STATEMENTS_MAX = 750
 
@@ -98,21 +102,21 @@ def page_querysets(
     The two queries become one statement with UNION ALL. PostgreSQL returns their rows in this order, because requests
     run without parallel workers (database/postgresql/base.py).
     """
+    rows = max(limit, FILTERED_ROWS_MIN) if shape else limit
     if start is None:
         first_page = apply_filters(payments, shape).order_by(*order)
-        return [as_rows(first_page, NO_PREVIOUS, *([Literal(PAGE_PART)] if shape else []))[: limit + 1]]
+        return [as_rows(first_page, NO_PREVIOUS, *([Literal(PAGE_PART)] if shape else []))[: rows + 1]]
     at = position(Subquery(payments.filter(id=start).values("created_at")), start)
     # The position comes before the filters. If two conditions bound an index in the same direction, the
     # database starts the scan at the condition written first.
     page = apply_filters(payments.filter(is_at_or_after(at, order)), shape).order_by(*order)
     preceding = apply_filters(payments.filter(is_before(at, order)), shape)
-    previous_from = previous_start(preceding, limit=limit, order=order)
     if not shape:
-        return [as_rows(page, previous_from)[: limit + 1]]
+        return [as_rows(page, previous_start(preceding, limit=limit, order=order))[: rows + 1]]
     start_row = payments.filter(id=start)
     return [
-        as_rows(page, NO_PREVIOUS, Literal(PAGE_PART))[: limit + 1],
-        as_rows(start_row, previous_from, Literal(START_PART)),
+        as_rows(page, NO_PREVIOUS, Literal(PAGE_PART))[: rows + 1],
+        as_rows(start_row, FilteredPreviousStart(preceding, limit=limit, order=order, rows=rows), Literal(START_PART)),
     ]
 
 
@@ -128,3 +132,23 @@ def previous_start(preceding: PaymentQuerySet, *, limit: int, order: Order) -> E
         Subquery(nearest_first[limit - 1 : limit]),
         Subquery(preceding.order_by(*order).values("id")[:1]),
     )
+
+
+class FilteredPreviousStart(Subquery):
+    """The ID that the previous page of a list with filters starts at, with one search for matching payments.
+
+    A second search, for the first payment of all, would read the list if matching payments are rare. The search reads
+    `rows` payments, at least `limit`.
+    """
+
+    def __init__(self, preceding: PaymentQuerySet, *, limit: int, order: Order, rows: int) -> None:
+        nearest_first = sort_sql(opposite(order))
+        nearest = f"SELECT * FROM (%(subquery)s) AS preceding ORDER BY {nearest_first} LIMIT {limit}"
+        template = f"(SELECT id FROM ({nearest}) AS nearest ORDER BY {sort_sql(order)} LIMIT 1)"
+        preceding_rows = preceding.order_by(*opposite(order)).values("id", "created_at")[:rows]
+        super().__init__(preceding_rows, output_field=TextField(), template=template)
+
+
+def sort_sql(order: Order) -> str:
+    """Return an order in SQL: `created_at DESC, id DESC`."""
+    return ", ".join(f"{name[1:]} DESC" if name.startswith("-") else name for name in order)

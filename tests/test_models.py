@@ -2,14 +2,16 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.models import ProtectedError
 from moneyed import Money
 
 from payments.models import ApiKey, Organization, Payment, PaymentsCannotBeDeleted, new_payment_id
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.sql import execute
 
 pytestmark = pytest.mark.django_db
 
@@ -157,6 +159,33 @@ def test_key_is_usable_until_it_expires_or_is_revoked(values: dict[str, Any], is
     assert ApiKey.objects.usable(now=NOON).exists() is is_usable
 
 
+def test_key_stores_the_end_of_its_text_as_a_hint() -> None:
+    key, text = ApiKey.objects.issue(OrganizationFactory.create(), mode="live", name="Shop")
+
+    key.refresh_from_db()
+    assert key.hint == text[-4:]
+
+
+def test_key_of_an_earlier_release_has_no_hint() -> None:
+    OrganizationFactory.create(id=7)
+
+    execute(
+        "INSERT INTO payments_apikey (organization_id, mode, name, digest, created_at)"
+        " VALUES (7, 'live', 'Shop', 'digest', '2026-01-01 00:00:00+00:00')"
+    )
+
+    key = ApiKey.objects.get()
+    assert (key.hint, key.form_id) == ("", None)
+
+
+def test_form_creates_at_most_one_key() -> None:
+    organization, form_id = OrganizationFactory.create(), uuid4()
+    ApiKey.objects.issue(organization, mode="live", name="Shop", form_id=form_id)
+
+    with pytest.raises(IntegrityError):
+        ApiKey.objects.issue(organization, mode="test", name="Till", form_id=form_id)
+
+
 def test_payments_have_exactly_these_indexes() -> None:
     with connection.cursor() as cursor:
         indexes = {
@@ -167,7 +196,7 @@ def test_payments_have_exactly_these_indexes() -> None:
 
     newest_first = [("created_at", "DESC"), ("id", "DESC")]
     access = [("organization_id", "ASC"), ("mode", "ASC")]
-    on_postgresql: dict[str, Any] = {"payment_holds": []} if connection.vendor == "postgresql" else {}
+    on_postgresql: dict[str, Any] = {"payment_terms": []} if connection.vendor == "postgresql" else {}
     assert indexes == on_postgresql | {
         "payment_list": [*access, *newest_first],
         "payment_status": [*access, ("status", "ASC"), *newest_first],

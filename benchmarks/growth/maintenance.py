@@ -14,10 +14,10 @@ from benchmarks.growth.reading import ACCESS, Query
 from benchmarks.growth.sizes import length
 from benchmarks.growth.tables import PLAIN, TABLE, execute
 from benchmarks.pages import LIMITS
-from benchmarks.plans import buffers_read
 from payments.listing import Listing
 from payments.page import page_statement
 from payments.record import encode
+from tests.support.sql import buffers_read
 
 NEW_RECORDS = 20_000
 LATER = ROUND_SPAN * 20  # after all payments of earlier imports

@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.growth.dataset import SPAN, UNTIL
 from benchmarks.growth.tables import TABLE, execute
-from benchmarks.plans import buffers_read, plan_of
+from tests.support.sql import buffers_read, plan_of
 
 COLUMNS = ("created_at", "paid_at")
 DAY = UNTIL - SPAN / 3

@@ -13,7 +13,7 @@ from benchmarks.dataset import LARGE, MODE
 from benchmarks.growth.dataset import SPAN, UNTIL
 from benchmarks.growth.tables import TABLE, TABLES, Table, execute, selected
 from benchmarks.pages import LIMITS
-from benchmarks.plans import EXPLAIN, buffers_read, explain, plan_of
+from benchmarks.plans import EXPLAIN, explain
 from payments.api.parameters import parse_list_parameters
 from payments.database.statements import Statement, cached_runner, prepared_statements
 from payments.listing import Listing, payment_statement
@@ -21,6 +21,7 @@ from payments.models import Access
 from payments.page import page_statement
 from payments.routing import fetch_rows
 from payments.rows import Row
+from tests.support.sql import buffers_read, plan_of
 
 ACCESS = Access(LARGE.id, MODE)
 RUNS = 10

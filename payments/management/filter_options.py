@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from payments.filters import FILTERS, METADATA_PAIRS_MAX, InvalidSelection, parse_selection
-from payments.models import PaymentQuerySet
+from payments.models import Access, PaymentQuerySet
 
 SIGNS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 NAMES = [name for name in FILTERS if name != "metadata"]
@@ -42,8 +42,10 @@ def describe_value(name: str) -> tuple[str, str]:
     return metavar, f"{field} {SIGNS[bound]} {metavar}, {rule}"
 
 
-def apply_filter_options(payments: PaymentQuerySet, options: Mapping[str, Any]) -> PaymentQuerySet:
-    """Return the payments that match the options.
+def apply_filter_options(
+    payments: PaymentQuerySet, options: Mapping[str, Any], *, access: Access | None
+) -> PaymentQuerySet:
+    """Return the payments that match the options. `access` is theirs, if they are of one organization and mode.
 
     :raises CommandError: if the value of an option is invalid
     """
@@ -59,5 +61,5 @@ def apply_filter_options(payments: PaymentQuerySet, options: Mapping[str, Any]) 
     except InvalidSelection as error:
         raise CommandError(str(error)) from None
     for applied in selection.filters:
-        payments = applied.filter.select(payments, applied.values)
+        payments = applied.filter.apply(payments, applied.values, access)
     return payments

@@ -241,7 +241,7 @@ def unscoped_reads(sql: str, key: ApiKey) -> list[str]:
         ("/v2/payments", 1),
         ("/v2/payments?limit=1&from={}", 6),
         ("/v2/payments?limit=1&status=open", 1),
-        ("/v2/payments?limit=1&status=open&metadata[a]=b&sort=asc&from={}", 7),
+        ("/v2/payments?limit=1&status=open&metadata[a]=b&sort=asc&from={}", 5),
         ("/v2/payments/{}", 1),
         ("/v2/payments?limit=0&from={}", 0),
         ("/v2/payments?id={}", 0),

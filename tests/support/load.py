@@ -1,10 +1,11 @@
 """Concurrent clients that send requests until a test ends, and the responses that they got."""
 
 import http.client
+import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -170,3 +171,9 @@ class Load:
         failed = sum(response.status != http.client.OK for response in self.responses)
         slowest = max(response.seconds for response in self.responses)
         report(f"{fault}: {len(self.responses)} requests, {failed} of them failed, the slowest took {slowest:.2f} s")
+
+
+def median_milliseconds(loads: Mapping[str, Load], *, requests: int) -> dict[str, float]:
+    """Send so many requests of each load, in turn, and return the median duration for each."""
+    rounds = [{name: load.get().seconds for name, load in loads.items()} for _ in range(requests)]
+    return {name: statistics.median(seconds[name] for seconds in rounds) * 1000 for name in loads}

@@ -57,6 +57,8 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "ingest/validation": ("ingest/test_validation.py", "ingest/test_card_data.py", "ingest/test_imports.py"),
     "ingest/reading": ("ingest/test_reading.py", "ingest/test_imports.py"),
     "ingest/card_data": ("ingest/test_card_data.py", "ingest/test_validation.py"),
+    "ingest/card_numbers": ("ingest/test_card_data.py",),
+    "ingest/folding": ("ingest/test_card_data.py",),
     "access/authentication": ("access/test_authentication.py", "access/test_throttling.py", f"{CORPUS}[authorization]"),
     "access/keys": ("access/test_authentication.py",),
     "totals": ("test_totals.py", "test_changes.py"),

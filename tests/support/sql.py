@@ -1,5 +1,7 @@
 """SQL that a test runs on the connection of the ORM."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import connection
@@ -28,3 +30,16 @@ def explain(statement: str) -> str:
     """Return the query plan of a statement."""
     keyword = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN (COSTS OFF)"
     return "\n".join(str(row[-1]) for row in execute(f"{keyword} {statement}"))
+
+
+def plan_of(rows: Any) -> dict[str, Any]:
+    """Return the root node of a plan from the only row of EXPLAIN."""
+    ((document,),) = rows
+    root: dict[str, Any] = (document if isinstance(document, list) else json.loads(document))[0]
+    return root
+
+
+def buffers_read(plan: Mapping[str, Any]) -> int:
+    """Return the number of buffers that a plan has read, from PostgreSQL's cache or from files."""
+    node = plan["Plan"]
+    return int(node["Shared Hit Blocks"] + node["Shared Read Blocks"])

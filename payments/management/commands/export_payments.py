@@ -12,7 +12,7 @@ from payments.export import export_payments
 from payments.management.arguments import add_mode_option, add_organization_option, find_organization
 from payments.management.command import PaymentsCommand
 from payments.management.filter_options import add_filter_options, apply_filter_options
-from payments.models import Payment
+from payments.models import Access, Payment
 
 
 class Command(PaymentsCommand):
@@ -39,11 +39,14 @@ class Command(PaymentsCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         payments = Payment.objects.all()
-        if options["organization"] is not None:
-            payments = payments.filter(organization=find_organization(options["organization"]))
-        if options["mode"] is not None:
-            payments = payments.filter(mode=options["mode"])
-        payments = apply_filter_options(payments, options)
+        organization_id, mode = options["organization"], options["mode"]
+        if organization_id is not None:
+            payments = payments.filter(organization=find_organization(organization_id))
+        if mode is not None:
+            payments = payments.filter(mode=mode)
+        has_access = organization_id is not None and mode is not None
+        access = Access(organization_id, mode) if has_access else None
+        payments = apply_filter_options(payments, options, access=access)
         output = sys.stdout.buffer
         # A progress bar would mix with the payments on the same terminal.
         lines = tqdm(export_payments(payments), unit=" payments", disable=True if output.isatty() else None)
