@@ -221,6 +221,14 @@ def run_indexes(options: argparse.Namespace) -> None:
         print_lines(indexes.measure_indexes(url, rounds=options.rounds))
 
 
+def run_card_numbers(options: argparse.Namespace) -> None:
+    with sqlite() as url:
+        set_up_django(url)
+        from benchmarks import card_numbers  # noqa: PLC0415
+
+        print_lines(card_numbers.measure_card_numbers(count=options.rows))
+
+
 def run_admin(options: argparse.Namespace) -> None:
     with postgresql() as (url, _):
         set_up_django(url)
@@ -297,6 +305,7 @@ BENCHMARKS = {
     ),
     "filters": Benchmark(run_filters, "cost of filtered pages"),
     "indexes": Benchmark(run_indexes, "cost of indexes for an import"),
+    "card-numbers": Benchmark(run_card_numbers, "numbers that an import takes for card numbers"),
     "admin": Benchmark(run_admin, "response times of the admin"),
     "replicas": Benchmark(run_replicas, "cost of reading on replicas, and load that they take off", needs_wrk=True),
     "telemetry": Benchmark(run_telemetry, "cost of metrics and traces for a request"),

@@ -36,11 +36,11 @@ class Batch:
         return sum(map(len, self.rounds)) < len(self.entries)
 
 
-def read_batches(sources: Iterable[Source]) -> Iterator[Batch]:
-    """Yield the records of the sources in batches of limited size."""
+def read_batches(sources: Iterable[Source], *, trusts_texts: bool = False) -> Iterator[Batch]:
+    """Yield the records of the sources in batches of limited size. For `trusts_texts`, see `validate_record`."""
     entries: list[Entry] = []
     size = 0
-    for entry, length in parse_sources(sources):
+    for entry, length in parse_sources(sources, trusts_texts=trusts_texts):
         entries.append(entry)
         size += length
         if len(entries) == BATCH_RECORDS or size >= BATCH_BYTES:
@@ -50,7 +50,7 @@ def read_batches(sources: Iterable[Source]) -> Iterator[Batch]:
         yield build_batch(entries)
 
 
-def parse_sources(sources: Iterable[Source]) -> Iterator[tuple[Entry, int]]:
+def parse_sources(sources: Iterable[Source], *, trusts_texts: bool) -> Iterator[tuple[Entry, int]]:
     """Yield a row or an error for each record, and the record's length in bytes.
 
     A source that cannot be read to its end adds one more error.
@@ -58,15 +58,17 @@ def parse_sources(sources: Iterable[Source]) -> Iterator[tuple[Entry, int]]:
     for source in sources:
         try:
             for location, text in read_records(source):
-                yield (location, parse(text)), len(text)
+                yield (location, parse(text, trusts_texts=trusts_texts)), len(text)
         except UnreadableSource as error:
             yield (error.location, error), 0
 
 
-def parse(text: bytes) -> StoredRow | InvalidRecord:
+def parse(text: bytes, *, trusts_texts: bool = False) -> StoredRow | InvalidRecord:
     """Return the row of a record, or the error if the record is invalid."""
     try:
-        return parse_canonical(text) or stored_row(validate_record(text))
+        return parse_canonical(text, trusts_texts=trusts_texts) or stored_row(
+            validate_record(text, trusts_texts=trusts_texts)
+        )
     except InvalidRecord as error:
         return error
 

@@ -1,42 +1,42 @@
 """Finds card data that must not be stored.
 
 PCI DSS 3.3 forbids security codes, tracks and PINs. PCI DSS 3.4 limits the visible digits of card numbers.
+
+`find_card_data` searches the details of a payment thoroughly. The other fields are the merchant's own: there, only a
+clear card number is refused (`has_clear_card_number`).
 """
 
 import re
-import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, Final, TypeAlias
 
-# The form of a card number (ISO/IEC 7812-1): its length, its first digits, and the characters between groups of digits.
-# No group is shorter than GROUP_LENGTH_MIN, except the last.
-CARD_DIGITS_MIN = 13
-CARD_DIGITS_MAX = 19
-CARD_PREFIXES = ("2", "3", "4", "5", "6", "81", "82", "9792")
-SEPARATOR = r"[\s._/\u2010-\u2015-]{1,2}"
-GROUP_LENGTH_MIN = 3
-MASKS = "Xx*#•"  # stand for hidden digits
+from payments.ingest.card_numbers import (
+    DIGITS_MIN,
+    HAS_MASK,
+    contains_clear_number,
+    contains_halves,
+    contains_insufficient_mask,
+    contains_number,
+    count_digits,
+    may_contain_clear_number,
+)
+from payments.ingest.folding import fold, readings
 
-# How many digits of a card number may be visible.
-VISIBLE_FIRST_MAX = 6
-VISIBLE_LAST_MAX = 4
+CARD_NUMBER: Final = "a card number must be masked (PCI DSS 3.4)"
+SECURITY_CODE: Final = "a security code, PIN or track must not be stored (PCI DSS 3.3)"
 
-# A plus sign and up to 15 digits are a phone number (E.164).
-PHONE_DIGITS_MAX = 15
+# The names of the members that lead to a value, and why the value must not be stored.
+Path: TypeAlias = tuple[str, ...]
+CardData: TypeAlias = tuple[Path, str]
 
-SEQUENCE = re.compile(rf"(\+?)([0-9{MASKS}]+(?:{SEPARATOR}[0-9{MASKS}]+)*)")
-split_groups = re.compile(SEPARATOR).split
+LETTER = re.compile(r"[^\W\d_]")
 
-# Visible digits only. A single mask character before or after them counts as punctuation.
-UNMASKED = re.compile(rf"([{MASKS}]?)([0-9]+)([{MASKS}]?)")
-NUMBER_CHARACTERS_MAX = CARD_DIGITS_MAX + 2  # with a mask character at each end
-
-DIGIT = re.compile(r"[0-9]")
-DOUBLED_DIGITS = bytes.maketrans(b"0123456789", b"0246813579")  # the digit sums of 0, 2, 4, 6, 8, 10, 12, 14, 16, 18
-
-IBAN = re.compile(r"\b[A-Z]{2}[0-9]{2}(?: ?[0-9A-Z]){11,30}\b")
+IBAN = re.compile(r"\b[A-Z]{2}[0-9]{2}(?: ?[0-9A-Z]){11,30}\b", re.IGNORECASE)
 IBAN_DIGITS = {ord("A") + number: str(10 + number) for number in range(26)}
+UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
+LETTERS: Final = " number "  # replaces account numbers and UUIDs: it separates the digits before from those after
 
 SENSITIVE_NAME = re.compile(
     r"(?:card)?(?:"
@@ -45,118 +45,174 @@ SENSITIVE_NAME = re.compile(
     r"pin(?:block|number)?|track[123]?(?:data)?|magneticstripe|magstripe"
     r")"
 )
+SECURITY_CODE_IN_TEXT = re.compile(
+    r"\b(?:cvv2?|cvc2?|cvn2?|csc|(?:card )?(?:security|verification) (?:code|number|value))"
+    r"(?: ?(?:code|number|value|is|no))?[\W_]{0,5}[0-9]{3,4}\b",
+    re.IGNORECASE,
+)
+
+
+class NameKind(Enum):
+    """What the name of a member says about values."""
+
+    SENSITIVE = "its value is a security code, a PIN or a track"
+    NAMING = 'its value is the name of another value, as in {"name": "cvv", "value": "123"}'
+    VALUE = "it may have the value that another member names"
+    OTHER = "nothing"
+
+
+NAMING_NAMES: Final = frozenset({"name", "key", "type", "label", "field", "id", "code", "title", "param", "parameter"})
+VALUE_NAMES: Final = frozenset({"value", "val", "text", "content", "data", "string"})
+
+SECURITY_CODE_FORM = re.compile(r"\W*[0-9]{3,4}\W*")
+
+# The values of a sensitive name that hold no secret. A boolean only says whether a value existed.
+HARMLESS_VALUES: tuple[Any, ...] = (None, "", [], {}, False, True)
 
 # Most records have the same few field names. Longer names are not cached: they may be any text.
 CACHED_NAMES = 1024
 CACHED_NAME_LENGTH_MAX = 64
 
 
-def is_sensitive_name(name: str) -> bool:
-    """Return whether a field of this name holds a security code, a track or a PIN. These must never be stored."""
-    return match_cached_name(name) if len(name) <= CACHED_NAME_LENGTH_MAX else match_name(name)
+def find_card_data(value: Any, path: Path) -> Iterator[CardData]:
+    """Yield the card data in parsed JSON, whose numbers are texts; `path` leads to `value`."""
+    yield from find_in_value(value, path)
+    if continues_as_card_number(scalars(value)):
+        yield path, CARD_NUMBER
 
 
-def match_name(name: str) -> bool:
-    return SENSITIVE_NAME.fullmatch(re.sub(r"[^a-z0-9]", "", name.lower())) is not None
+def find_in_value(value: Any, path: Path) -> Iterator[CardData]:
+    if isinstance(value, dict):
+        yield from find_in_object(value, path)
+    elif isinstance(value, list):
+        if names_security_code(value):
+            yield path, SECURITY_CODE
+        if contains_halves(fold("|".join(filter(is_text, value)))):
+            yield path, CARD_NUMBER
+        for item in value:
+            yield from find_in_value(item, path)
+    elif is_text(value) and (reason := find_in_text(value)):
+        yield path, reason
 
 
-match_cached_name = lru_cache(CACHED_NAMES)(match_name)
+def find_in_object(members: Mapping[str, Any], path: Path) -> Iterator[CardData]:
+    secret = named_secret(members)
+    for name, value in members.items():
+        if exposes_card_number(name):
+            yield path, CARD_NUMBER
+        if (is_sensitive_name(name) and value not in HARMLESS_VALUES) or name == secret:
+            yield (*path, name), SECURITY_CODE
+        yield from find_in_value(value, (*path, name))
 
 
-def exposes_card_number(text: str) -> bool:
-    """Return whether `text` contains a card number with too many visible digits.
-
-    Digits without a mask are a card number if the prefix and the check digit are right. Account numbers (IBAN) and
-    phone numbers are not card numbers.
-    """
-    if text.isascii() and (len(text) < CARD_DIGITS_MIN or not DIGIT.search(text)):
-        return False
-    normalized = unicodedata.normalize("NFKC", text)
-    without_ibans = IBAN.sub(lambda match: "" if is_iban(match[0]) else match[0], normalized)
-    return any(
-        contains_exposed_number(split_groups(sequence), has_plus=bool(plus))
-        for plus, sequence in SEQUENCE.findall(without_ibans)
-        if len(sequence) >= CARD_DIGITS_MIN
-    )
+def named_secret(members: Mapping[str, Any]) -> str | None:
+    """Return the member with the value of a security code that another member names: `value` in the example above."""
+    kinds = {name: kind_of_name(name) for name in members}
+    if not any(kind is NameKind.NAMING and is_name_of_secret(members[name]) for name, kind in kinds.items()):
+        return None
+    values = (name for name, kind in kinds.items() if kind is NameKind.VALUE)
+    return next((name for name in values if members[name] not in HARMLESS_VALUES), None)
 
 
-def contains_exposed_number(groups: list[str], *, has_plus: bool) -> bool:
-    """Return whether neighbouring groups are a card number with too many visible digits.
-
-    After a plus sign, a number of up to 15 digits from the first group counts as a phone number.
-    """
-    return has_insufficient_mask(groups) or any(
-        number.startswith(CARD_PREFIXES)
-        and not (has_plus and first == 0 and len(number) <= PHONE_DIGITS_MAX)
-        and has_valid_check_digit(number)
-        for first, number in unmasked_numbers(groups)
-    )
+def is_name_of_secret(value: Any) -> bool:
+    return is_text(value) and is_sensitive_name(value)
 
 
-def has_insufficient_mask(groups: list[str]) -> bool:
-    """Return whether the groups begin with a masked card number that has too many visible digits."""
-    number = ""
-    for group in groups:
-        number += group
-        if len(group) < GROUP_LENGTH_MIN or len(number) > NUMBER_CHARACTERS_MAX:
-            break
-        if len(number) >= CARD_DIGITS_MIN and not UNMASKED.fullmatch(number) and exposes_middle(number):
-            return True
+def names_security_code(pair: Sequence[Any]) -> bool:
+    """Return whether a list is the name and the value of a security code: ["cvv", "123"]."""
+    match pair:
+        case [str(name), str(value)]:
+            return is_sensitive_name(name) and SECURITY_CODE_FORM.fullmatch(fold(value)) is not None
     return False
 
 
-def exposes_middle(number: str) -> bool:
-    """Return whether a masked card number has visible digits between the first six and the last four."""
-    return DIGIT.search(number[VISIBLE_FIRST_MAX:-VISIBLE_LAST_MAX]) is not None
+def is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
-def unmasked_numbers(groups: list[str]) -> Iterator[tuple[int, str]]:
-    """Join neighbouring groups, and yield each number as long as a card number, with the index of its first group.
+def scalars(value: Any) -> Iterator[Any]:
+    """Yield the values in the lists and objects of a value, in their order."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from scalars(inner)
+    else:
+        yield value
 
-    A number has at most `CARD_DIGITS_MAX` groups. So the cost is linear in the number of groups.
+
+def continues_as_card_number(values: Iterable[Any]) -> bool:
+    """Return whether neighbouring values without letters are the groups of a card number."""
+    texts = list(filter(is_text, values))
+    if len(texts) < 2 or sum(map(count_digits, texts)) < DIGITS_MIN:  # noqa: PLR2004  a number in parts
+        return False
+    return contains_number("|".join(LETTERS if LETTER.search(text) else text for text in map(fold, texts)))
+
+
+def find_in_text(text: str) -> str | None:
+    """Return the reason why a text must not be stored in the details of a payment; None if it may."""
+    if has_no_digits(text):
+        return None
+    if exposes_card_number(text):
+        return CARD_NUMBER
+    return SECURITY_CODE if SECURITY_CODE_IN_TEXT.search(fold(text)) else None
+
+
+def has_no_digits(text: str) -> bool:
+    return text.isascii() and not count_digits(text)
+
+
+def exposes_card_number(text: str) -> bool:
+    """Return whether a text contains a card number with too many visible digits.
+
+    Digits without a mask are a card number if the first digits and the check digit are right. Account numbers (IBAN),
+    phone numbers and UUIDs are not card numbers.
     """
-    parsed = [parse_group(group) for group in groups]
-    for first in range(len(parsed)):
-        number = ""
-        for group in parsed[first : first + CARD_DIGITS_MAX]:
-            if group is None or (number and group.must_begin):
-                break
-            number += group.digits
-            if len(number) > CARD_DIGITS_MAX:
-                break
-            if len(number) >= CARD_DIGITS_MIN:
-                yield first, number
-            if group.must_end:
-                break
+    if text.isascii():
+        digits = count_digits(text)
+        if len(text) < DIGITS_MIN or not digits or (digits < DIGITS_MIN and not HAS_MASK.search(text)):
+            return False
+    return any(map(exposes_number_as_written, map(without_other_numbers, readings(text))))
 
 
-class Group(NamedTuple):
-    """A group of digits, and whether a number must begin or end with it."""
-
-    digits: str
-    must_begin: bool
-    must_end: bool
+def exposes_number_as_written(text: str) -> bool:
+    return (count_digits(text) >= DIGITS_MIN and contains_number(text)) or contains_insufficient_mask(text)
 
 
-def parse_group(text: str) -> Group | None:
-    """Return a group of digits, or None if it hides digits."""
-    mask_before, digits, mask_after = "", text, ""
-    if not text.isdigit():  # most groups are digits only; the regular expression is slower
-        match = UNMASKED.fullmatch(text)
-        if match is None:
-            return None
-        mask_before, digits, mask_after = match.groups()
-    return Group(digits, bool(mask_before), bool(mask_after) or len(text) < GROUP_LENGTH_MIN)
+def has_clear_card_number(text: str) -> bool:
+    """Return whether free text contains a card number that is unlikely to be any other number.
+
+    It has at least 15 digits, without separators or in the groups of a card, the first digits and the length of an
+    issuer, and a valid check digit.
+    """
+    return may_contain_clear_number(text) and contains_clear_number(without_other_numbers(text.replace("%20", " ")))
 
 
-def has_valid_check_digit(number: str) -> bool:
-    """Check a number by the Luhn formula (ISO/IEC 7812-1, annex B): from the right, every second digit is doubled."""
-    digits = number.encode()
-    weighted = digits[-1::-2] + digits[-2::-2].translate(DOUBLED_DIGITS)
-    return (sum(weighted) - len(weighted) * ord("0")) % 10 == 0
+def without_other_numbers(text: str) -> str:
+    """Return a text without account numbers and UUIDs."""
+    return UUID.sub(LETTERS, IBAN.sub(lambda match: LETTERS if is_iban(match[0]) else match[0], text))
+
+
+def is_sensitive_name(name: str) -> bool:
+    """Return whether a field of this name holds a security code, a track or a PIN. These must never be stored."""
+    return kind_of_name(name) is NameKind.SENSITIVE
+
+
+def kind_of_name(name: str) -> NameKind:
+    return find_cached_kind(name) if len(name) <= CACHED_NAME_LENGTH_MAX else find_kind(name)
+
+
+def find_kind(name: str) -> NameKind:
+    plain = re.sub(r"[^a-z0-9]", "", fold(name).lower())
+    if SENSITIVE_NAME.fullmatch(plain):
+        return NameKind.SENSITIVE
+    if plain in NAMING_NAMES:
+        return NameKind.NAMING
+    return NameKind.VALUE if plain in VALUE_NAMES else NameKind.OTHER
+
+
+find_cached_kind = lru_cache(CACHED_NAMES)(find_kind)
 
 
 def is_iban(text: str) -> bool:
     """Check an account number by its remainder (ISO 13616: modulo 97, letters count as 10 to 35)."""
-    account = text.replace(" ", "")
+    account = text.replace(" ", "").upper()
     return int((account[4:] + account[:4]).translate(IBAN_DIGITS)) % 97 == 1

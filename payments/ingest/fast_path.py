@@ -15,7 +15,15 @@ import msgspec
 from msgspec import Meta
 
 from payments.currencies import CURRENCIES
-from payments.ingest.card_data import exposes_card_number, is_sensitive_name
+from payments.ingest.card_data import (
+    NameKind,
+    continues_as_card_number,
+    find_in_text,
+    has_clear_card_number,
+    has_no_digits,
+    is_sensitive_name,
+    kind_of_name,
+)
 from payments.ingest.stored_rows import StoredRow, row_function
 from payments.models import Status
 from payments.record import COUNTRY, VALUE, DetailsDocument, Metadata, Money, OrganizationId, Record, Url, encode
@@ -117,14 +125,15 @@ build_row = row_function(
 
 get_currencies = itemgetter(*(GROUPS.index(field.columns[1]) for field in FIELDS if field.kind == MONEY))
 get_times = itemgetter(*(GROUPS.index(field.name) for field in FIELDS if field.kind == TIME))
+get_free_texts = itemgetter(*map(GROUPS.index, ("description", "redirect_url", "webhook_url", "metadata")))
 get_checked = itemgetter(*map(GROUPS.index, ("status", "paid_at", "metadata", "details")))
 
 is_country = re.compile(unanchored(COUNTRY)).fullmatch
 is_masked = re.compile(CARD_NUMBER).fullmatch
 
 
-def parse_canonical(json: bytes) -> StoredRow | None:
-    """Return the row of a canonical, valid record; None for any other."""
+def parse_canonical(json: bytes, *, trusts_texts: bool = False) -> StoredRow | None:
+    """Return the row of a canonical, valid record; None for any other. For `trusts_texts`, see `validate_record`."""
     try:
         match = match_canonical(json.decode())
     except UnicodeDecodeError:
@@ -132,7 +141,7 @@ def parse_canonical(json: bytes) -> StoredRow | None:
     if match is None:
         return None
     groups = match.groups()
-    return build_row(groups) if is_valid(groups) else None
+    return build_row(groups) if is_valid(groups) and (trusts_texts or not has_card_number(groups)) else None
 
 
 def is_valid(groups: Sequence[Any]) -> bool:
@@ -143,9 +152,15 @@ def is_valid(groups: Sequence[Any]) -> bool:
         and (paid_at is not None or status != Status.SUCCEEDED)
         # A name can be repeated only if there are two.
         and ('","' not in metadata or read_unique_texts(metadata) is not None)
-        and (details is None or is_harmless(read_unique_texts(details)))
+        and (details is None or is_harmless(details))
         and are_calendar_times(get_times(groups))
     )
+
+
+def has_card_number(groups: Sequence[Any]) -> bool:
+    """Return whether a field in which the merchant may write any text has a clear card number."""
+    description, redirect_url, webhook_url, metadata = get_free_texts(groups)  # an absent URL is None, without digits
+    return has_clear_card_number(f"{description}\n{redirect_url}\n{webhook_url}\n{metadata}")
 
 
 def are_known(currencies: Sequence[str | None]) -> bool:
@@ -171,14 +186,26 @@ def read_unique_texts(document: str) -> dict[str, str] | None:
     return texts if encode(texts).decode() == document else None
 
 
-def is_harmless(details: dict[str, str] | None) -> bool:
-    """Return whether no field of `details` shows a card number or a security code."""
-    return details is not None and all(is_harmless_field(name, text) for name, text in details.items())
+def is_harmless(document: str) -> bool:
+    """Return whether details, a JSON object of texts, have no card number and no security code."""
+    details = read_unique_texts(document)
+    if details is None or any(map(is_secret, details, details.values())) or not has_valid_card_fields(details):
+        return False
+    if has_no_digits(document):
+        return True
+    return all(map(is_harmless_field, details, details.values())) and not continues_as_card_number(details.values())
+
+
+def is_secret(name: str, text: str) -> bool:
+    """Return whether a field may hold a security code, or name the field that holds it."""
+    kind = kind_of_name(name)
+    return kind is NameKind.SENSITIVE or (kind is NameKind.NAMING and is_sensitive_name(text))
+
+
+def has_valid_card_fields(details: dict[str, str]) -> bool:
+    number, country = details.get("cardNumber"), details.get("cardCountryCode")
+    return (number is None or is_masked(number) is not None) and (country is None or is_country(country) is not None)
 
 
 def is_harmless_field(name: str, text: str) -> bool:
-    if name == "cardNumber":
-        return is_masked(text) is not None
-    if name == "cardCountryCode":
-        return is_country(text) is not None
-    return not (exposes_card_number(text) or exposes_card_number(name) or is_sensitive_name(name))
+    return name == "cardNumber" or not (find_in_text(text) or find_in_text(name))

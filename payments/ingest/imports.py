@@ -50,12 +50,14 @@ def import_payments(
     on_refused: Callable[[Location, InvalidRecord], None],
     keep_going: bool = False,
     create_organizations: bool = False,
+    trusts_texts: bool = False,
 ) -> ImportResult:
     """Insert new payments and update changed ones from records in the API's form.
 
     `on_refused` is called for each refused record; on PostgreSQL, by another thread. If a record is refused, nothing is
     written. With `keep_going`, the other records are written. A payment's organization must exist. With
-    `create_organizations`, missing ones are created.
+    `create_organizations`, missing ones are created. With `trusts_texts`, numbers that look like card numbers are
+    accepted outside of the details.
 
     :raises OutcomeUnknown: if the import is interrupted during the commit; after other exceptions, nothing is written
     """
@@ -71,7 +73,7 @@ def import_payments(
             result=result,
         )
         with batch_writer(run.write_batch) as submit:
-            for batch in read_batches(sources):
+            for batch in read_batches(sources, trusts_texts=trusts_texts):
                 submit(batch)
                 if run.is_stopped:
                     break

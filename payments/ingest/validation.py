@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from payments.currencies import CURRENCIES
-from payments.ingest.card_data import exposes_card_number, exposes_middle, is_sensitive_name
+from payments.ingest.card_data import CARD_NUMBER, Path, exposes_card_number, find_card_data, has_clear_card_number
+from payments.ingest.card_numbers import exposes_middle
 from payments.ingest.decoder_messages import ErrorKind, parse_message
 from payments.models import ORGANIZATION_ID_MAX, Status
 from payments.record import Details, ImportedRecord, Money, Record, Time, Url, rules
@@ -26,11 +27,6 @@ NAME_CHARACTERS_MAX = 80
 NESTING_MAX = 60
 
 RULES = rules()
-
-# The values of a sensitive name that hold no secret. A boolean only says whether a value existed.
-HARMLESS_VALUES: tuple[Any, ...] = (None, "", [], {}, False, True)
-
-Path: TypeAlias = tuple[str, ...]
 
 decode_record = msgspec.json.Decoder(ImportedRecord).decode
 decode_details = msgspec.json.Decoder(Details).decode
@@ -61,8 +57,10 @@ URL_FIELDS = fields_of_type(Url)
 TIME_FIELDS = fields_of_type(Time)
 
 
-def validate_record(text: bytes) -> Record:
+def validate_record(text: bytes, *, trusts_texts: bool = False) -> Record:
     """Return the record in `text`, its details without spaces between their parts.
+
+    With `trusts_texts`, numbers that look like card numbers are accepted outside of the details.
 
     :raises InvalidRecord: with the first error; it does not repeat card data
     """
@@ -74,6 +72,9 @@ def validate_record(text: bytes) -> Record:
         check_url(name, url)
     for name, time in values_of(record, TIME_FIELDS):
         check_time(name, time)
+    for name, free_text in () if trusts_texts else free_texts(record):
+        if has_clear_card_number(free_text):
+            raise InvalidRecord(name, CARD_NUMBER)
     details = UNSET if record.details is UNSET else validate_details(bytes(record.details))
     if record.status == Status.SUCCEEDED and record.paid_at is UNSET:
         raise InvalidRecord("paidAt", "is missing: a payment that succeeded must have it")
@@ -160,25 +161,18 @@ def validate_details(json_text: bytes) -> Raw:
         raise explain(error, within="details") from None
     if card.card_number is not UNSET and exposes_middle(card.card_number.replace(" ", "")):
         raise InvalidRecord("details.cardNumber", RULES["details.cardNumber"])
-    refuse_card_data(("details",), parse_json(json_text))
+    for path, reason in find_card_data(parse_json(json_text), ("details",)):
+        raise InvalidRecord(join(path), reason)
     return Raw(msgspec.json.format(json_text, indent=-1))
 
 
-def refuse_card_data(path: Path, value: Any) -> None:
-    """Refuse card data in the names and values below `path`."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            refuse_card_data(path, name)
-            if is_sensitive_name(name) and inner not in HARMLESS_VALUES:
-                raise InvalidRecord(
-                    join((*path, name)), "a security code, PIN or track must not be stored (PCI DSS 3.3)"
-                )
-            refuse_card_data((*path, name), inner)
-    elif isinstance(value, list):
-        for inner in value:
-            refuse_card_data(path, inner)
-    elif isinstance(value, str) and exposes_card_number(value):
-        raise InvalidRecord(join(path), "a card number must be masked (PCI DSS 3.4)")
+def free_texts(record: ImportedRecord) -> Iterator[tuple[str, str]]:
+    """Yield the names and the texts of the fields in which a merchant may write any text."""
+    yield "description", record.description
+    yield from values_of(record, URL_FIELDS)
+    for name, text in record.metadata.items():
+        yield "metadata", name
+        yield f"metadata.{name}", text
 
 
 def refuse_invalid_values(path: Path, value: Any, *, depth: int = 1) -> None:

@@ -3,14 +3,16 @@
 The card numbers are test numbers that the card brands publish.
 """
 
+import re
 from functools import partial
 from typing import Any
 
 import pytest
 
-from payments.ingest.card_data import exposes_card_number, is_sensitive_name, match_cached_name
+from payments.ingest.card_data import exposes_card_number, find_cached_kind, is_sensitive_name
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.validation import InvalidRecord, validate_record
+from tests.support.corpus import DIRECTORY
 from tests.support.growth import LINEAR_MAX, growth
 from tests.support.lines import line
 
@@ -49,7 +51,7 @@ EXPOSED = [
     "#4242424242424242",
     "XXX4 2424 2424 2424 242",
     "tel. 5105 1051 0510 5100.",
-    "979 2000 0000 0000 03",
+    "979 2000 0000 0000 3",
     "000 111 000 4242 4242 4242 4242 000 111",
     "1111 " * 1000 + "4242 4242 4242 4242",
     "order 1234 378282246310005",
@@ -60,7 +62,7 @@ EXPOSED = [
     "6304000000000000000",
     "X6304000000000000000X",
     "*6304000XXXXXXXX0000*",
-    "BE25539007547035",
+    "40-00-00-00-00-00-00-02",
     "DE66 4242 4242 4242 4242 00",
     "BE68539007547034-4242 4242 4242 XXXX",
 ]
@@ -89,7 +91,8 @@ HARMLESS = [
     "DE89 3704 0044 05XX XXXX XX",
     "4242 42XX XXXX 4242 12/26",
     "2026-01-01 2026-01-31",
-    "40-00-00-00-00-00-00-02",
+    "BE25539007547035",
+    "356938035643809",
     "+49 1701 2345 678",
     "+4242 4242 4242 424",
     "00000000-0000-0000-0000-000000000000",
@@ -105,12 +108,33 @@ HARMLESS = [
 ]
 
 
+def read_cases(name: str) -> list[Any]:
+    """Return a parameter for each line of a file in tests/corpus/card_data: the JSON text of `details`."""
+    lines = (DIRECTORY / "card_data" / f"{name}.jsonl").read_text().splitlines()
+    cases = [re.fullmatch(r'{"why": "(.+?)", "details": (.+)}', text) for text in lines]
+    return [pytest.param(case[2], id=f"{number} {case[1]}") for number, case in enumerate(cases, start=1) if case]
+
+
 def refusal(details: Any) -> str:
     text = line(details=details)
     assert parse_canonical(text) is None
     with pytest.raises(InvalidRecord) as error:
         validate_record(text)
     return str(error.value)
+
+
+@pytest.mark.parametrize("details", read_cases("refused"))
+def test_card_data_of_the_corpus_is_refused(details: str) -> None:
+    text = line(details="@").replace(b'"@"', details.encode())
+
+    assert parse_canonical(text) is None
+    with pytest.raises(InvalidRecord, match="PCI DSS"):
+        validate_record(text)
+
+
+@pytest.mark.parametrize("details", read_cases("accepted"))
+def test_harmless_details_of_the_corpus_are_accepted(details: str) -> None:
+    validate_record(line(details="@").replace(b'"@"', details.encode()))
 
 
 @pytest.mark.parametrize("text", EXPOSED)
@@ -215,11 +239,11 @@ def test_empty_and_similarly_named_fields_are_accepted(details: Any) -> None:
 
 @pytest.mark.parametrize(("characters", "cached"), [(64, 1), (65, 0)])
 def test_long_names_are_not_cached(characters: int, cached: int) -> None:
-    match_cached_name.cache_clear()
+    find_cached_kind.cache_clear()
 
     is_sensitive_name("x" * characters)
 
-    assert match_cached_name.cache_info().currsize == cached
+    assert find_cached_kind.cache_info().currsize == cached
 
 
 @pytest.mark.parametrize("group", ["12 ", "222 ", "2222 ", "000 ", "9", "X", "AB12 ", "+222"])

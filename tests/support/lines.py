@@ -1,6 +1,7 @@
 """Records as JSON Lines, for tests of the import."""
 
 import json
+from collections.abc import Iterator
 from io import BufferedReader, BytesIO
 from typing import Any
 
@@ -43,6 +44,12 @@ def record(**changes: Any) -> dict[str, Any]:
 def line(**changes: Any) -> bytes:
     """Return the record as a line of an export, without the line feed."""
     return compact(record(**changes))
+
+
+def lines_with_order(organization: int, count: int, *, order: str) -> Iterator[bytes]:
+    """Yield lines of payments of an organization that have the same metadata."""
+    for number in range(count):
+        yield line(id=f"pt_{organization}{order}{number}", organizationId=f"{organization}", metadata={"order": order})
 
 
 def compact(value: Any) -> bytes:

@@ -27,7 +27,7 @@ from payments.models import ApiKey, Mode, Organization, Payment
 
 
 class Command(PaymentsCommand):
-    """`import_payments FILE... [--keep-going] [--create-organizations]`."""
+    """`import_payments FILE... [--keep-going] [--create-organizations] [--trust-texts]`."""
 
     help = """
         Load payments from JSON Lines, JSON arrays or saved pages of the API. The format
@@ -61,6 +61,11 @@ class Command(PaymentsCommand):
             action="store_true",
             help="create missing organizations instead of refusing their payments",
         )
+        parser.add_argument(
+            "--trust-texts",
+            action="store_true",
+            help="accept numbers that look like card numbers in descriptions, metadata and URLs",
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         with open_sources(options["files"]) as sources:
@@ -80,6 +85,7 @@ class Command(PaymentsCommand):
                     on_refused=report,
                     keep_going=options["keep_going"],
                     create_organizations=options["create_organizations"],
+                    trusts_texts=options["trust_texts"],
                 )
             except KeyboardInterrupt:
                 raise interrupted() from None

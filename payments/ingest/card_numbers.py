@@ -1,0 +1,203 @@
+"""Recognizes card numbers in texts.
+
+A card number has 13 to 19 digits, begins with the digits of an issuer, and ends with a check digit (ISO/IEC 7812-1).
+The functions take folded texts (folding.py), and their cost is linear in the length of the text.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, repeat
+
+DIGITS_MIN = 13
+DIGITS_MAX = 19
+
+# The first digits of card numbers, as ranges of four digits, and the lengths of the numbers.
+ISSUERS: Sequence[tuple[range, tuple[int, ...]]] = (
+    (range(2200, 2205), (16, 17, 18, 19)),  # Mir
+    (range(2221, 2721), (16,)),  # Mastercard
+    (range(3000, 3060), (14, 16)),  # Diners Club
+    (range(3095, 3096), (14, 16)),  # Diners Club
+    (range(3400, 3500), (15,)),  # American Express
+    (range(3528, 3590), (16, 17, 18, 19)),  # JCB
+    (range(3600, 3700), (14, 16)),  # Diners Club
+    (range(3700, 3800), (15,)),  # American Express
+    (range(3800, 4000), (14, 16)),  # Diners Club
+    (range(4000, 5000), (13, 16, 19)),  # Visa
+    (range(5000, 5100), (13, 14, 15, 16, 17, 18, 19)),  # Maestro, Dankort
+    (range(5100, 5600), (16,)),  # Mastercard
+    (range(5600, 5900), (13, 14, 15, 16, 17, 18, 19)),  # Maestro
+    (range(6000, 7000), (13, 14, 15, 16, 17, 18, 19)),  # Maestro, Discover, UnionPay, RuPay
+    (range(8100, 8300), (16, 17, 18, 19)),  # UnionPay, RuPay
+    (range(9792, 9793), (16,)),  # Troy
+)
+LENGTHS = {f"{first}": lengths for issuers, lengths in ISSUERS for first in issuers}
+
+MASKS = "Xx*#•"  # stand for hidden digits
+HAS_MASK = re.compile(f"[{MASKS}]")
+VISIBLE_FIRST_MAX = 6
+VISIBLE_LAST_MAX = 4
+
+# A plus sign and up to 15 digits are a phone number (E.164).
+PHONE_DIGITS_MAX = 15
+
+# Groups of digits in a card number as people write it. No group is shorter than three digits, except the last.
+SEPARATOR = r"[ ._/\u2010-\u2015-]{1,2}"
+SEQUENCE = re.compile(rf"(\+?)(?<![0-9])([0-9]{{3,}}(?:{SEPARATOR}[0-9]{{3,}})*(?:{SEPARATOR}[0-9]{{1,2}}(?![0-9]))?)")
+NOT_AFTER_IBAN_START = r"(?<![A-Za-z]{2}[0-9]{2} )"
+MASKED_SEQUENCE = re.compile(
+    rf"{NOT_AFTER_IBAN_START}(?<![0-9{MASKS}])[0-9{MASKS}]{{3,}}(?:{SEPARATOR}[0-9{MASKS}]{{3,}})*"
+)
+split_groups = re.compile(SEPARATOR).split
+
+# Visible digits only. A single mask character before or after them counts as punctuation.
+UNMASKED = re.compile(rf"[{MASKS}]?[0-9]+[{MASKS}]?")
+MASKED_CHARACTERS_MAX = DIGITS_MAX + 2  # with a mask character at each end
+MASKED_GROUPS_MAX = MASKED_CHARACTERS_MAX // 3
+
+# With any other separators, the groups have one of these forms, and nothing of the same form precedes or follows.
+SEPARATOR_CHARACTERS_MAX = 10
+ANY = rf"[\W_]{{1,{SEPARATOR_CHARACTERS_MAX}}}"
+LAYOUTS = [
+    re.compile(rf"(?<![0-9])(?:{layout})(?![0-9])")
+    for layout in (
+        rf"[0-9](?:{ANY}[0-9](?![0-9])){{12,}}",
+        rf"[0-9]{{2}}(?:{ANY}[0-9]{{2}}(?![0-9])){{5,}}(?:{ANY}[0-9])?",
+        rf"[0-9]{{1,3}}(?:{ANY}[0-9]{{3}}(?![0-9])){{4,}}",
+        rf"[0-9]{{4}}(?:{ANY}[0-9]{{4}}(?![0-9])){{2,}}(?:{ANY}[0-9]{{1,3}})?",
+        rf"[0-9]{{4}}{ANY}[0-9]{{6}}{ANY}[0-9]{{4,5}}",
+    )
+]
+HALVES = re.compile(rf"(?<![0-9])[0-9]{{8}}{ANY}[0-9]{{8}}(?![0-9])")
+LAYOUT_CHARACTERS_MAX = DIGITS_MAX + (DIGITS_MAX - 1) * SEPARATOR_CHARACTERS_MAX
+
+SCIENTIFIC = re.compile(r"(?<![0-9])([0-9])\.([0-9]{12,18})[Ee]\+?(1[2-8])(?![0-9])")
+
+# A card number in free text: digits alone, or in the groups that are printed on cards.
+CLEAR_DIGITS_MIN = 15
+CLEAR = re.compile(
+    r"(?<![0-9A-Za-z])(?:[0-9]{15,19}|[0-9]{4}([ +-])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{1,3})?|"
+    r"[0-9]{4}([ +-])[0-9]{6}\2[0-9]{5})(?![0-9A-Za-z])"
+)
+# A table for `bytes.translate`: digits, and the characters that separate groups in CLEAR or begin %20, become 0. Other
+# bytes become a space.
+DIGITS_AND_SEPARATORS = bytes(ord("0" if code in b"0123456789 +-%" else " ") for code in range(256))
+CLEAR_RUN = b"0" * CLEAR_DIGITS_MIN
+
+NOT_A_DIGIT = re.compile(r"[^0-9]")
+NOT_DIGITS = bytes(set(range(256)) - set(b"0123456789"))
+DOUBLED_DIGITS = bytes.maketrans(b"0123456789", b"0246813579")  # the digit sums of 0, 2, 4, 6, 8, 10, 12, 14, 16, 18
+
+
+def count_digits(text: str) -> int:
+    """Return the number of ASCII digits."""
+    return len(text.encode("utf-8", "replace").translate(None, NOT_DIGITS))
+
+
+def contains_number(text: str) -> bool:
+    """Return whether a text contains a card number without hidden digits, with any separators."""
+    return (
+        any(contains_in_groups(*sequence) for sequence in SEQUENCE.findall(text))
+        or any(map(contains_in_layout, LAYOUTS, repeat(text)))
+        or any(is_in_scientific_notation(*number) for number in SCIENTIFIC.findall(text))
+    )
+
+
+def contains_in_groups(plus: str, sequence: str) -> bool:
+    """Return whether neighbouring groups of a sequence are a card number.
+
+    After a plus sign, a number of up to 15 digits from the first group on is a phone number.
+    """
+    if len(sequence) < DIGITS_MIN:
+        return False
+    groups = split_groups(sequence)
+    phone = "".join(groups)[:PHONE_DIGITS_MAX] if plus else ""
+    return any(has_valid_check_digit(number) for number in numbers_in_groups(groups) if not phone.startswith(number))
+
+
+def numbers_in_groups(groups: Sequence[str]) -> list[str]:
+    """Return neighbouring groups, joined, that have the length and the first digits of a card number."""
+    digits = "".join(groups)
+    ends = list(accumulate(map(len, groups)))
+    is_end = set(ends).__contains__
+    return [
+        digits[start : start + length]
+        for start in (0, *ends)
+        for length in LENGTHS.get(digits[start : start + 4], ())
+        if is_end(start + length)
+    ]
+
+
+def contains_in_layout(layout: re.Pattern[str], text: str) -> bool:
+    return any(
+        is_card_number(NOT_A_DIGIT.sub("", found))
+        for found in layout.findall(text)
+        if len(found) <= LAYOUT_CHARACTERS_MAX
+    )
+
+
+def is_in_scientific_notation(first: str, others: str, exponent: str) -> bool:
+    """Return whether a number such as 4.242424242424242E15 is a card number. Some programs write whole numbers so."""
+    return len(others) == int(exponent) and is_card_number(first + others)
+
+
+def contains_halves(text: str) -> bool:
+    """Return whether a text contains the two halves of a card number."""
+    return contains_in_layout(HALVES, text)
+
+
+def may_contain_clear_number(text: str) -> bool:
+    """Return whether `contains_clear_number` may be true. This is fast."""
+    return CLEAR_RUN in text.encode("utf-8", "replace").translate(DIGITS_AND_SEPARATORS)
+
+
+def contains_clear_number(text: str) -> bool:
+    """Return whether a text contains a card number of at least 15 digits, alone or in the groups of a card."""
+    return any(is_card_number(NOT_A_DIGIT.sub("", match[0])) for match in CLEAR.finditer(text))
+
+
+def contains_insufficient_mask(text: str) -> bool:
+    """Return whether a text contains a masked card number that has too many visible digits."""
+    return any(
+        has_insufficient_mask(split_groups(sequence))
+        for sequence in MASKED_SEQUENCE.findall(text)
+        if len(sequence) >= DIGITS_MIN and HAS_MASK.search(sequence)
+    )
+
+
+def has_insufficient_mask(groups: Sequence[str]) -> bool:
+    """Return whether neighbouring groups are a masked card number that has too many visible digits.
+
+    Unless they are the first groups, they begin with the digits of an issuer.
+    """
+    return any(
+        exposes_middle(number) and (index == 0 or len(number) in LENGTHS.get(number[:4], ()))
+        for index in range(len(groups))
+        for number in masked_numbers(groups[index : index + MASKED_GROUPS_MAX])
+    )
+
+
+def masked_numbers(groups: Sequence[str]) -> Iterator[str]:
+    """Yield the first groups, joined, as long as they may be a masked card number."""
+    number = ""
+    for group in groups:
+        number += group
+        if len(number) > MASKED_CHARACTERS_MAX:
+            return
+        if len(number) >= DIGITS_MIN and not UNMASKED.fullmatch(number):
+            yield number
+
+
+def exposes_middle(number: str) -> bool:
+    """Return whether a masked card number has visible digits between the first six and the last four."""
+    return count_digits(number[VISIBLE_FIRST_MAX:-VISIBLE_LAST_MAX]) > 0
+
+
+def is_card_number(digits: str) -> bool:
+    return len(digits) in LENGTHS.get(digits[:4], ()) and has_valid_check_digit(digits)
+
+
+def has_valid_check_digit(number: str) -> bool:
+    """Check a number by the Luhn formula (ISO/IEC 7812-1, annex B): from the right, every second digit is doubled."""
+    digits = number.encode()
+    weighted = digits[-1::-2] + digits[-2::-2].translate(DOUBLED_DIGITS)
+    return (sum(weighted) - len(weighted) * ord("0")) % 10 == 0

@@ -1,0 +1,72 @@
+"""Folds texts: characters that a reader cannot distinguish become the same ASCII character."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+# Each character is folded once. All of Unicode would take much memory, so the cache is limited.
+CACHED_CHARACTERS: Final = 4096
+
+# Invisible (format characters, such as zero-width spaces), or part of the character before (combining marks).
+REMOVED_CATEGORIES: Final = frozenset({"Cf", "Mn", "Me"})
+
+# Letters and symbols that look like a space: Hangul fillers and the empty Braille pattern.
+LOOKS_LIKE_SPACE: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+
+# Characters as HTML and URLs write them, except letters and digits: `&nbsp;`, `%20`.
+ENCODED = re.compile(r"&#?[0-9A-Za-z]{1,10};|%(?:[012][0-9A-Fa-f]|3[A-Fa-f]|[89A-Fa-f][0-9A-Fa-f])")
+
+# A few characters have a long form, which contains no digits.
+FORM_CHARACTERS_MAX: Final = 4
+LETTER: Final = "a"
+
+WHITESPACE = re.compile(r"\s+")
+
+
+def readings(text: str) -> Iterator[str]:
+    """Yield the folded text and, if it has encoded characters, also the text with spaces instead of these."""
+    yield fold(text)
+    if ENCODED.search(text):
+        yield fold(ENCODED.sub(" ", text))
+
+
+def fold(text: str) -> str:
+    """Return a text with ASCII digits for all digits, single spaces, and no invisible characters.
+
+    Other characters are in the form NFKC of Unicode. Each is folded on its own: normalizing a whole text takes
+    quadratic time if it has many combining marks.
+
+    Cost: linear in the length of the text.
+    """
+    if not text.isascii():
+        text = text.translate(FOLDED)
+    return WHITESPACE.sub(" ", text) if has_unusual_whitespace(text) else text
+
+
+def has_unusual_whitespace(text: str) -> bool:
+    return "  " in text or not text.isprintable()
+
+
+def fold_character(character: str) -> str:
+    category = unicodedata.category(character)
+    if category in REMOVED_CATEGORIES:
+        return ""
+    if category[0] == "Z" or character in LOOKS_LIKE_SPACE:
+        return " "
+    digit = unicodedata.digit(character, None)
+    form = unicodedata.normalize("NFKC", character) if digit is None else str(digit)
+    return form if len(form) <= FORM_CHARACTERS_MAX else LETTER
+
+
+class FoldedCharacters(dict[int, str]):
+    """The folded form of each character, by its code point: a table for `str.translate`."""
+
+    def __missing__(self, code_point: int) -> str:
+        folded = fold_character(chr(code_point))
+        if len(self) < CACHED_CHARACTERS:
+            self[code_point] = folded
+        return folded
+
+
+FOLDED = FoldedCharacters()
