@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
 
 from payments.admin import downloads
+from payments.admin.downloads import FORMULA, TITLES, cells, escape_formulas
 from payments.models import Organization
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import line, record
@@ -95,13 +98,51 @@ def test_csv_row_has_all_members_of_the_record(admin_client: Client, organizatio
     }
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
-def test_text_cannot_become_a_formula(admin_client: Client, organization: Organization, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        *((text, f"'{text}") for text in ("=1+1", "+1", "-1", "@SUM(A1)", "\tOrder", "\rOrder", "\nOrder")),
+        *((f"{character}1", f"'{character}1") for character in "\uff1d\uff0b\uff0d\uff20"),
+        *((f"Order{separator}=1", f"Order{separator}'=1") for separator in (";", "\t", "\r", "\n", "\r\n")),
+        ("=1;+2\t-3\n@4", "'=1;'+2\t'-3\n'@4"),
+        ("\t=1", "'\t'=1"),
+        ("'=1", "''=1"),
+        ("Order;''=1", "Order;'''=1"),
+    ],
+)
+def test_text_cannot_become_a_formula(admin_client: Client, organization: Organization, text: str, cell: str) -> None:
     PaymentFactory.create(organization=organization, description=text)
 
     [row] = csv_rows(b"".join(fetch_parts(admin_client, CSV)))
 
-    assert row["description"] == f"'{text}"
+    assert row["description"] == cell
+
+
+@pytest.mark.parametrize("text", ["", "1=1", "Order 7; a - b", "'s-Hertogenbosch", "'", "a,=1", "one\ntwo;\tthree"])
+def test_harmless_text_is_not_changed(text: str) -> None:
+    assert escape_formulas(text) == text
+
+
+def unescape_formulas(text: str) -> str:
+    """Reverse `escape_formulas`: remove one apostrophe at each place where it may have added one."""
+    return re.sub(rf"\A'(?='*[{FORMULA}\t\r\n])|(?<=[;\t\r\n])'(?='*[{FORMULA}])", "", text)
+
+
+@given(st.text("=-\uff1d';\t\r\n a", max_size=12))
+def test_escaping_is_reversible_and_leaves_no_formula(text: str) -> None:
+    escaped = escape_formulas(text)
+
+    assert unescape_formulas(escaped) == text
+    assert re.search(rf"(?:\A|[;\t\r\n])[{FORMULA}]|\A[\t\r\n]", escaped) is None
+
+
+@given(st.lists(st.text("=-';\t\n a", max_size=3), min_size=len(TITLES), max_size=len(TITLES)))
+def test_all_cells_but_amounts_are_escaped(texts: list[str]) -> None:
+    is_amount = [title.endswith(".value") for title in TITLES]
+
+    expected = [text if amount else escape_formulas(text) for text, amount in zip(texts, is_amount, strict=True)]
+
+    assert cells(tuple(texts)) == expected
 
 
 def test_negative_amount_stays_a_number(admin_client: Client, organization: Organization, tmp_path: Any) -> None:
