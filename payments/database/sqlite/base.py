@@ -1,10 +1,12 @@
 """The SQLite backend. Django requires a module named `base` with a class named `DatabaseWrapper`.
 
-It overrides methods of Django's backend that are not documented: `get_new_connection`, `_close` and `is_usable`.
-Django has no public API for the time limits and the file check that they add.
+It overrides `get_new_connection`, `_close` and `is_usable` of Django's backend, and calls `is_in_memory_db`. These
+methods are not documented. Django has no public API for the time limits, the private file and the file check.
 """
 
+import os
 import sqlite3
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,8 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        if not process.deadlines.database.is_active and not self.is_in_memory_db():
+            create_private_file(self.path)
         self.file = find_identity(self.path)
         connection = super().get_new_connection(conn_params)
         process.deadlines.database.register(AbortableConnection(connection), name=self.alias)
@@ -57,3 +61,13 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     def is_usable(self) -> bool:
         """Return whether the open file still has its name. A restored backup replaces the file."""
         return self.file == find_identity(self.path)
+
+
+def create_private_file(path: Path) -> None:
+    """Create an empty file that only its owner can read, if there is no file. SQLite would let other users read it.
+
+    An existing file is never opened: closing it would release the locks of this process's other connections.
+    """
+    target = Path(os.path.realpath(path))  # a link may lead to a missing file
+    with suppress(OSError):  # SQLite reports a file that cannot be created
+        target.touch(mode=0o600, exist_ok=False)
