@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -28,6 +28,7 @@ from tests.support.service import Service
 from tests.support.tools import require
 
 HOST = "pay.example"
+OTHER_HOST = "elsewhere.example"
 INVALID_KEYS_ALLOWED = 3
 COUNT = 600
 SLOW_SECONDS = 1.5
@@ -200,6 +201,21 @@ def proxy(
         yield proxy
 
 
+@pytest.fixture(scope="module", params=PROXIES)
+def following(
+    request: pytest.FixtureRequest, certificate: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Proxy]:
+    """Return a proxy for a service without PUBLIC_BASE_URL: its links have the host of the request."""
+    directory = tmp_path_factory.mktemp(f"following-{request.param}")
+    values = {"ALLOWED_HOSTS": HOST, "TRUST_PROXY": "true"}
+    with (
+        fresh_database(directory) as url,
+        Service(url, settings=values, log=directory / "service.log").serving() as service,
+        proxied(request.param, upstreams=[service.port], files=certificate, directory=directory) as proxy,
+    ):
+        yield proxy
+
+
 def test_walk_through_the_proxy_uses_https_links(proxy: Proxy, key: str) -> None:
     pages: list[Any] = []
     target: str | None = "/v2/payments?limit=250"
@@ -215,6 +231,42 @@ def test_walk_through_the_proxy_uses_https_links(proxy: Proxy, key: str) -> None
     assert len(ids) == len(set(ids)) > 0
     assert len(pages) > 1
     assert {urlsplit(link)[:2] for link in links} == {("https", HOST)}
+
+
+def test_links_contain_the_port_of_the_proxy(following: Proxy) -> None:
+    """A browser's Origin header contains a non-standard port too, and Django's CSRF check compares it with the host."""
+    address = f"{HOST}:{following.https_port}"
+
+    response, body = following.get("/", headers={"Host": address})
+
+    assert response.status == 200, body
+    links = {link["href"] for link in msgspec.json.decode(body)["_links"].values()}
+    assert {urlsplit(link)[:2] for link in links} == {("https", address)}
+
+
+@pytest.mark.parametrize(
+    ("head", "statuses"),
+    [
+        # Without a host, nginx sends its server_name. Caddy has no site for it, and returns an empty page.
+        ("GET / HTTP/1.0\r\n", {"nginx": 200, "caddy": 200}),
+        (f"GET / HTTP/1.0\r\nX-Forwarded-Host: {OTHER_HOST}\r\n", {"nginx": 200, "caddy": 200}),
+        ("GET / HTTP/1.1\r\n", {"nginx": 400, "caddy": 400}),
+        (f"GET / HTTP/1.1\r\nHost: {HOST}\r\nHost: {OTHER_HOST}\r\n", {"nginx": 400, "caddy": 400}),
+        (f"GET / HTTP/1.1\r\nHost: {OTHER_HOST}\r\nHost: {HOST}\r\n", {"nginx": 400, "caddy": 400}),
+        (f"GET / HTTP/1.1\r\nHost: {OTHER_HOST}\r\n", {"nginx": 400, "caddy": 200}),
+        (f"GET https://{HOST}/ HTTP/1.1\r\nHost: {OTHER_HOST}\r\n", {"nginx": 400, "caddy": 200}),
+        (f"GET https://{OTHER_HOST}/ HTTP/1.1\r\nHost: {HOST}\r\n", {"nginx": 200, "caddy": 200}),
+    ],
+)
+def test_links_never_contain_another_host(following: Proxy, head: str, statuses: dict[str, int]) -> None:
+    with following.connected() as connection:
+        connection.sendall(f"{head}Connection: close\r\n\r\n".encode())
+        with closing(HTTPResponse(connection)) as response:
+            response.begin()
+            body = response.read()
+
+    assert response.status == statuses[following.name], body
+    assert OTHER_HOST not in f"{response.headers}{body!r}"
 
 
 def test_proxy_skips_a_service_that_is_down(proxy: Proxy) -> None:
