@@ -3,13 +3,16 @@
 import contextlib
 import re
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from django.test import Client
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 from openapi_spec_validator import OpenAPIV31SpecValidator
+from pytest_django import Settings
 
+from payments.docs.views import openapi_json
 from payments.models import Organization, Status
 from tests.support.api import Api
 from tests.support.factories import PaymentFactory
@@ -31,6 +34,29 @@ def validate(schema: Any, name: str, instance: Any) -> None:
 
 def test_document_is_valid_openapi(schema: Any) -> None:
     OpenAPIV31SpecValidator(schema).validate()
+
+
+def test_document_leads_to_the_host_that_served_it(client: Client, settings: Settings) -> None:
+    """Without `servers`, the paths are relative to the address of the document (OpenAPI 3.1, 4.8.1)."""
+    settings.ALLOWED_HOSTS = ["*"]
+    servers = {}
+
+    for host in ("pay.example", "shop.example:8000"):
+        document = client.get("/docs/openapi.json", headers={"Host": host}).json()
+        [server] = document.get("servers", [{"url": "/"}])
+        servers[host] = urljoin(f"http://{host}/docs/openapi.json", server["url"])
+
+    assert servers == {"pay.example": "http://pay.example/", "shop.example:8000": "http://shop.example:8000/"}
+
+
+def test_document_is_built_once_for_all_hosts(client: Client, settings: Settings) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+    openapi_json.cache_clear()
+
+    documents = {client.get("/docs/openapi.json", headers={"Host": f"{n}.example"}).content for n in range(3)}
+
+    assert len(documents) == 1
+    assert openapi_json.cache_info().misses == openapi_json.cache_info().currsize == 1
 
 
 def test_every_status_of_every_operation_is_declared(schema: Any) -> None:

@@ -4,6 +4,9 @@ import gc
 import sys
 import threading
 import time
+from contextlib import suppress
+
+import pytest
 
 from payments.runtime.deadlines import Abortable, Deadline, ThreadDeadlines, Watchdog
 from tests.support.commands import run_command
@@ -58,20 +61,59 @@ def test_finished_block_is_not_aborted() -> None:
     assert not connection.aborted.is_set()
 
 
-def test_block_ends_only_after_an_abort_in_progress() -> None:
-    """Otherwise the abort could end the next request's connection."""
-    deadline = Watchdog().new_deadline(seconds_max=60)
-    block = threading.Thread(target=deadline.__exit__)
+class RecordingLock:
+    """A lock that records whether a deadline is active when the lock is taken and when it is released."""
 
-    with deadline.lock:  # as the watchdog holds it during an abort
-        deadline.__enter__()
-        block.start()
-        block.join(timeout=0.1)
-        was_active = deadline.is_active
-    block.join(timeout=10)
+    def __init__(self, deadline: Deadline) -> None:
+        self.deadline = deadline
+        self.lock = threading.Lock()
+        self.was_active: list[bool] = []
 
-    assert was_active
-    assert not deadline.is_active
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        self.was_active.append(self.deadline.is_active)
+
+    def __exit__(self, *_error: object) -> None:
+        self.was_active.append(self.deadline.is_active)
+        self.lock.release()
+
+
+@pytest.mark.parametrize("has_aborted", [False, True])
+@pytest.mark.parametrize("error", [None, ValueError])
+def test_block_ends_only_while_its_lock_is_held(error: type[Exception] | None, has_aborted: bool) -> None:
+    """Otherwise an abort in progress, which holds the lock, could end the next request's connection."""
+    deadline = Deadline(Watchdog(), 60)  # without a watchdog that takes the lock as well
+    lock = RecordingLock(deadline)
+
+    with suppress(ValueError), deadline:
+        deadline.has_aborted = has_aborted
+        deadline.lock = lock  # type: ignore[assignment]
+        if error:
+            raise error
+
+    assert lock.was_active == [True, False]
+
+
+class LockObserver(Abortable):
+    """Records whether the lock of its deadline is held when it is aborted."""
+
+    def __init__(self, deadline: Deadline) -> None:
+        self.deadline = deadline
+        self.was_locked: list[bool] = []
+
+    def abort(self) -> None:
+        self.was_locked.append(self.deadline.lock.locked())
+
+
+def test_abort_holds_the_lock() -> None:
+    deadline = Deadline(Watchdog(), 60)
+    connection = LockObserver(deadline)
+    deadline.register(connection)
+
+    with deadline:
+        deadline.abort_if_expired(time.monotonic() + 120)
+
+    assert connection.was_locked == [True]
 
 
 def test_registering_a_connection_closes_the_previous_one() -> None:
