@@ -1,0 +1,8 @@
+"""Attacks on a running service: `benchmarks/attack`. Each prints what it tried, what happened, and whether it failed.
+
+target      the service that is attacked, with its data, keys and users; a client that its owner would miss
+staff       look-ups and random requests in the admin by staff with few permissions
+timing      what the time of a filter reveals
+files       hostile import files and CSV exports
+overload    floods that could delay other clients
+"""
