@@ -143,15 +143,16 @@ def paused(*replicas: BreakablePostgresql) -> Iterator[None]:
 
 
 def test_payments_are_read_from_replicas_and_keys_from_the_primary(shared: Replicated) -> None:
-    wait_until_replicas_are_read(shared)
-    on_primary, on_replicas = StatementLog(shared.servers.primary), StatementLog(*shared.servers.replicas)
+    def tables_read() -> tuple[set[str], set[str]]:
+        on_primary, on_replicas = StatementLog(shared.servers.primary), StatementLog(*shared.servers.replicas)
+        (page, *_) = shared.pages()
+        with shared.walker() as walker:
+            walker.get(f"/v2/payments/{page[0]}")
+            walker.get(f"/v2/payments?limit=2&from={page[1]}&status=succeeded")
+        return on_primary.tables(), on_replicas.tables()
 
-    (page, *_) = shared.pages()
-    with shared.walker() as walker:
-        walker.get(f"/v2/payments/{page[0]}")
-        walker.get(f"/v2/payments?limit=2&from={page[1]}&status=succeeded")
-
-    assert (on_primary.tables(), on_replicas.tables()) == ({KEYS}, {PAYMENTS})
+    # A worker whose new connection to a replica is late on a busy machine reads the primary for a second.
+    wait_until(lambda: tables_read() == ({KEYS}, {PAYMENTS}), explain=tables_read)
 
 
 def test_both_replicas_are_read(shared: Replicated) -> None:
@@ -366,13 +367,17 @@ def test_replica_serves_page_when_primary_fails_after_authentication(
 
 
 def test_slow_query_on_a_replica_is_a_timeout_and_no_outage(shared: Replicated, issued_key: tuple[ApiKey, str]) -> None:
-    with reading_on(shared.servers.replicas[0]), process.deadlines.database:
-        time.sleep(CONNECT_SECONDS_WITH_FAILOVER)  # the longest wait for a connection
+    def is_reported_as_timeout() -> bool:
+        with process.deadlines.database:
+            time.sleep(CONNECT_SECONDS_WITH_FAILOVER)  # the longest wait for a connection
+            try:
+                process.replica.run(lambda alias: connections[alias].cursor().execute("SELECT pg_sleep(10)"))
+            except OperationalError as error:
+                return is_timeout(error)
+        return False
 
-        with pytest.raises(OperationalError) as raised:
-            process.replica.run(lambda alias: connections[alias].cursor().execute("SELECT pg_sleep(10)"))
-
-    assert is_timeout(raised.value)
+    with reading_on(shared.servers.replicas[0]):
+        wait_until(is_reported_as_timeout)  # on a busy machine, the server's error can be late
 
 
 @pytest.mark.parametrize("stop", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])
