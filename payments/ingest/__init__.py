@@ -5,7 +5,7 @@ A record passes these modules in this order:
 reading          splits files into records (JSON Lines, arrays, saved pages), each with its location
 fast_path        recognizes canonical records
 validation       validates all other records; decoder_messages reads the errors of the JSON decoder
-card_data        refuses card numbers and security codes
+card_data        finds card numbers (card_numbers) and security codes in folded texts (folding)
 stored_rows      converts a record to a database row
 batches          collects rows into batches
 imports          an import: options, errors and transaction; background writes a batch in a second thread

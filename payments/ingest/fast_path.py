@@ -125,7 +125,9 @@ build_row = row_function(
 
 get_currencies = itemgetter(*(GROUPS.index(field.columns[1]) for field in FIELDS if field.kind == MONEY))
 get_times = itemgetter(*(GROUPS.index(field.name) for field in FIELDS if field.kind == TIME))
-get_free_texts = itemgetter(*map(GROUPS.index, ("description", "redirect_url", "webhook_url", "metadata")))
+get_free_texts = itemgetter(
+    *map(GROUPS.index, ("description", "metadata", *(field.name for field in FIELDS if field.type == Url)))
+)
 get_checked = itemgetter(*map(GROUPS.index, ("status", "paid_at", "metadata", "details")))
 
 is_country = re.compile(unanchored(COUNTRY)).fullmatch
@@ -159,8 +161,7 @@ def is_valid(groups: Sequence[Any]) -> bool:
 
 def has_card_number(groups: Sequence[Any]) -> bool:
     """Return whether a field in which the merchant may write any text has a clear card number."""
-    description, redirect_url, webhook_url, metadata = get_free_texts(groups)  # an absent URL is None, without digits
-    return has_clear_card_number(f"{description}\n{redirect_url}\n{webhook_url}\n{metadata}")
+    return has_clear_card_number("\n".join(filter(None, get_free_texts(groups))))  # an absent URL is None
 
 
 def are_known(currencies: Sequence[str | None]) -> bool:
