@@ -10,7 +10,16 @@ from urllib.parse import quote
 from payments import filter_types
 from payments.currencies import CURRENCIES
 from payments.filter_types import VALUES_MAX, Filter, Values, any_word
-from payments.models import CUSTOMER_ID, IN_PROGRESS, METHOD, Access, PaymentQuerySet, SequenceType, Status
+from payments.models import (
+    CUSTOMER_ID,
+    METHOD,
+    Access,
+    PaymentQuerySet,
+    SequenceType,
+    Status,
+    uses_in_flight_index,
+    uses_status_index,
+)
 from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.record import encode
 from payments.terms import HasAllPairs, TermCondition
@@ -34,7 +43,7 @@ BOUNDS = (*LOWER, *UPPER)
 
 def status_terms(access: Access, statuses: Values) -> TermCondition | None:
     """Return the condition for statuses that have no index of their own in the order of the list."""
-    if IN_PROGRESS.issuperset(statuses) or (len(statuses) == 1 and Status.SUCCEEDED not in statuses):
+    if uses_status_index(statuses) or uses_in_flight_index(statuses):
         return None
     return any_word("status")(access, statuses)
 

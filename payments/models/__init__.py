@@ -11,6 +11,8 @@ from payments.models.payment import (
     PaymentQuerySet,
     PaymentsCannotBeDeleted,
     new_payment_id,
+    uses_in_flight_index,
+    uses_status_index,
 )
 from payments.models.summed_day import SummedDay
 
@@ -34,4 +36,6 @@ __all__ = [
     "Status",
     "SummedDay",
     "new_payment_id",
+    "uses_in_flight_index",
+    "uses_status_index",
 ]

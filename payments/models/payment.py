@@ -50,6 +50,16 @@ def new_payment_id() -> str:
     return make_payment_id(timezone.now(), secrets.token_bytes(RANDOM_BYTES))
 
 
+def uses_status_index(statuses: Collection[str]) -> bool:
+    """Return whether the index `payment_status` has the payments with these statuses in the order of the list."""
+    return len(statuses) == 1 and Status.SUCCEEDED not in statuses
+
+
+def uses_in_flight_index(statuses: Collection[str]) -> bool:
+    """Return whether the index `payment_in_flight` has the payments with these statuses in the order of the list."""
+    return IN_PROGRESS.issuperset(statuses)
+
+
 class PaymentQuerySet(models.QuerySet["Payment"]):
     """Payments, selected by access and by filters.
 
@@ -64,10 +74,10 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
     def with_status(self, statuses: Collection[str]) -> PaymentQuerySet:
         """Return the payments with one of these statuses. The conditions contain the predicate of a partial index."""
         literals = list(map(Literal, statuses))
-        if len(statuses) == 1 and Status.SUCCEEDED not in statuses:
+        if uses_status_index(statuses):
             return self.filter(~Q(status=Literal(Status.SUCCEEDED)), status=hidden(literals[0]))
         payments = self
-        if IN_PROGRESS.issuperset(statuses):
+        if uses_in_flight_index(statuses):
             payments = self.filter(status__in=list(map(Literal, sorted(IN_PROGRESS))))
         return payments if set(statuses) == IN_PROGRESS else payments.filter(Opaque(Q(status__in=literals)))
 
