@@ -75,14 +75,12 @@ def hidden(value: Any, sql_type: str = "text") -> Any:
 class Hidden(Func):
     """See `hidden`."""
 
+    template = "%(expressions)s"
     arity = 1
 
     def __init__(self, value: Expression, sql_type: str = "text") -> None:
         super().__init__(value)
         self.sql_type = sql_type
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        return self.as_sql(compiler, connection, template="%(expressions)s")
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
         return self.as_sql(compiler, connection, template=f"(SELECT %(expressions)s::{self.sql_type})")
