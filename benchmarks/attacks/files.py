@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import signal
 import tempfile
 import time
@@ -10,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from benchmarks.attacks.target import Outcome, Target
-from tests.support.corpus import DIRECTORY
+from tests.support.card_data import read_cases
 from tests.support.lines import line
 
 COMBINING_MARKS = "\u0301\u0316" * 60_000
@@ -34,13 +33,10 @@ def card_data(target: Target) -> Outcome:
     """Import details with card data in many forms, and harmless details, which must be accepted."""
     outcomes = {}
     for name in ("refused", "accepted"):
-        details = [
-            json.loads(text)["details"] for text in (DIRECTORY / "card_data" / f"{name}.jsonl").read_text().splitlines()
-        ]
-        lines = [line(id=f"pt_corpus{number}", details=value) for number, value in enumerate(details)]
+        lines = [case.line(id=f"pt_corpus{number}") for number, case in enumerate(read_cases(name))]
         with temporary(b"\n".join(lines)) as path:
             done = target.service.run("import_payments", "--keep-going", path)
-        outcomes[name] = len(details), done.stderr.count("PCI DSS")
+        outcomes[name] = len(lines), done.stderr.count("PCI DSS")
     (exposed, refused), (harmless, wrongly_refused) = outcomes.values()
     happened = f"{refused} refused; {wrongly_refused} harmless ones refused"
     is_harmless = refused == exposed and not wrongly_refused

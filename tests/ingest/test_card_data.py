@@ -3,7 +3,6 @@
 The card numbers are test numbers that the card brands publish.
 """
 
-import re
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from payments.ingest.card_data import exposes_card_number, find_cached_kind, is_sensitive_name
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.validation import InvalidRecord, validate_record
-from tests.support.corpus import DIRECTORY
+from tests.support.card_data import Case, read_cases
 from tests.support.growth import LINEAR_MAX, growth
 from tests.support.lines import line
 
@@ -108,11 +107,10 @@ HARMLESS = [
 ]
 
 
-def read_cases(name: str) -> list[Any]:
-    """Return a parameter for each line of a file in tests/corpus/card_data: the JSON text of `details`."""
-    lines = (DIRECTORY / "card_data" / f"{name}.jsonl").read_text().splitlines()
-    cases = [re.fullmatch(r'{"why": "(.+?)", "details": (.+)}', text) for text in lines]
-    return [pytest.param(case[2], id=f"{number} {case[1]}") for number, case in enumerate(cases, start=1) if case]
+def of_corpus(name: str) -> pytest.MarkDecorator:
+    """Run a test for each case of a file of the corpus."""
+    cases = [pytest.param(case, id=f"{number} {case.why}") for number, case in enumerate(read_cases(name), start=1)]
+    return pytest.mark.parametrize("case", cases)
 
 
 def refusal(details: Any) -> str:
@@ -123,18 +121,16 @@ def refusal(details: Any) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("details", read_cases("refused"))
-def test_card_data_of_the_corpus_is_refused(details: str) -> None:
-    text = line(details="@").replace(b'"@"', details.encode())
-
-    assert parse_canonical(text) is None
+@of_corpus("refused")
+def test_card_data_of_the_corpus_is_refused(case: Case) -> None:
+    assert parse_canonical(case.line()) is None
     with pytest.raises(InvalidRecord, match="PCI DSS"):
-        validate_record(text)
+        validate_record(case.line())
 
 
-@pytest.mark.parametrize("details", read_cases("accepted"))
-def test_harmless_details_of_the_corpus_are_accepted(details: str) -> None:
-    validate_record(line(details="@").replace(b'"@"', details.encode()))
+@of_corpus("accepted")
+def test_harmless_details_of_the_corpus_are_accepted(case: Case) -> None:
+    validate_record(case.line())
 
 
 @pytest.mark.parametrize("text", EXPOSED)
