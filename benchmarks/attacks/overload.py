@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
-from benchmarks.attacks.target import CSRF_TOKEN, Impact, Outcome, Target
+from benchmarks.attacks.target import Impact, Outcome, Target
 from tests.support.load import Load
 
 IDLE_SECONDS = 3
@@ -31,7 +31,7 @@ def logins(target: Target) -> Outcome:
 
     @contextmanager
     def attack() -> Iterator[None]:
-        form = {"username": "unknown", "password": "wrong", "csrfmiddlewaretoken": CSRF_TOKEN}
+        form = {"username": "unknown", "password": "wrong"}
         with in_threads(LOGINS, lambda: target.request("/admin/login/", form=form)):
             yield
 

@@ -49,7 +49,7 @@ def form_sent_again(target: Target) -> Outcome:
     path = "/admin/payments/apikey/add/"
     page = target.request(path, user="root").body
     hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', page))
-    form = {**hidden, "organization": "1", "mode": "live", "name": "Attack", "csrfmiddlewaretoken": "a" * 32}
+    form = {**hidden, "organization": "1", "mode": "live", "name": "Attack"}
     keys = [set(re.findall(r"live_\w{38}", target.request(path, user="root", form=form).body)) for _ in range(5)]
     created = sum(map(len, keys))
     return Outcome("the form of a new key, sent 5 times", f"{created} keys are shown", created == 1)

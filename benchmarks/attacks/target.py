@@ -1,4 +1,4 @@
-"""The service that is attacked: its data, keys and users, and a client that must not notice the attack."""
+"""The service that is attacked: its data, keys and users, and another client, the victim, which must not notice it."""
 
 import http.client
 from collections.abc import Iterator, Mapping
@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-import psycopg
+from django.contrib.auth.models import Permission, User
 
+from tests.support.admin_site import Staff
+from tests.support.connecting import connected_to
 from tests.support.lines import lines_with_order
 from tests.support.load import Load
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.service import Service
+from tests.support.sql import execute
 
 ATTACKER, VICTIM = 1, 2  # organizations
 ATTACKER_PAYMENTS = 60_000
@@ -111,8 +114,7 @@ class Target:
         with load.running(CLIENTS):
             yield
         seconds = [response.seconds for response in load.responses]
-        failed = sum(response.status != http.client.OK for response in load.responses)
-        impacts.append(Impact(seconds, failed))
+        impacts.append(Impact(seconds, load.failed))
 
 
 @contextmanager
@@ -129,9 +131,9 @@ def running_target(directory: Path, *, is_sqlite: bool) -> Iterator[Target]:
         service = Service(url, workers=WORKERS, log=directory / "log", settings=settings)
         service.migrate()
         load_payments(service)
-        if server is not None:
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute("VACUUM ANALYZE")
+        with connected_to(url):
+            execute("VACUUM")
+            execute("ANALYZE")
         attacker_key, victim_key = (
             service.create_api_key(organization=organization, mode="live") for organization in (ATTACKER, VICTIM)
         )
@@ -158,20 +160,9 @@ def load_payments(service: Service) -> None:
 
 def create_users(target: Target) -> None:
     """Create staff: `viewer`, who may view everything but change nothing, and `root`. Log both in."""
-    from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY  # noqa: PLC0415
-    from django.contrib.auth.models import Permission, User  # noqa: PLC0415
-    from django.contrib.sessions.backends.db import SessionStore  # noqa: PLC0415
-
-    from tests.support.connecting import connected_to  # noqa: PLC0415
-
     with connected_to(target.service.database_url):
         viewer = User.objects.create(username="viewer", is_staff=True)
         viewer.user_permissions.set(Permission.objects.filter(codename__in=VIEWS))
         root = User.objects.create(username="root", is_staff=True, is_superuser=True)
         for user in (viewer, root):
-            session = SessionStore()
-            session[SESSION_KEY] = str(user.pk)
-            session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
-            session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-            session.save()
-            target.sessions[user.username] = str(session.session_key)
+            target.sessions[user.username] = Staff.log_in(user).session

@@ -166,11 +166,17 @@ class Load:
         """Check the duration of each response, but only in a long run, when no other test uses the machine."""
         assert not IS_LONG or [response for response in self.responses if response.seconds > seconds_max] == []
 
+    @property
+    def failed(self) -> int:
+        """Return how many responses are not 200."""
+        return sum(response.status != http.client.OK for response in self.responses)
+
     def report(self, fault: str) -> None:
         """Report the figures of a long run, for docs/reliability.md."""
-        failed = sum(response.status != http.client.OK for response in self.responses)
         slowest = max(response.seconds for response in self.responses)
-        report(f"{fault}: {len(self.responses)} requests, {failed} of them failed, the slowest took {slowest:.2f} s")
+        report(
+            f"{fault}: {len(self.responses)} requests, {self.failed} of them failed, the slowest took {slowest:.2f} s"
+        )
 
 
 def median_milliseconds(loads: Mapping[str, Load], *, requests: int) -> dict[str, float]:
