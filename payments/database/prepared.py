@@ -1,4 +1,4 @@
-"""Prepared statements on PostgreSQL, executed by a single call to libpq.
+"""Prepared statements on PostgreSQL, executed by a single call to libpq, or several of them in one round trip.
 
 A psycopg cursor parses the parameters of each query, looks for a prepared statement, and waits for the result in
 Python. For these statements all of that is known beforehand, and it takes longer than the query itself.
@@ -8,17 +8,21 @@ psycopg has no public way to convert a libpq result to rows without a cursor.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import psycopg
+from psycopg import ClientCursor
 from psycopg.adapt import Transformer
 from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName, error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from xxhash import xxh3_64_hexdigest
+
+from payments.database.pipeline import Pipeline
 
 # For each connection. The server caches a plan for each statement.
 STATEMENTS_MAX = 100
@@ -34,7 +38,20 @@ MISSING = InvalidSqlStatementName
 # A table has changed since the statement was prepared.
 OUTDATED = FeatureNotSupported
 
+UNUSABLE = (MISSING, OUTDATED)
+
 PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|%)")
+
+Values: TypeAlias = Mapping[str, Any]
+Rows: TypeAlias = list[tuple[Any, ...]]
+
+
+class Run(NamedTuple):
+    """SQL with a value for each `%(name)s`. `is_planned_each_time`: the server plans it with its values."""
+
+    sql: str
+    values: Values
+    is_planned_each_time: bool = False
 
 
 class PreparedStatements:
@@ -42,28 +59,59 @@ class PreparedStatements:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
+        self.pipeline = Pipeline(connection)
         self.statements: dict[str, PreparedStatement] = {}
         self.plans_expire_at = monotonic() + PLANS_SECONDS_MAX
 
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, values: Values) -> Rows:
         """Run `sql`, with a value for each `%(name)s`, and return its rows. The first run prepares it.
 
         If the prepared statement has become unusable, `sql` runs unprepared, and the next run prepares it again.
 
         :raises psycopg.Error: the statement or the connection failed
         """
-        if monotonic() >= self.plans_expire_at:
-            self.discard_plans()
         statement = self.find_or_prepare(sql)
         try:
             return statement.rows(values)
-        except (MISSING, OUTDATED) as error:
-            del self.statements[sql]
-            if isinstance(error, OUTDATED):
-                statement.close()
-            if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
-                raise  # the error has aborted the transaction
-            return statement.rows_unprepared(values)
+        except UNUSABLE as error:
+            return self.repeat(statement, values, error)
+
+    def run_together(self, runs: Sequence[Run]) -> list[Rows | psycopg.Error]:
+        """Run statements in one round trip, and return the rows or the error of each.
+
+        If the connection fails, the statements without a result get its error.
+
+        :raises psycopg.Error: a statement could not be prepared
+        """
+        statements = [
+            LiteralStatement(self.connection, run) if run.is_planned_each_time else self.find_or_prepare(run.sql)
+            for run in runs
+        ]
+        sends = [partial(statement.send, run.values) for statement, run in zip(statements, runs, strict=True)]
+        outcomes: list[Rows | psycopg.Error] = []
+        try:
+            for statement, result in zip(statements, self.pipeline.exchange(sends), strict=True):
+                outcomes.append(attempt(statement.load_rows, result))
+        except psycopg.OperationalError as error:
+            return [*outcomes, *[error] * (len(runs) - len(outcomes))]
+        return [
+            attempt(self.repeat, statement, run.values, outcome) if isinstance(outcome, UNUSABLE) else outcome
+            for statement, run, outcome in zip(statements, runs, outcomes, strict=True)
+        ]
+
+    def repeat(self, statement: "PreparedStatement | LiteralStatement", values: Values, error: psycopg.Error) -> Rows:
+        """Run a statement again, unprepared, after its prepared form has become unusable.
+
+        :raises psycopg.Error: the error has aborted the transaction, or the statement fails again
+        """
+        if isinstance(statement, LiteralStatement):
+            raise error
+        self.statements.pop(statement.sql, None)
+        if isinstance(error, OUTDATED):
+            statement.close()
+        if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
+            raise error
+        return statement.rows_unprepared(values)
 
     def can_run(self) -> bool:
         """Return whether a statement can run directly: a cursor begins the transaction with its first statement."""
@@ -76,6 +124,8 @@ class PreparedStatements:
         raise_unless(ExecStatus.COMMAND_OK, self.connection.pgconn, self.connection.pgconn.exec_(b"DISCARD PLANS"))
 
     def find_or_prepare(self, sql: str) -> "PreparedStatement":
+        if monotonic() >= self.plans_expire_at:
+            self.discard_plans()
         statement = self.statements.pop(sql, None)
         if statement is None:
             if len(self.statements) == STATEMENTS_MAX:
@@ -90,6 +140,7 @@ class PreparedStatement:
 
     def __init__(self, connection: psycopg.Connection[Any], sql: str) -> None:
         self.pgconn = connection.pgconn
+        self.sql = sql
         # Clients of a pooler share server connections, so the same name must always mean the same statement.
         self.name = f"payments_{xxh3_64_hexdigest(sql.encode())}".encode()
         self.transformer = Transformer(connection)
@@ -106,25 +157,56 @@ class PreparedStatement:
             self.placeholders.append(placeholder)
         return f"${self.placeholders.index(placeholder) + 1}"
 
-    def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def rows(self, values: Values) -> Rows:
         return self.load_rows(self.pgconn.exec_prepared(self.name, self.parameters(values)))
 
-    def rows_unprepared(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def send(self, values: Values) -> None:
+        """Send the statement without waiting for its result."""
+        self.pgconn.send_query_prepared(self.name, self.parameters(values))
+
+    def rows_unprepared(self, values: Values) -> Rows:
         return self.load_rows(self.pgconn.exec_params(self.numbered_sql, self.parameters(values)))
 
-    def parameters(self, values: Mapping[str, Any]) -> list[Any]:
+    def parameters(self, values: Values) -> list[Any]:
         return [encode(values[name]) for name in self.placeholders]
 
-    def load_rows(self, result: PGresult) -> list[tuple[Any, ...]]:
-        raise_unless(ExecStatus.TUPLES_OK, self.pgconn, result)
-        self.transformer.set_pgresult(result)
-        rows = self.transformer.load_rows(0, result.ntuples, tuple)
-        self.transformer.set_pgresult(None)  # otherwise the result stays in memory until the next run
-        return rows
+    def load_rows(self, result: PGresult) -> Rows:
+        return load_rows(self.transformer, self.pgconn, result)
 
     def close(self) -> None:
         """Remove the statement from the server, by libpq's own message: poolers do not recognize a DEALLOCATE."""
         self.pgconn.close_prepared(self.name)
+
+
+class LiteralStatement:
+    """A statement with its values written into the SQL, so that the server plans it with them."""
+
+    def __init__(self, connection: psycopg.Connection[Any], run: Run) -> None:
+        self.connection = connection
+        self.sql = ClientCursor(connection).mogrify(run.sql, run.values).encode()
+
+    def send(self, _values: Values) -> None:
+        """Send the statement without waiting for its result."""
+        self.connection.pgconn.send_query_params(self.sql, None)
+
+    def load_rows(self, result: PGresult) -> Rows:
+        return load_rows(Transformer(self.connection), self.connection.pgconn, result)
+
+
+def attempt(function: Callable[..., Rows], *arguments: Any) -> Rows | psycopg.Error:
+    """Return the rows that a function returns, or its error."""
+    try:
+        return function(*arguments)
+    except psycopg.Error as error:
+        return error
+
+
+def load_rows(transformer: Any, pgconn: PGconn, result: PGresult) -> Rows:
+    raise_unless(ExecStatus.TUPLES_OK, pgconn, result)
+    transformer.set_pgresult(result)
+    rows: Rows = transformer.load_rows(0, result.ntuples, tuple)
+    transformer.set_pgresult(None)  # otherwise the result stays in memory until the next run
+    return rows
 
 
 def raise_unless(status: ExecStatus, pgconn: PGconn, result: PGresult) -> None:

@@ -5,7 +5,7 @@ requests of one shape differ only in their values. A statement has placeholders 
 comes from QuerySets, so it follows the models and migrations.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Generic, TypeVar, cast
 
@@ -15,11 +15,10 @@ from django.db.models import Expression, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
 from psycopg import ClientCursor
 
-from payments.database.prepared import PreparedStatements
+from payments.database.runners import driver_cursor, is_observed, open_connection, prepared_statements
 from payments.runtime.process import process
 
 RowT = TypeVar("RowT", bound=tuple[Any, ...])
-Runner = TypeVar("Runner")
 
 
 class Placeholder(Expression):
@@ -73,20 +72,18 @@ class Statement(Generic[RowT]):
         return self.run(sql, values, using)
 
     def run(self, sql: str, values: Mapping[str, Any], using: str) -> list[RowT]:
-        connection = connections[using]
-        connection.close_if_health_check_failed()
-        connection.ensure_connection()
+        connection = open_connection(using)
         with connection.wrap_database_errors:
-            if connection.queries_logged or connection.execute_wrappers:
+            if is_observed(connection):
                 return fetch(connection.cursor(), sql, values)  # Django's cursor calls query logs and wrappers
             if connection.vendor == "postgresql":
                 return self.run_on_postgresql(connection, sql, values)
-            return fetch(cached_runner(connection, open_cursor), sql, values)
+            return fetch(driver_cursor(connection), sql, values)
 
     def run_on_postgresql(self, connection: BaseDatabaseWrapper, sql: str, values: Mapping[str, Any]) -> list[RowT]:
         if self.is_planned_each_time:
             return fetch(ClientCursor(connection.connection), sql, values)
-        statements = cached_runner(connection, prepared_statements)
+        statements = prepared_statements(connection)
         if statements.can_run():
             return cast("list[RowT]", statements.rows(sql, values))
         return fetch(connection.cursor(), sql, values)  # Django's cursor starts the transaction
@@ -104,20 +101,3 @@ def fetch(cursor: Any, sql: str, values: Mapping[str, Any]) -> list[Any]:
     cursor.execute(sql, values)
     rows: list[Any] = cursor.fetchall()
     return rows
-
-
-def cached_runner(connection: BaseDatabaseWrapper, make: Callable[[BaseDatabaseWrapper], Runner]) -> Runner:
-    """Return the connection's cached cursor or prepared statements. Call `make` again after a reconnect."""
-    runner: Any = vars(connection).get("statement_runner")
-    if runner is None or runner.connection is not connection.connection:
-        runner = vars(connection)["statement_runner"] = make(connection)
-    return cast("Runner", runner)
-
-
-def prepared_statements(connection: BaseDatabaseWrapper) -> PreparedStatements:
-    return PreparedStatements(connection.connection)
-
-
-def open_cursor(connection: BaseDatabaseWrapper) -> Any:
-    """Return the driver's cursor. Opening the ORM's cursor takes as long as a small query."""
-    return connection.cursor().cursor

@@ -1,7 +1,5 @@
 """Prepared statements return the same rows as a cursor, whatever happens to their connection."""
 
-from collections.abc import Iterator
-
 import psycopg
 import pytest
 from django.db import connection, transaction
@@ -14,14 +12,6 @@ from tests.support.sql import execute
 pytestmark = [
     pytest.mark.django_db(transaction=True),
 ]
-
-
-@pytest.fixture
-def statements() -> Iterator[PreparedStatements]:
-    connection.close()
-    connection.ensure_connection()
-    yield PreparedStatements(connection.connection)
-    connection.close()
 
 
 def prepared_on_server() -> set[str]:

@@ -16,7 +16,7 @@ from moneyed import Money
 from payments.database.statements import Placeholder, Statement
 from payments.listing import Listing, payment_statement
 from payments.models import ApiKey, Payment, Status
-from payments.page import page_querysets, page_statement
+from payments.page import page_query, page_querysets, page_statement
 from payments.record import encode
 from payments.routing import fetch_rows, find_payment
 from payments.rows import build_record
@@ -94,7 +94,7 @@ def test_record_has_the_values_of_the_model(described: list[dict[str, Any]]) -> 
         for values in described:
             PaymentFactory.create(organization=key.organization, mode="live", **values)
         for payment in Payment.objects.all():
-            row = find_payment(Listing(key.access), payment.id)
+            [row] = find_payment(Listing(key.access), payment.id).rows
             assert row is not None
 
             written = encode(build_record(row)).decode()
@@ -117,7 +117,7 @@ def test_compiled_page_equals_the_query_of_the_orm(positions: list[tuple[int, st
             Payment.objects.visible_to(key.access), start=None if start is None else Value(start), limit=limit
         )
 
-        compiled = fetch_rows(Listing(key.access), page_statement(limit, start is not None), start=start)
+        compiled = fetch_rows(Listing(key.access), page_query(Listing(key.access), start=start, limit=limit)).rows
 
         assert compiled == list(by_orm)
         transaction.set_rollback(True)

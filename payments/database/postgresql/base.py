@@ -67,6 +67,9 @@ class AbortableConnection(Abortable):
     def close(self) -> None:
         self.socket.close()
 
+    def disconnect(self) -> None:
+        self.connection.close()
+
 
 class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     """Django's backend with time limits for requests. Commands, such as imports and migrations, have no limits."""
@@ -95,6 +98,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         :raises OperationalError: the time is not enough
         """
         timeout = self.connect_timeout()
+        process.connection_pace.wait()
         pending, self.pending = PendingConnection.reuse_or_start(self.pending, connect), None
         try:
             return pending.get(timeout=timeout)

@@ -31,6 +31,9 @@ class AbortableConnection(Abortable):
     def abort(self) -> None:
         self.connection.interrupt()
 
+    def disconnect(self) -> None:
+        self.connection.close()
+
 
 class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     """Django's backend with time limits for requests. Requests never create a missing file or read a replaced one."""

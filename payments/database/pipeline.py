@@ -1,0 +1,71 @@
+"""Several statements in one round trip, in the pipeline mode of libpq.
+
+The client sends all statements before it waits for the first result. A synchronization point follows each statement, so
+an error in one statement does not affect the others.
+
+psycopg's `get_result()` holds Python's global lock while it waits. A server that does not respond would stop all
+threads, also the watchdog. So this module waits for the socket, which releases the lock, and asks libpq for a result
+only when libpq has all of it.
+"""
+
+import select
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import psycopg
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGconn, PGresult
+
+# Sends one statement, for example with `PGconn.send_query_prepared`.
+Send = Callable[[], None]
+
+
+class Pipeline:
+    """Exchanges statements and results on one connection."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+        self.input = select.poll()
+        self.input.register(connection.fileno(), select.POLLIN)
+        self.input_or_space = select.poll()
+        self.input_or_space.register(connection.fileno(), select.POLLIN | select.POLLOUT)
+
+    def exchange(self, sends: Sequence[Send]) -> Iterator[PGresult]:
+        """Call each function, which sends one statement, and yield the result of each statement as it arrives.
+
+        Iterate to the end. If the exchange fails or stops, the connection is closed, because nothing else could use it.
+
+        :raises psycopg.OperationalError: the connection failed, or the watchdog aborted it
+        """
+        pgconn = self.connection.pgconn
+        try:
+            pgconn.enter_pipeline_mode()
+            for send in sends:
+                send()
+                pgconn.pipeline_sync()
+            self.flush(pgconn)
+            for _ in sends:
+                yield self.receive(pgconn)
+            pgconn.exit_pipeline_mode()
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def flush(self, pgconn: PGconn) -> None:
+        """Wait until everything is sent. Read meanwhile, because the server may wait for that."""
+        while pgconn.flush():
+            self.input_or_space.poll()
+            pgconn.consume_input()
+
+    def receive(self, pgconn: PGconn) -> PGresult:
+        """Return the next statement's result, which null and a synchronization point follow."""
+        result, end, synchronization = (self.next_result(pgconn) for _ in range(3))
+        if result and not end and synchronization and synchronization.status == ExecStatus.PIPELINE_SYNC:
+            return result
+        raise psycopg.OperationalError(pgconn.get_error_message() or "The server sent an unexpected result.")
+
+    def next_result(self, pgconn: PGconn) -> PGresult | None:
+        while pgconn.is_busy():
+            self.input.poll()
+            pgconn.consume_input()
+        return pgconn.get_result()

@@ -1,0 +1,98 @@
+"""Several queries in one round trip to the database. Over a network, a request mostly waits for round trips."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, Error, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from payments.database.prepared import Run
+from payments.database.runners import is_observed, open_connection, prepared_statements
+from payments.database.statements import Statement
+from payments.runtime.process import process
+
+# Between the statements of a round trip that are reported as one.
+SEPARATOR = ";\n"
+
+Outcome: TypeAlias = list[Any] | Error
+
+
+class Query(NamedTuple):
+    """A statement and the values of its placeholders."""
+
+    statement: Statement[Any]
+    values: Mapping[str, Any]
+
+    def rows(self, using: str = DEFAULT_DB_ALIAS) -> list[Any]:
+        """Run the query on the database with this alias and return its rows."""
+        return self.statement.rows(self.values, using)
+
+    @property
+    def has_filters(self) -> bool:
+        return self.statement.is_planned_each_time
+
+
+class ReadAhead(NamedTuple):
+    """Queries that have run already, and the rows or the error of each."""
+
+    queries: Sequence[Query] = ()
+    outcomes: Sequence[Outcome] = ()
+
+    def has(self, query: Query) -> bool:
+        """Return whether the same statement has run with the same values."""
+        return query in self.queries
+
+    def rows(self, query: Query) -> list[Any]:
+        """Return the rows of a query that has run.
+
+        :raises Error: the query failed
+        """
+        return unwrap(self.outcomes[self.queries.index(query)])
+
+
+NOTHING = ReadAhead()
+
+
+def unwrap(outcome: Outcome) -> list[Any]:
+    """Return the rows of a query, or raise its error."""
+    if isinstance(outcome, Error):
+        raise outcome
+    return outcome
+
+
+def can_run_together() -> bool:
+    """Return whether the database can run several queries in one round trip."""
+    if connections[DEFAULT_DB_ALIAS].vendor != "postgresql":
+        return False
+    connection = open_connection(DEFAULT_DB_ALIAS)
+    return not is_observed(connection) and prepared_statements(connection).can_run()
+
+
+def run_together(queries: Sequence[Query]) -> list[Outcome]:
+    """Return the rows or the error of each query. Requires `can_run_together`.
+
+    :raises Error: a statement could not be prepared
+    """
+    if process.hooks.registered:
+        sql = SEPARATOR.join(query.statement.sql for query in queries)
+        return process.hooks.run_statement(sql, partial(exchange, queries))
+    return exchange(queries)
+
+
+def exchange(queries: Sequence[Query]) -> list[Outcome]:
+    connection = connections[DEFAULT_DB_ALIAS]
+    runs = [Run(query.statement.sql, query.values, query.statement.is_planned_each_time) for query in queries]
+    with connection.wrap_database_errors:
+        outcomes = prepared_statements(connection).run_together(runs)
+    return [converted(connection, outcome) if isinstance(outcome, psycopg.Error) else outcome for outcome in outcomes]
+
+
+def converted(connection: BaseDatabaseWrapper, error: psycopg.Error) -> Error:
+    """Return Django's error for an error of the driver."""
+    try:
+        with connection.wrap_database_errors:
+            raise error
+    except Error as django_error:
+        return django_error

@@ -1,0 +1,45 @@
+"""How statements run on a connection of Django: prepared, or by the driver's cursor.
+
+Each thread has its own connections, so nothing here is shared between threads.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from payments.database.prepared import PreparedStatements
+
+Runner = TypeVar("Runner")
+
+
+def open_connection(using: str) -> BaseDatabaseWrapper:
+    """Return the thread's connection to a database, open and checked once for each request."""
+    connection = connections[using]
+    connection.close_if_health_check_failed()
+    connection.ensure_connection()
+    return connection
+
+
+def is_observed(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether a query log or a wrapper needs each statement. Only Django's cursor calls them."""
+    return bool(connection.queries_logged or connection.execute_wrappers)
+
+
+def prepared_statements(connection: BaseDatabaseWrapper) -> PreparedStatements:
+    """Return the prepared statements of a connection to PostgreSQL."""
+    return cached_runner(connection, lambda: PreparedStatements(connection.connection))
+
+
+def driver_cursor(connection: BaseDatabaseWrapper) -> Any:
+    """Return the driver's cursor. Opening the ORM's cursor takes as long as a small query."""
+    return cached_runner(connection, lambda: connection.cursor().cursor)
+
+
+def cached_runner(connection: BaseDatabaseWrapper, make: Callable[[], Runner]) -> Runner:
+    """Return the connection's cached cursor or prepared statements. Call `make` again after a reconnect."""
+    runner: Any = vars(connection).get("statement_runner")
+    if runner is None or runner.connection is not connection.connection:
+        runner = vars(connection)["statement_runner"] = make()
+    return cast("Runner", runner)

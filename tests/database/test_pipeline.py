@@ -1,0 +1,182 @@
+"""Several statements in one round trip: each has its own result, and a broken connection is never used again."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import connection, transaction
+from psycopg.errors import DivisionByZero, QueryCanceled
+from psycopg.pq import PipelineStatus
+
+from payments.database.postgresql.base import AbortableConnection
+from payments.database.prepared import PreparedStatements, Run
+from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
+from tests.support.sql import execute
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+DIVIDE = "SELECT 6 / %(divisor)s::int"
+
+
+def outcomes(statements: PreparedStatements, *runs: Run) -> list[Any]:
+    """Return the rows of each statement, or the class of its error."""
+    return [outcome if isinstance(outcome, list) else type(outcome) for outcome in statements.run_together(runs)]
+
+
+def divide(divisor: int, *, is_planned_each_time: bool = False) -> Run:
+    return Run(DIVIDE, {"divisor": divisor}, is_planned_each_time)
+
+
+def is_idle(statements: PreparedStatements) -> bool:
+    return statements.connection.pgconn.pipeline_status == PipelineStatus.OFF
+
+
+def test_each_statement_has_its_own_rows(statements: PreparedStatements) -> None:
+    runs = [divide(1), Run("SELECT generate_series(1, 3)", {}), Run("SELECT WHERE false", {}), divide(2)]
+
+    assert outcomes(statements, *runs) == [[(6,)], [(1,), (2,), (3,)], [], [(3,)]]
+    assert is_idle(statements)
+
+
+@pytest.mark.parametrize("is_planned_each_time", [False, True])
+def test_error_of_one_statement_does_not_affect_the_others(
+    statements: PreparedStatements, is_planned_each_time: bool
+) -> None:
+    first, second = (divide(divisor, is_planned_each_time=is_planned_each_time) for divisor in (0, 2))
+
+    assert outcomes(statements, first, second, first) == [DivisionByZero, [(3,)], DivisionByZero]
+    assert is_idle(statements)
+    assert statements.rows("SELECT 1", {}) == [(1,)]
+
+
+def test_statement_planned_each_time_contains_its_values(statements: PreparedStatements) -> None:
+    text = "é'\\%s"
+    run = Run("SELECT %(text)s || '%%'", {"text": text}, is_planned_each_time=True)
+
+    assert outcomes(statements, divide(1), run) == [[(6,)], [(f"{text}%",)]]
+
+
+def test_timeout_of_one_statement_does_not_affect_the_others(statements: PreparedStatements) -> None:
+    execute("SET statement_timeout = '50ms'")
+
+    assert outcomes(statements, divide(1), Run("SELECT pg_sleep(60)::text", {}), divide(2)) == [
+        [(6,)],
+        QueryCanceled,
+        [(3,)],
+    ]
+
+
+def test_unusable_statements_are_prepared_again(statements: PreparedStatements) -> None:
+    execute("CREATE TEMPORARY TABLE changing AS SELECT 1 AS value")
+    runs = [Run("SELECT value FROM changing", {}), divide(1)]
+    assert outcomes(statements, *runs) == [[(1,)], [(6,)]]
+
+    execute("ALTER TABLE changing ALTER value TYPE text")
+    assert outcomes(statements, *runs) == [[("1",)], [(6,)]]
+    execute("DEALLOCATE ALL")
+    assert outcomes(statements, *runs) == [[("1",)], [(6,)]]
+
+
+def test_statements_run_in_the_current_transaction(statements: PreparedStatements) -> None:
+    with transaction.atomic():
+        execute("CREATE TEMPORARY TABLE uncommitted AS SELECT 7 AS value")
+
+        assert outcomes(statements, Run("SELECT value FROM uncommitted", {}), divide(1)) == [[(7,)], [(6,)]]
+        transaction.set_rollback(True)
+
+
+def test_long_statements_and_results_are_exchanged_completely(statements: PreparedStatements) -> None:
+    text = "x" * 10_000_000
+    run = Run("SELECT %(text)s::text", {"text": text})
+
+    assert outcomes(statements, run, divide(1), run) == [[(text,)], [(6,)], [(text,)]]
+
+
+def end(server: psycopg.Connection[Any]) -> None:
+    info = connection.connection.info
+    server.execute("SELECT pg_terminate_backend(%s, 5000)", [info.backend_pid])
+
+
+@pytest.fixture
+def administrator() -> Iterator[psycopg.Connection[Any]]:
+    connection.ensure_connection()
+    info = connection.connection.info
+    with psycopg.connect(info.dsn, password=info.password, autocommit=True) as other:
+        yield other
+
+
+def test_ended_connection_fails_and_is_closed(
+    statements: PreparedStatements, administrator: psycopg.Connection[Any]
+) -> None:
+    outcomes(statements, divide(1), divide(2))
+    end(administrator)
+
+    assert outcomes(statements, divide(1), divide(2)) == [psycopg.OperationalError] * 2
+    assert statements.connection.closed
+
+
+def test_results_before_the_end_of_the_connection_are_kept(
+    statements: PreparedStatements, administrator: psycopg.Connection[Any]
+) -> None:
+    sleep = Run("SELECT pg_sleep(60)::text", {})
+    statements.find_or_prepare(sleep.sql)
+    ending = threading.Thread(target=end_when_it_sleeps, args=[administrator])
+    ending.start()
+
+    first, *others = outcomes(statements, divide(1), sleep, divide(2))
+    ending.join()
+
+    assert first == [(6,)]
+    assert all(issubclass(other, psycopg.OperationalError) for other in others)
+    assert statements.connection.closed
+
+
+def end_when_it_sleeps(server: psycopg.Connection[Any]) -> None:
+    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    wait_until(lambda: server.execute(query).fetchone() == (1,))
+    server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
+def test_interrupted_exchange_closes_the_connection(
+    statements: PreparedStatements, interruption: type[BaseException]
+) -> None:
+    def interrupt() -> None:
+        raise interruption
+
+    statements.find_or_prepare(DIVIDE)
+    with pytest.raises(interruption):
+        list(statements.pipeline.exchange([interrupt]))
+
+    assert statements.connection.closed
+
+
+@pytest.fixture(scope="module")
+def breakable() -> Iterator[BreakablePostgresql]:
+    with breakable_postgresql() as server:
+        yield server
+
+
+def test_waiting_for_a_frozen_server_lets_other_threads_run(breakable: BreakablePostgresql) -> None:
+    """If the wait held the global lock, the thread that aborts the connection could not run: the test would hang."""
+    with psycopg.connect(breakable.url, autocommit=True) as frozen:
+        statements = PreparedStatements(frozen)
+        outcomes(statements, divide(1), divide(2))
+        abortable = AbortableConnection(frozen, failover_seconds=0)
+        found: list[Any] = []
+        breakable.freeze()
+        try:
+            waiting = threading.Thread(target=lambda: found.extend(outcomes(statements, divide(1), divide(2))))
+            waiting.start()
+            wait_until(lambda: abortable.is_waiting)
+            abortable.abort()
+            waiting.join(timeout=10)
+        finally:
+            breakable.thaw()
+        abortable.close()
+
+    assert found == [psycopg.OperationalError] * 2
+    assert frozen.closed
