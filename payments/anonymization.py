@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from django.db import transaction
 from django.db.models import QuerySet, Value
 
 from payments import ordering
-from payments.changes import renew_revision
 from payments.fields import MillisecondField
 from payments.models import Access, Payment, PaymentQuerySet
 from payments.ordering import NEWEST_FIRST, compare
@@ -57,7 +55,7 @@ def anonymize_payments(
         if dry_run:
             changed += with_personal_data(payments, ids).count()
         else:
-            changed += anonymize_batch(payments, ids, organization_id=access.organization_id)
+            changed += anonymize_batch(payments, ids)
         on_progress(len(ids))
     return changed
 
@@ -84,7 +82,7 @@ def with_personal_data(payments: PaymentQuerySet, ids: list[str]) -> PaymentQuer
     return payments.filter(id__in=ids).exclude(**BLANK)
 
 
-def anonymize_batch(payments: PaymentQuerySet, ids: list[str], *, organization_id: int) -> int:
+def anonymize_batch(payments: PaymentQuerySet, ids: list[str]) -> int:
     """Remove the personal data of payments, and return the number of payments that changed.
 
     Totals remain valid: they do not depend on the columns that change.
@@ -92,10 +90,5 @@ def anonymize_batch(payments: PaymentQuerySet, ids: list[str], *, organization_i
     batch = with_personal_data(payments, ids)
     if not batch.exists():  # so that a batch without changes needs no write lock
         return 0
-    with transaction.atomic():
-        # Without `nowait`, this transaction and an import could wait for each other, and the database might end the
-        # import.
-        locked = batch.order_by("id").select_for_update(nowait=True).values_list("id", flat=True)
-        changed = payments.filter(id__in=list(locked)).update(**BLANK)
-        renew_revision([organization_id])
-    return changed
+    # Without `nowait`, this transaction and an import could wait for each other, and the database might end the import.
+    return batch.order_by("id").select_for_update(nowait=True).update(**BLANK)

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import BigIntegerField, Count, F, Sum
 from django.db.models.functions import Cast, Round
 
-from payments.models import Access, Organization, Payment, SummedDay
+from payments.models import Access, AccessState, Payment, SummedDay
 
 GROUP_COLUMNS = ("amount_currency", "status", "method")
 
@@ -26,6 +26,10 @@ class OrganizationDay(NamedTuple):
     organization_id: int
     mode: str
     day: str
+
+    @property
+    def access(self) -> Access:
+        return Access(self.organization_id, self.mode)
 
 
 class Total(NamedTuple):
@@ -70,9 +74,9 @@ def sum_missing_days(access: Access, *, days: Sequence[date], has_time: Callable
 def sum_day(access: Access, day: date) -> None:
     """Compute and store the totals of a day, unless another process has stored them meanwhile.
 
-    An import of the organization cannot commit during the transaction, so the totals include all of its payments.
+    An import of these payments cannot commit during the transaction, so the totals include all of its payments.
     """
-    lock_organizations([access.organization_id])
+    AccessState.objects.lock(access)
     values = {"organization_id": access.organization_id, "mode": access.mode, "day": day}
     if not SummedDay.objects.filter(**values).exists():
         SummedDay.objects.create(**values, totals=compute_totals(access, day))
@@ -92,19 +96,7 @@ def compute_totals(access: Access, day: date) -> list[Total]:
 
 
 def delete_totals(days: Collection[OrganizationDay]) -> None:
-    """Delete the totals of days whose payments this transaction has changed.
-
-    The transaction should end soon, because it locks the organizations.
-    """
-    lock_organizations({changed.organization_id for changed in days})
-    for (organization_id, mode), group in groupby(sorted(days), key=attrgetter("organization_id", "mode")):
+    """Delete the totals of days whose payments this transaction has changed. It must have locked their states."""
+    for (organization_id, mode), group in groupby(sorted(days), key=attrgetter("access")):
         dates = [changed.day for changed in group]
         SummedDay.objects.filter(organization_id=organization_id, mode=mode, day__in=dates).delete()
-
-
-def lock_organizations(organization_ids: Collection[int]) -> None:
-    """Lock organizations until the transaction ends, in the order of their IDs, so that transactions do not deadlock.
-
-    The locks keep other processes from storing or deleting totals of these organizations.
-    """
-    list(Organization.objects.select_for_update(no_key=True).filter(id__in=organization_ids).order_by("id"))

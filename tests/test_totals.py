@@ -1,9 +1,6 @@
 """Daily totals agree with the stored payments, even after imports."""
 
-import threading
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -18,6 +15,7 @@ from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.totals import DailyTotals, Total, daily_totals, sum_day, sum_missing_days
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.lines import line, source
+from tests.support.threads import in_thread
 
 FIRST = date(2026, 1, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(3)]
@@ -173,8 +171,9 @@ def test_new_demo_payments_are_included_in_totals(organization: Organization) ->
 
 
 @pytest.mark.django_db(transaction=True)
-def test_import_that_ends_while_its_day_is_summed_is_included(key: ApiKey) -> None:
-    load(payment_line(1, DAYS[0]))
+@pytest.mark.parametrize("earlier_payments", [0, 1], ids=["first import", "later import"])
+def test_import_that_ends_while_its_day_is_summed_is_included(key: ApiKey, earlier_payments: int) -> None:
+    load(*(payment_line(1, DAYS[0]) for _ in range(earlier_payments)))  # creates the row that is locked
     importing = in_thread(lambda: load(payment_line(2, DAYS[0])))
 
     with transaction.atomic():
@@ -183,7 +182,7 @@ def test_import_that_ends_while_its_day_is_summed_is_included(key: ApiKey) -> No
         importing.join(timeout=0.5)
     importing.join()
 
-    assert Payment.objects.count() == 2
+    assert Payment.objects.count() == earlier_payments + 1
     assert get_totals(key) == expected_totals(key)
 
 
@@ -214,13 +213,3 @@ def test_key_can_be_created_while_a_day_is_summed(key: ApiKey) -> None:
     creating.join()
 
     assert not is_waiting
-
-
-def in_thread(function: Callable[[], object]) -> threading.Thread:
-    """Return a thread that calls a function with its own database connection."""
-
-    def run() -> None:
-        with closing(connection):
-            function()
-
-    return threading.Thread(target=run)

@@ -43,8 +43,7 @@ def prepare_transaction(*, key: PrimaryKey) -> None:
     """Create the staging table for this transaction, and set what the writes of the transaction need."""
     with connection.cursor() as cursor:
         if key != ID_KEY:
-            # Citus must not write to several shards in parallel: a transaction that did cannot update the organizations
-            # at its end.
+            # Citus must not write to several shards in parallel: a transaction that did cannot create organizations.
             cursor.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
         if connection.vendor == "postgresql":
             # A newer schema may have more columns. They have defaults, which the staging table needs too.

@@ -1,4 +1,4 @@
-"""The SQL statements that distribute payments by organization over the servers of a Citus cluster.
+"""The SQL statements that distribute payments and their states by organization over the servers of a Citus cluster.
 
 PostgreSQL's catalogs show which statements have run, so an interrupted distribution can continue.
 """
@@ -8,37 +8,58 @@ from typing import NamedTuple
 
 from django.db import connection
 
+PAYMENTS = "payments_payment"
+STATES = "payments_accessstate"
+
 # The names that Django's migrations gave the constraints.
 PRIMARY_KEY = "payments_payment_pkey"
-FOREIGN_KEY = "payments_payment_organization_id_b9527654_fk_payments_"
+FOREIGN_KEYS = {
+    PAYMENTS: "payments_payment_organization_id_b9527654_fk_payments_",
+    STATES: "payments_accessstate_organization_id_0518b8ae_fk_payments_",
+}
 
 HAS_CITUS = "SELECT to_regclass('pg_dist_partition') IS NOT NULL"
 HAS_COORDINATOR = "SELECT EXISTS (SELECT FROM pg_dist_node WHERE groupid = 0)"
 
-STATE = """
+KEY_HAS_ORGANIZATION = """
+    SELECT EXISTS (
+        SELECT FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum = ANY (conkey)
+        WHERE conrelid = 'payments_payment'::regclass AND contype = 'p' AND attname = 'organization_id'
+    )
+"""
+HAS_REFERENCE = """
+    SELECT EXISTS (
+        SELECT FROM pg_dist_partition
+        WHERE logicalrelid = 'payments_organization'::regclass AND partmethod = 'n' AND repmodel = 't'
+    )
+"""
+TABLE_STATE = """
     SELECT
-        EXISTS (
-            SELECT FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum = ANY (conkey)
-            WHERE conrelid = 'payments_payment'::regclass AND contype = 'p' AND attname = 'organization_id'
-        ),
-        EXISTS (SELECT FROM pg_constraint WHERE conrelid = 'payments_payment'::regclass AND conname = %s),
-        EXISTS (
-            SELECT FROM pg_dist_partition
-            WHERE logicalrelid = 'payments_organization'::regclass AND partmethod = 'n' AND repmodel = 't'
-        ),
-        EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = 'payments_payment'::regclass AND partmethod = 'h'),
-        pg_relation_size('payments_payment') > 0
+        EXISTS (SELECT FROM pg_constraint WHERE conrelid = %(table)s::regclass AND conname = %(foreign_key)s),
+        EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = %(table)s::regclass AND partmethod = 'h'),
+        pg_relation_size(%(table)s::regclass) > 0
 """
 
 
-class State(NamedTuple):
-    """The state of a distribution. A table's local rows are invisible once the table is distributed."""
+class TableState(NamedTuple):
+    """The state of a table that is distributed. Its local rows are invisible once it is distributed."""
 
-    key_has_organization: bool
     has_foreign_key: bool
-    has_reference: bool
     is_distributed: bool
     has_local_rows: bool
+
+
+class State(NamedTuple):
+    """The state of a distribution."""
+
+    key_has_organization: bool
+    has_reference: bool
+    payments: TableState
+    states: TableState
+
+    @property
+    def tables(self) -> dict[str, TableState]:
+        return {PAYMENTS: self.payments, STATES: self.states}
 
 
 def is_true(query: str) -> bool:
@@ -48,9 +69,13 @@ def is_true(query: str) -> bool:
 
 
 def read_state() -> State:
+    return State(is_true(KEY_HAS_ORGANIZATION), is_true(HAS_REFERENCE), read_table(PAYMENTS), read_table(STATES))
+
+
+def read_table(table: str) -> TableState:
     with connection.cursor() as cursor:
-        cursor.execute(STATE, [FOREIGN_KEY])
-        return State._make(cursor.fetchone())
+        cursor.execute(TABLE_STATE, {"table": table, "foreign_key": FOREIGN_KEYS[table]})
+        return TableState._make(cursor.fetchone())
 
 
 def remaining_statements(state: State) -> Iterator[str]:
@@ -58,27 +83,40 @@ def remaining_statements(state: State) -> Iterator[str]:
 
     Each statement must run in its own transaction, because Citus refuses some orders of them within one.
     """
+    yield from prepare_tables(state)
+    # Not create_distributed_table_concurrently: it lets writers continue, but they are stopped anyway.
+    if not state.payments.is_distributed:
+        yield f"SELECT create_distributed_table('{PAYMENTS}', 'organization_id')"
+    if not state.states.is_distributed:
+        yield f"SELECT create_distributed_table('{STATES}', 'organization_id', colocate_with => '{PAYMENTS}')"
+    yield from complete_tables(state)
+
+
+def prepare_tables(state: State) -> Iterator[str]:
     if not state.key_has_organization:
         yield (
-            f"ALTER TABLE payments_payment DROP CONSTRAINT {PRIMARY_KEY}, "
+            f"ALTER TABLE {PAYMENTS} DROP CONSTRAINT {PRIMARY_KEY}, "
             f"ADD CONSTRAINT {PRIMARY_KEY} PRIMARY KEY (organization_id, id)"
         )
-    # With the foreign key, Citus would first convert payments to a local Citus table, and copy them twice.
-    if state.has_foreign_key and not state.is_distributed:
-        yield f"ALTER TABLE payments_payment DROP CONSTRAINT {FOREIGN_KEY}"
+    # With the foreign key, Citus would first convert the table to a local Citus table, and copy the rows twice.
+    for name, table in state.tables.items():
+        if table.has_foreign_key and not table.is_distributed:
+            yield f"ALTER TABLE {name} DROP CONSTRAINT {FOREIGN_KEYS[name]}"
     if not state.has_reference:
         yield "SELECT create_reference_table('payments_organization')"
-    # Not create_distributed_table_concurrently: it lets writers continue, but they are stopped anyway.
-    if not state.is_distributed:
-        yield "SELECT create_distributed_table('payments_payment', 'organization_id')"
+
+
+def complete_tables(state: State) -> Iterator[str]:
     # Unlike Django's constraint, this one is not DEFERRABLE: workers would remember every row until the commit, and SET
     # CONSTRAINTS does not reach workers.
-    if not state.has_foreign_key or not state.is_distributed:
-        yield (
-            f"ALTER TABLE payments_payment ADD CONSTRAINT {FOREIGN_KEY} "
-            "FOREIGN KEY (organization_id) REFERENCES payments_organization (id)"
-        )
-    if state.has_local_rows:
-        yield "SELECT truncate_local_data_after_distributing_table('payments_payment')"
-    if not state.is_distributed or state.has_local_rows:
-        yield "ANALYZE payments_payment"
+    for name, table in state.tables.items():
+        if not table.has_foreign_key or not table.is_distributed:
+            yield (
+                f"ALTER TABLE {name} ADD CONSTRAINT {FOREIGN_KEYS[name]} "
+                "FOREIGN KEY (organization_id) REFERENCES payments_organization (id)"
+            )
+    for name, table in state.tables.items():
+        if table.has_local_rows:
+            yield f"SELECT truncate_local_data_after_distributing_table('{name}')"
+    if any(not table.is_distributed or table.has_local_rows for table in state.tables.values()):
+        yield f"ANALYZE {PAYMENTS}"

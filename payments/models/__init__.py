@@ -1,8 +1,9 @@
 """The database tables. Constraints enforce the rules of a record for every writer."""
 
+from payments.models.access_state import AccessState
 from payments.models.api_key import ApiKey, ApiKeyQuerySet, KeyState
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
-from payments.models.organization import ORGANIZATION_ID_MAX, REVISION_BITS, Access, Organization
+from payments.models.organization import ORGANIZATION_ID_MAX, Access, Organization
 from payments.models.payment import (
     CUSTOMER_ID,
     METHOD,
@@ -22,8 +23,8 @@ __all__ = [
     "METHOD",
     "ORGANIZATION_ID_MAX",
     "PAYMENT_ID",
-    "REVISION_BITS",
     "Access",
+    "AccessState",
     "ApiKey",
     "ApiKeyQuerySet",
     "KeyState",

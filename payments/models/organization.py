@@ -7,7 +7,6 @@ from django.db import models
 from django.db.models import Q
 
 ORGANIZATION_ID_MAX = 2**63 - 1
-REVISION_BITS = 63
 
 # Names appear in lists with one line for each.
 ONE_LINE = RegexValidator(r"\A[^\x00-\x1f\x7f]*\Z", "A name is one line of text.")
@@ -27,8 +26,6 @@ class Organization(models.Model):
         primary_key=True, validators=[MinValueValidator(1), MaxValueValidator(ORGANIZATION_ID_MAX)]
     )
     name = models.CharField(max_length=200, validators=[ONE_LINE])
-    # A random number, renewed by every change of the organization's payments.
-    revision = models.BigIntegerField(db_default=0, editable=False)
 
     class Meta:
         constraints = [models.CheckConstraint(name="organization_id_positive", condition=Q(id__gte=1))]

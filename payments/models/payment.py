@@ -19,6 +19,7 @@ from payments.fields import DocumentField, IdentifierField, MillisecondField
 from payments.identifiers import RANDOM_BYTES, make_payment_id
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
 from payments.models.organization import Organization
+from payments.models.renewal import RenewingQuerySet
 from payments.ordering import NEWEST_FIRST
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def uses_in_flight_index(statuses: Collection[str]) -> bool:
     return IN_PROGRESS.issuperset(statuses)
 
 
-class PaymentQuerySet(models.QuerySet["Payment"]):
+class PaymentQuerySet(RenewingQuerySet["Payment"]):
     """Payments, selected by access and by filters.
 
     Except for statuses, a value may be a placeholder of a compiled statement. The planner of PostgreSQL does not see
@@ -168,6 +169,7 @@ class Payment(models.Model):
     objects = PaymentQuerySet.as_manager()
 
     class Meta:
+        base_manager_name = "objects"  # renews revisions (renewal.py)
         # Amounts and `paid_at` have no index, because each index slows every import. A lower fillfactor would not help
         # updates: a change of `status` changes the condition of two indexes.
         indexes = [

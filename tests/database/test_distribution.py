@@ -1,8 +1,9 @@
-"""Payments that Citus distributes by organization: every statement names the organization of its payments.
+"""Payments and states that Citus distributes by organization: every statement names the organization.
 
 The tests run without Citus. They check the statements, and that everything works with the primary key that Citus needs.
 """
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -18,28 +19,26 @@ from sqlglot.errors import ParseError
 
 from payments.admin.payments import payments_with_id
 from payments.anonymization import anonymize_payments
+from payments.database.round_trips import NOTHING
 from payments.export import export_payments
 from payments.filters import FILTERS
 from payments.ingest import ImportResult, import_payments
 from payments.ingest.writing import ID_KEY, fetch_primary_key
-from payments.management.distribution import State, remaining_statements
+from payments.listing import payment_statement
+from payments.management.distribution import State, TableState, remaining_statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
+from payments.routing import read_revision
 from payments.totals import sum_day
 from tests.support.api import Api, payment_ids
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.lines import line, source
 from tests.support.migrated import fresh_database
-from tests.support.shards import TABLE, parts_without_organization
+from tests.support.shards import parts_without_organization, uses_distributed_table
 from tests.support.sql import execute, fetch_value
 
-NOT_DISTRIBUTED = State(
-    key_has_organization=False,
-    has_foreign_key=True,
-    has_reference=False,
-    is_distributed=False,
-    has_local_rows=True,
-)
+LOCAL_TABLE = TableState(has_foreign_key=True, is_distributed=False, has_local_rows=True)
+NOT_DISTRIBUTED = State(key_has_organization=False, has_reference=False, payments=LOCAL_TABLE, states=LOCAL_TABLE)
 
 
 @pytest.fixture
@@ -77,10 +76,10 @@ def exported(payments: QuerySet[Payment] | None = None) -> bytes:
 
 
 def statements_of(function: Callable[[], object]) -> list[str]:
-    """Call a function, and return its statements on payments."""
+    """Call a function, and return its statements on distributed tables."""
     with CaptureQueriesContext(connection) as queries:
         function()
-    captured = [query["sql"] for query in queries if TABLE in query["sql"]]
+    captured = [query["sql"] for query in queries if uses_distributed_table(query["sql"])]
     assert captured
     return captured
 
@@ -173,6 +172,17 @@ def test_statements_of_daily_totals_name_the_organization(key: ApiKey, payment: 
     assert SummedDay.objects.get().totals
 
 
+def test_statement_of_the_revision_names_the_organization(key: ApiKey) -> None:
+    assert violations(lambda: read_revision(key.access, NOTHING)) == []
+
+
+def test_condition_of_a_replica_names_the_organization() -> None:
+    sql = re.sub(r"%\(\w+\)s", "'1'", payment_statement().conditional_sql)
+
+    assert uses_distributed_table(sql)
+    assert parts_without_organization(sql) == []
+
+
 @pytest.mark.parametrize("path", ["", "?status=failed&q=Order", "?from=pt_1", "export.jsonl"])
 def test_statements_of_the_admin_list_name_the_organization(admin_client: Client, payment: Payment, path: str) -> None:
     assert violations(lambda: admin_client.get(f"/admin/payments/payment/{path}")) == []
@@ -199,6 +209,8 @@ WRONG = [
     "INSERT INTO payments_payment (id) VALUES ('pt_1')",
     "COPY payments_payment (id, mode) FROM STDIN",
     "CREATE TABLE copied AS SELECT id FROM payments_payment LIMIT 0",
+    "SELECT revision FROM payments_accessstate WHERE mode = 'live'",
+    "INSERT INTO payments_accessstate (organization_id, mode) VALUES (1, 'live') ON CONFLICT (mode) DO NOTHING",
 ]
 
 
@@ -237,7 +249,7 @@ def test_import_requests_sequential_mode_before_it_uses_a_table(books: Organizat
     relevant = [query["sql"] for query in queries if "payments_" in query["sql"] or "citus" in query["sql"]]
     catalogs, rest = [sql for sql in relevant if "pg_class" in sql], [sql for sql in relevant if "pg_class" not in sql]
     assert relevant[: len(catalogs) + 1] == [*catalogs, "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"]
-    assert any(sql.startswith('UPDATE "payments_organization"') for sql in rest)
+    assert any(sql.startswith('INSERT INTO "payments_accessstate"') for sql in rest)
 
 
 def test_imports_add_and_change_payments(books: Organization) -> None:

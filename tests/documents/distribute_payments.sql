@@ -1,7 +1,11 @@
 ALTER TABLE payments_payment DROP CONSTRAINT payments_payment_pkey, ADD CONSTRAINT payments_payment_pkey PRIMARY KEY (organization_id, id);
 ALTER TABLE payments_payment DROP CONSTRAINT payments_payment_organization_id_b9527654_fk_payments_;
+ALTER TABLE payments_accessstate DROP CONSTRAINT payments_accessstate_organization_id_0518b8ae_fk_payments_;
 SELECT create_reference_table('payments_organization');
 SELECT create_distributed_table('payments_payment', 'organization_id');
+SELECT create_distributed_table('payments_accessstate', 'organization_id', colocate_with => 'payments_payment');
 ALTER TABLE payments_payment ADD CONSTRAINT payments_payment_organization_id_b9527654_fk_payments_ FOREIGN KEY (organization_id) REFERENCES payments_organization (id);
+ALTER TABLE payments_accessstate ADD CONSTRAINT payments_accessstate_organization_id_0518b8ae_fk_payments_ FOREIGN KEY (organization_id) REFERENCES payments_organization (id);
 SELECT truncate_local_data_after_distributing_table('payments_payment');
+SELECT truncate_local_data_after_distributing_table('payments_accessstate');
 ANALYZE payments_payment;

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
-from payments.management.distribution import State, read_state
+from payments.management.distribution import State, TableState, read_state
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.sql import execute
 
@@ -26,15 +26,14 @@ FAKE_CITUS = """
     CREATE TABLE pg_dist_partition (logicalrelid regclass, partmethod "char", repmodel "char");
     CREATE FUNCTION create_reference_table(regclass) RETURNS void LANGUAGE sql
         AS $$ INSERT INTO pg_dist_partition VALUES ($1, 'n', 't') $$;
-    CREATE FUNCTION create_distributed_table(regclass, text) RETURNS void LANGUAGE sql
-        AS $$ INSERT INTO pg_dist_partition VALUES ($1, 'h', 's') $$;
-    CREATE FUNCTION truncate_local_data_after_distributing_table(regclass) RETURNS void LANGUAGE sql
-        AS $$ TRUNCATE payments_payment $$;
+    CREATE FUNCTION create_distributed_table(regclass, text, colocate_with text DEFAULT 'default') RETURNS void
+        LANGUAGE sql AS $$ INSERT INTO pg_dist_partition VALUES ($1, 'h', 's') $$;
+    CREATE FUNCTION truncate_local_data_after_distributing_table(name regclass) RETURNS void LANGUAGE plpgsql
+        AS $$ BEGIN EXECUTE 'TRUNCATE ' || name; END $$;
 """
 
-DISTRIBUTED = State(
-    key_has_organization=True, has_foreign_key=True, has_reference=True, is_distributed=True, has_local_rows=False
-)
+DISTRIBUTED_TABLE = TableState(has_foreign_key=True, is_distributed=True, has_local_rows=False)
+DISTRIBUTED = State(key_has_organization=True, has_reference=True, payments=DISTRIBUTED_TABLE, states=DISTRIBUTED_TABLE)
 
 Run = Callable[..., tuple[str, str]]
 
@@ -58,7 +57,7 @@ def document(documents: Path) -> str:
 
 @pytest.fixture
 def citus(db: None) -> None:
-    """Create the replacement of Citus, and a payment."""
+    """Create the replacement of Citus, and a payment with its state."""
     execute(FAKE_CITUS)
     PaymentFactory.create(organization=OrganizationFactory.create(id=1))
     execute("SET CONSTRAINTS ALL IMMEDIATE")  # ALTER TABLE refuses pending checks of deferred constraints
@@ -91,7 +90,7 @@ def test_second_run_changes_nothing(citus: None, run: Run) -> None:
     assert run() == ("", "Payments are already distributed. Nothing was changed.\n")
 
 
-@pytest.mark.parametrize("count", range(6))
+@pytest.mark.parametrize("count", range(10))
 def test_command_continues_after_an_interruption(citus: None, run: Run, document: str, count: int) -> None:
     statements = document.splitlines(keepends=True)
     for statement in statements[:count]:
@@ -103,9 +102,25 @@ def test_command_continues_after_an_interruption(citus: None, run: Run, document
     assert read_state() == DISTRIBUTED
 
 
+def test_revisions_are_added_to_a_cluster_of_an_older_release(citus: None, run: Run, document: str) -> None:
+    statements = document.splitlines(keepends=True)
+    for statement in statements:
+        if "payments_accessstate" not in statement:
+            execute(statement)
+
+    output, _ = run()
+
+    assert output == "".join(
+        statement for statement in statements if "payments_accessstate" in statement or "ANALYZE" in statement
+    )
+    assert read_state() == DISTRIBUTED
+
+
 def test_without_payments_no_local_rows_are_removed(run: Run, document: str) -> None:
     execute(FAKE_CITUS)
-    execute("TRUNCATE payments_payment")  # rows of other tests were rolled back, but still occupy space
+    execute(
+        "TRUNCATE payments_payment, payments_accessstate"
+    )  # rows of other tests were rolled back, but still occupy space
 
     output, _ = run()
 
@@ -117,8 +132,8 @@ def test_without_payments_no_local_rows_are_removed(run: Run, document: str) -> 
 
 def test_failed_statement_ends_the_command(citus: None, run: Run) -> None:
     execute(
-        "CREATE OR REPLACE FUNCTION create_distributed_table(regclass, text) RETURNS void LANGUAGE plpgsql "
-        "AS $$ BEGIN RAISE 'no worker responds'; END $$"
+        "CREATE OR REPLACE FUNCTION create_distributed_table(regclass, text, colocate_with text DEFAULT 'default') "
+        "RETURNS void LANGUAGE plpgsql AS $$ BEGIN RAISE 'no worker responds'; END $$"
     )
 
     with (
@@ -127,7 +142,7 @@ def test_failed_statement_ends_the_command(citus: None, run: Run) -> None:
     ):
         run()
 
-    assert read_state().has_local_rows
+    assert read_state().payments.has_local_rows
 
 
 def test_database_without_citus_is_refused(run: Run) -> None:

@@ -1,31 +1,35 @@
-"""Check whether a statement names the organization of its payments: then Citus sends it only to their shards."""
+"""Check whether a statement names the organization of its payments or states: Citus sends it only to their shards."""
 
 from collections.abc import Iterator
 
 import sqlglot
 from sqlglot import exp
 
-TABLE = "payments_payment"
+TABLES = ("payments_payment", "payments_accessstate")
 COLUMN = "organization_id"
 
 
 def parts_without_organization(sql: str) -> list[str]:
-    """Return the parts of a statement that use payments without naming their organization.
+    """Return the parts of a statement that use a distributed table without naming the organization.
 
     :raises ParseError: if the statement cannot be parsed
     """
     # This clause of CREATE TABLE copies the columns and reads no row.
-    parsed = sql.replace(f"(LIKE {TABLE} INCLUDING DEFAULTS)", "")
-    if TABLE not in parsed:
+    parsed = sql.replace("(LIKE payments_payment INCLUDING DEFAULTS)", "")
+    if not uses_distributed_table(parsed):
         return []
     statement = sqlglot.parse_one(parsed, dialect="postgres")
     return [part.sql(dialect="postgres") for table, part in uses(statement) if not names_organization(table, part)]
 
 
+def uses_distributed_table(sql: str) -> bool:
+    return any(table in sql for table in TABLES)
+
+
 def uses(statement: exp.Expr) -> Iterator[tuple[exp.Table, exp.Expr]]:
-    """Yield each use of the payments table, with the part of the statement that should name the organization."""
+    """Yield each use of a distributed table, with the part of the statement that should name the organization."""
     for table in statement.find_all(exp.Table):
-        if table.name == TABLE:
+        if table.name in TABLES:
             part = table.find_ancestor(exp.Select, exp.Update, exp.Delete, exp.Insert, exp.Copy)
             yield table, part or statement
 

@@ -1,0 +1,162 @@
+"""A payment that another transaction changes in the middle of a write is not changed without a new revision."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Case, Value, When
+from moneyed import Money
+
+from payments.models import Access, Organization, Payment, SequenceType, Status
+from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
+from tests.support.revisions import renewed_by
+from tests.support.threads import in_thread, wait_until_blocked
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LIVE, TEST, OTHER_LIVE = Access(1001, "live"), Access(1001, "test"), Access(1002, "live")
+
+# Copies the payment of the second organization.
+INSERT_OTHER = """
+    CREATE TEMPORARY TABLE other AS SELECT * FROM payments_payment WHERE id = 'pt_2';
+    UPDATE other SET id = 'pt_new';
+    INSERT INTO payments_payment SELECT * FROM other
+"""
+
+
+@pytest.fixture(autouse=True)
+def payments() -> None:
+    """`pt_1` of the first organization and `pt_2` of the second one, both live."""
+    for number in (1, 2):
+        organization = OrganizationFactory.create(id=1000 + number)
+        PaymentFactory.create(id=f"pt_{number}", organization=organization, description=str(number))
+
+
+def execute_elsewhere(sql: str) -> None:
+    """Run SQL on another connection, and commit."""
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        cursor.execute(sql)
+
+
+@contextmanager
+def before_write(sql: str) -> Iterator[None]:
+    """Run SQL on another connection just before the first statement that writes payments."""
+    pending = [sql]
+
+    def run_first(execute: Callable[..., Any], statement: str, *arguments: Any) -> Any:
+        if pending and statement.startswith(('UPDATE "payments_payment"', 'INSERT INTO "payments_payment"')):
+            execute_elsewhere(pending.pop())
+        return execute(statement, *arguments)
+
+    with connection.execute_wrapper(run_first):
+        yield
+    assert not pending
+
+
+def accesses_of(**changes: Any) -> set[Access]:
+    """Return the organizations and modes of the payments with these values."""
+    return set(map(Access._make, Payment.objects.filter(**changes).values_list("organization_id", "mode")))
+
+
+def new_payment(**changes: Any) -> Payment:
+    values = {
+        "status": Status.OPEN,
+        "sequence_type": SequenceType.ONEOFF,
+        "created_at": NOON,
+        "method": "new",
+        **changes,
+    }
+    return Payment(id="pt_new", organization=Organization(id=1001), mode="live", amount=Money(1, "EUR"), **values)
+
+
+def test_payment_that_matches_only_later_is_not_updated() -> None:
+    def update() -> None:
+        with before_write("UPDATE payments_payment SET description = '1' WHERE id = 'pt_2'"):
+            Payment.objects.filter(description="1").update(method="new")
+
+    assert renewed_by(update) == accesses_of(method="new") == {LIVE}
+
+
+def test_payment_that_leaves_its_mode_before_the_update_is_not_updated() -> None:
+    def update() -> None:
+        with before_write("UPDATE payments_payment SET mode = 'test' WHERE id = 'pt_1'"):
+            Payment.objects.filter(id="pt_1").update(method="new")
+
+    assert accesses_of(method="new") <= renewed_by(update)
+
+
+@pytest.mark.parametrize("lookup", [{"id": "pt_1"}, {"organization__name__endswith": "1"}])
+def test_payment_that_leaves_its_mode_during_the_update_is_not_updated(lookup: dict[str, str]) -> None:
+    updating = in_thread(lambda: Payment.objects.filter(**lookup).update(method="new"))
+
+    def update() -> None:
+        with closing(connection.copy()) as other, other.cursor() as cursor:
+            other.set_autocommit(False)
+            cursor.execute("UPDATE payments_payment SET mode = 'test' WHERE id = 'pt_1'")
+            updating.start()
+            wait_until_blocked(updating)
+            other.commit()
+            updating.join()
+
+    renewed = renewed_by(update)
+    assert accesses_of(method="new") <= renewed
+    assert TEST not in renewed
+
+
+def test_saved_payment_that_another_organization_inserts_meanwhile_stays() -> None:
+    def save() -> None:
+        with before_write(INSERT_OTHER), suppress(IntegrityError):
+            new_payment().save_base(raw=True)  # as loaddata: first UPDATE, then INSERT
+
+    assert accesses_of(method="new") == renewed_by(save) == set()
+    assert accesses_of(id="pt_new") == {OTHER_LIVE}
+
+
+def test_conflict_that_another_organization_inserts_meanwhile_renews_its_revision() -> None:
+    def create() -> None:
+        with before_write(INSERT_OTHER):
+            Payment.objects.bulk_create(
+                [new_payment()], update_conflicts=True, update_fields=["method"], unique_fields=["id"]
+            )
+
+    assert renewed_by(create) == accesses_of(method="new") == {OTHER_LIVE}
+
+
+def test_payment_that_matches_only_later_is_not_moved() -> None:
+    PaymentFactory.create(id="pt_3", organization=Organization(id=1001), description="3")
+    mode = Case(When(id="pt_3", then=Value("test")), default="mode")
+
+    def move() -> None:
+        with before_write("UPDATE payments_payment SET description = '1' WHERE id = 'pt_3'"):
+            Payment.objects.filter(description="1").update(mode=mode, method="new")
+
+    assert renewed_by(move) == accesses_of(method="new") == {LIVE}
+
+
+def test_payment_that_leaves_its_mode_meanwhile_is_not_moved_back() -> None:
+    """The revision of the mode that it would leave again would not be renewed."""
+    with before_write("UPDATE payments_payment SET mode = 'test' WHERE id = 'pt_1'"):
+        Payment.objects.filter(id="pt_1").update(mode="live")
+
+    assert accesses_of(id="pt_1") == {TEST}
+
+
+@pytest.mark.parametrize(
+    "second_write",
+    [
+        lambda: Payment.objects.filter(id="pt_1").update(method="new"),
+        lambda: PaymentFactory.create(id="pt_new", organization=Organization(id=1001)),
+    ],
+    ids=["of the same payment", "of a new payment"],
+)
+def test_second_change_waits_for_the_first(second_write: Callable[[], object]) -> None:
+    """Otherwise a reader could see the revision of the second change without the first one."""
+    writing = in_thread(second_write)
+
+    with transaction.atomic():
+        Payment.objects.filter(id="pt_1").update(description="changed")
+        writing.start()
+        wait_until_blocked(writing)
+    writing.join()
