@@ -6,15 +6,39 @@ Write `process.hooks` where the hooks are needed, and do not store the attribute
 
 import os
 from datetime import datetime
+from typing import NamedTuple
+
+from django.conf import settings
 
 from payments.runtime.deadlines import ThreadDeadlines, Watchdog
 from payments.runtime.hooks import Hooks
+from payments.runtime.outages import Outages
+from payments.runtime.pace import Pace
+from payments.runtime.password_queue import PasswordQueue
 from payments.runtime.rate_limits import RateLimits
+from payments.runtime.recent import RecentValues
 from payments.runtime.servers import PRIMARY, REPLICA, Replica, Server
+from payments.runtime.shares import Share
+
+# PostgreSQL starts a process for each connection.
+CONNECTION_INTERVAL_SECONDS = 0.01
+
+KNOWN_KEYS_MAX = 5000
+
+# How long a request with filters waits until others of the same organization and mode have ended.
+FILTER_WAIT_SECONDS_MAX = 0.5
+
+
+class KnownKey(NamedTuple):
+    """An API key, as this process last read it. It gives no access: each request reads its key in the database."""
+
+    id: int
+    organization_id: int
+    mode: str
 
 
 class Process:
-    """The state that the threads of a process share: hooks, deadlines, circuit breakers and rate limits."""
+    """The state that the threads of a process share: hooks, deadlines, circuit breakers, limits."""
 
     def __init__(self) -> None:
         self.hooks = Hooks()
@@ -27,6 +51,14 @@ class Process:
             on_lag_measured=self.report_lag,
         )
         self.rate_limits = RateLimits()
+        self.connection_pace = Pace(CONNECTION_INTERVAL_SECONDS)
+        self.outages = Outages()
+        share = max(1, settings.WEB_THREADS // 2)
+        self.filter_share = Share(places_max=1, waiting_max=share - 1, wait_seconds=FILTER_WAIT_SECONDS_MAX)
+        self.page_share = Share(places_max=share)
+        self.export_share = Share(places_max=1)  # Python computes it, so it competes with all other threads
+        self.known_keys: RecentValues[str, KnownKey] = RecentValues(KNOWN_KEYS_MAX)  # by the digest of the key
+        self.password_queue = PasswordQueue()
         self.last_use_paused_until: dict[int, datetime] = {}  # by the ID of an API key
 
     def report_lag(self, seconds: float) -> None:

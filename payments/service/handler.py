@@ -27,19 +27,15 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import ResolverMatch, resolve, set_script_prefix
 from django.utils.log import log_response
 
-from payments.api.error_pages import is_api, unavailable
-from payments.api.errors import OutageResponse
+from payments.api.error_pages import is_api, too_many_pages
 from payments.runtime import request_ids
 from payments.runtime.process import process
-from payments.runtime.servers import has_replica
+from payments.runtime.shares import NoPlace
 from payments.service.bodies import InvalidBody, read_body
 
 PROBES = {"/healthz", "/readyz", *(["/metrics"] if settings.METRICS else [])}
 
-# While a request waits for a database that does not respond, other requests queue behind it. After such a wait, all
-# requests fail at once for FAIL_FAST_SECONDS, unless a replica can serve them.
-OUTAGE_SECONDS = 0.5
-FAIL_FAST_SECONDS = 0.2
+PAGES = "pages"  # the name of the share of threads that pages use
 
 # Only the URL matches of paths without an ID are cached. IDs are too many, and a response time must not reveal which
 # IDs other clients have requested.
@@ -52,8 +48,6 @@ access_logger = logging.getLogger("payments_site.access")
 
 class ApiHandler(BaseHandler):
     """Responds to the API and to probes without middleware, and to all other requests as Django does."""
-
-    fail_fast_until = 0.0  # a time of time.monotonic()
 
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: FBT001, FBT002  Django's own signature
         super().load_middleware(is_async)
@@ -72,22 +66,7 @@ class ApiHandler(BaseHandler):
         return finish(request, self.view_responder(request))
 
     def respond_to_api(self, request: HttpRequest) -> HttpResponse:
-        """Return the view's response, or fail fast after a recent database timeout."""
-        started_at = time.monotonic()
-        if started_at < self.fail_fast_until:
-            return finish(request, unavailable(request))
-        response = finish(request, self.view_responder(request))
-        if isinstance(response, OutageResponse) and not can_use_replica():
-            self.fail_fast_after(time.monotonic() - started_at)
-        return response
-
-    def fail_fast_after(self, seconds: float) -> None:
-        if seconds >= OUTAGE_SECONDS:
-            self.fail_fast_until = time.monotonic() + FAIL_FAST_SECONDS
-
-
-def can_use_replica() -> bool:
-    return has_replica() and not process.replica.breaker.is_open
+        return finish(request, self.view_responder(request))
 
 
 def respond_with_id(request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
@@ -133,11 +112,25 @@ def log_access(request: HttpRequest, response: HttpResponseBase, *, seconds: flo
 
 
 class Handler(ApiHandler, WSGIHandler):
-    """The WSGI application. It sends whole responses: a worker would have to wait for a slow reader of a stream."""
+    """The WSGI application. It sends whole responses: a thread would have to wait for a slow reader of a stream.
+
+    Pages take longer than the API, and read request bodies. So they use only their share of the worker's threads.
+    Static files are exempt: a page needs several of them at once, and they are read fast.
+    """
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
-        if respond := self.direct_responder(environ["PATH_INFO"]):
+        path = environ["PATH_INFO"]
+        if respond := self.direct_responder(path):
             return self.respond_directly(environ, start_response, respond)
+        if path.startswith(settings.STATIC_URL):
+            return self.respond_to_page(environ, start_response)
+        try:
+            with process.page_share.place(PAGES):
+                return self.respond_to_page(environ, start_response)
+        except NoPlace:
+            return self.send(environ, start_response, lambda request: finish(request, too_many_pages()))
+
+    def respond_to_page(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         try:
             read_body(environ)
         except InvalidBody as error:

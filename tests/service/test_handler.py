@@ -14,11 +14,12 @@ from django.test.utils import CaptureQueriesContext, override_script_prefix
 from pytest_django import Settings
 
 from payments.models import Organization
-from payments.service import handler
+from payments.runtime import outages
 from payments.service.handler import Handler
 from tests.support.api import REQUEST_ID, Api
-from tests.support.factories import PaymentFactory
-from tests.support.list_errors import failing_list_queries, timeout_error
+from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.list_errors import failing_list_queries, failing_queries, timeout_error
+from tests.support.sql import tables_read
 
 # Headers that middleware adds to every page, and that API clients do not need.
 PAGE_HEADERS = {"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Referrer-Policy", "X-Frame-Options"}
@@ -120,9 +121,9 @@ def test_only_failed_api_requests_are_logged(
 
 @pytest.fixture
 def failing_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the handler fail fast after an outage of any duration, for a minute."""
-    monkeypatch.setattr(handler, "OUTAGE_SECONDS", 0)
-    monkeypatch.setattr(handler, "FAIL_FAST_SECONDS", 60)
+    """Make requests fail fast after an outage of any duration, for a minute."""
+    monkeypatch.setattr(outages, "SLOW_SECONDS", 0)
+    monkeypatch.setattr(outages, "RETRY_SECONDS", 60)
 
 
 def test_requests_fail_fast_after_an_outage(api: Api, failing_fast: None) -> None:
@@ -134,6 +135,24 @@ def test_requests_fail_fast_after_an_outage(api: Api, failing_fast: None) -> Non
     assert (outage.status_code, following.status_code) == (503, 503)
     assert following.json() == outage.json()
     assert following["Retry-After"] == "1"
+    assert "payments_payment" not in tables_read(queries)
+
+
+def test_outage_of_one_organization_does_not_fail_others(client: Client, api: Api, failing_fast: None) -> None:
+    other = Api(client, ApiKeyFactory.create(organization=OrganizationFactory.create(id=2), mode="live"))
+    with failing_list_queries(OperationalError("the server does not respond")):
+        api.get()
+
+    assert (api.get().status_code, other.get().status_code) == (503, 200)
+
+
+def test_requests_fail_fast_after_an_outage_of_keys(api: Api, failing_fast: None) -> None:
+    with failing_queries("payments_apikey", OperationalError("the server does not respond")):
+        outage = api.get()
+    with CaptureQueriesContext(connection) as queries:
+        following = api.get()
+
+    assert (outage.status_code, following.status_code) == (503, 503)
     assert len(queries) == 0
 
 

@@ -1,0 +1,99 @@
+"""Slow work of one kind or of one client uses only its share of the threads; other requests are served meanwhile."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from io import BytesIO
+from typing import Any
+
+import pytest
+from django.test import Client, RequestFactory
+from pytest_django import Settings
+
+from payments.models import Access, Mode
+from payments.runtime.process import process
+from payments.runtime.shares import Share
+from payments.service.handler import PAGES, Handler
+from tests.support.api import Api
+from tests.support.factories import ApiKeyFactory, OrganizationFactory
+
+
+@contextmanager
+def occupied(share: Share, name: Any) -> Iterator[None]:
+    """Occupy all places of a share."""
+    with ExitStack() as stack:
+        for _ in range(share.places_max):
+            stack.enter_context(share.place(name))
+        yield
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process.filter_share, "wait_seconds", 0)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_request_with_filters_beyond_the_share_gets_a_429(api: Api, no_waiting: None, is_known: bool) -> None:
+    if is_known:
+        api.get()
+    with occupied(process.filter_share, api.key.access):
+        refused = api.get(status="open")
+        without_filters = api.get()
+    admitted = api.get(status="open")
+
+    assert refused.status_code == 429
+    assert refused["Retry-After"] == "1"
+    assert refused.json()["detail"].startswith("Too many requests with filters at the same time.")
+    assert (without_filters.status_code, admitted.status_code) == (200, 200)
+
+
+@pytest.mark.parametrize(("organization_id", "mode"), [(2, Mode.LIVE), (1, Mode.TEST)])
+def test_share_of_filters_is_that_of_one_organization_and_mode(
+    client: Client, api: Api, no_waiting: None, organization_id: int, mode: Mode
+) -> None:
+    organization = api.key.organization if organization_id == 1 else OrganizationFactory.create(id=organization_id)
+    other = Api(client, ApiKeyFactory.create(organization=organization, mode=mode))
+
+    with occupied(process.filter_share, Access(1, Mode.LIVE)):
+        assert api.get(status="open").status_code == 429
+        assert other.get(status="open").status_code == 200
+
+
+def test_revoked_key_beyond_the_share_gets_a_401(api: Api, no_waiting: None) -> None:
+    api.get()
+    type(api.key).objects.update(revoked_at="2026-01-01T00:00:00Z")
+
+    with occupied(process.filter_share, api.key.access):
+        assert api.get(status="open").status_code == 401
+
+
+def status_of(path: str, **headers: str) -> tuple[str, dict[str, str]]:
+    """Return the status and the headers of the deployed application's response."""
+    answers: list[Any] = []
+    environ = {**RequestFactory().get(path, headers=headers).environ, "wsgi.input": BytesIO()}
+    Handler()(environ, lambda status, fields: answers.extend([status.split()[0], dict(fields)]))
+    status, fields = answers
+    return status, fields
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/admin/login/", "/docs/openapi.json", "/docs/", "/nonsense"])
+def test_pages_beyond_their_share_get_a_503(path: str) -> None:
+    with occupied(process.page_share, PAGES):
+        status, headers = status_of(path)
+
+    assert (status, headers["Retry-After"]) == ("503", "1")
+    assert status_of(path)[0] in {"200", "404"}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("path", ["/static/admin/css/base.css", "/healthz", "/readyz", "/v2/payments"])
+def test_other_requests_are_served_while_pages_use_their_share(api: Api, path: str) -> None:
+    with occupied(process.page_share, PAGES):
+        status, _ = status_of(path, **api.authorization)
+
+    assert status == "200"
+
+
+@pytest.mark.parametrize("share", [process.filter_share, process.page_share])
+def test_share_leaves_at_least_half_of_the_threads(share: Share, settings: Settings) -> None:
+    assert 0 < share.places_max + share.waiting_max <= settings.WEB_THREADS / 2
