@@ -6,9 +6,9 @@ from typing import Any
 
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
 
 from payments.access.clients import client_address
+from payments.runtime.password_queue import TooManyPasswordChecks
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 
@@ -26,20 +26,21 @@ class LoginForm(AdminAuthenticationForm):
     wait_seconds = 0.0
 
     def clean(self) -> dict[str, Any]:
-        self.wait_seconds = count_attempt(self.request, account=self.cleaned_data.get("username", ""))
+        address = client_address(self.request.META) if self.request else ""
+        limits = limits_of(address, account=self.cleaned_data.get("username", ""))
+        self.wait_seconds = max(process.rate_limits.count(name, limit).wait_seconds for name, limit in limits.items())
         if self.wait_seconds:
+            logger.warning("Too many login attempts from %s.", address)
             message = "Too many login attempts. Try again in %(minutes)s min."
             raise ValidationError(message, code="too_many_attempts", params={"minutes": ceil(self.wait_seconds / 60)})
-        return super().clean()
+        try:
+            return super().clean()
+        except TooManyPasswordChecks:  # the password was not checked
+            for name in limits:
+                process.rate_limits.uncount(name)
+            raise
 
 
-def count_attempt(request: HttpRequest | None, *, account: str) -> float:
-    """Count a login attempt; return for how many seconds it is refused, or 0 if it is allowed."""
-    address = client_address(request.META) if request else ""
-    wait_seconds = max(
-        process.rate_limits.count(f"login {address}", ADDRESS_ATTEMPTS).wait_seconds,
-        process.rate_limits.count(f"login {address} {account.casefold()}", ACCOUNT_ATTEMPTS).wait_seconds,
-    )
-    if wait_seconds:
-        logger.warning("Too many login attempts from %s.", address)
-    return wait_seconds
+def limits_of(address: str, *, account: str) -> dict[str, RateLimit]:
+    """Return the limits for an attempt from an address to log in to an account, by the name that is counted."""
+    return {f"login {address}": ADDRESS_ATTEMPTS, f"login {address} {account.casefold()}": ACCOUNT_ATTEMPTS}

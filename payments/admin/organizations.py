@@ -88,10 +88,6 @@ class OrganizationAdmin(NoDeleteAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
         return () if obj is None else ("id",)
 
-    def save_model(self, request: HttpRequest, obj: Organization, form: Any, change: bool) -> None:  # noqa: FBT001
-        """Save only the edited fields: an import may have renewed the revision since the page was loaded."""
-        obj.save(update_fields=form.changed_data if change else None)
-
     @admin.display(description="usable keys", ordering="usable_key_count")
     def usable_keys(self, organization: WithAnnotations[Organization, KeyCount]) -> int:
         return organization.usable_key_count

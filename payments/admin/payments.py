@@ -28,6 +28,8 @@ from payments.page import Page, UnknownStart, fetch_page
 from payments.record import encode
 from payments.rows import as_rows, build_record
 from payments.runtime.database_errors import is_timeout
+from payments.runtime.process import process
+from payments.runtime.shares import NoPlace
 
 PAGE_ROWS = 50
 CUSTOMER_PAYMENTS_MAX = 5
@@ -97,6 +99,8 @@ class PaymentAdmin(ReadOnlyAdmin):
             return export_error("The search is invalid. Correct it and export again.", HTTPStatus.BAD_REQUEST)
         try:
             return export_response(request, form, FORMATS[suffix])
+        except NoPlace:
+            return export_error("Another export is running. Try again in a second.", HTTPStatus.SERVICE_UNAVAILABLE)
         except UnknownStart:
             return export_error("This part starts at a payment outside the list. Export again.", HTTPStatus.NOT_FOUND)
         except OperationalError as error:
@@ -176,8 +180,13 @@ def other_customer_payments(payment: PaymentDisplay, access: Access) -> list[Pay
 
 
 def export_response(request: HttpRequest, form: SearchForm, file_format: Format) -> HttpResponse:
+    """Return a part of an export.
+
+    :raises NoPlace: the worker is writing another part
+    """
     start = request.GET.get("from")
-    part = export_part(build_listing(form, start), start=start, file_format=file_format)
+    with process.export_share.place("exports"):
+        part = export_part(build_listing(form, start), start=start, file_format=file_format)
     response = HttpResponse(part.content, content_type=file_format.content_type)
     if part.next_from:
         response.headers["Link"] = f'<?{query_without_from(request)}&from={part.next_from}>; rel="next"'

@@ -1,4 +1,4 @@
-"""RUNTIME_DIRECTORY: the service's private directory for the rate limit file and the metrics files."""
+"""RUNTIME_DIRECTORY: the private directory of the service for rate limits, the password queue and metrics."""
 
 import os
 import stat

@@ -9,7 +9,7 @@ import binascii
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
-from payments.access.authentication import BearerAuthentication, authenticate_key
+from payments.access.authentication import BearerAuthentication
 from payments.hal import HTML
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class BrowserAuthentication(BearerAuthentication):
     def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
         scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() == "basic" and is_page(request):
-            return authenticate_key(user_name(credentials), request)
+            return self.authenticate_key(user_name(credentials), request)
         return super().authenticate(request)
 
     def authenticate_header(self, request: Request) -> str:
