@@ -99,6 +99,13 @@ def flag(text: str) -> bool:
     return text.lower() in TRUE
 
 
+def threads(text: str) -> int:
+    """Return a number of threads."""
+    if not re.fullmatch(r"[1-9][0-9]?|100", text):
+        raise ValidationError("Must be a whole number from 1 to 100.")
+    return int(text)
+
+
 def seconds(text: str, *, minimum: int, maximum: int = 10**9) -> int:
     """Return a whole number of seconds between two bounds."""
     if not re.fullmatch("[0-9]{1,10}", text) or not minimum <= int(text) <= maximum:

@@ -20,6 +20,7 @@ from payments_site.environment import (
     read_or_create_secret,
     seconds,
     secret_keys,
+    threads,
 )
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -39,6 +40,7 @@ env.add_parser("hosts", hosts)
 env.add_parser("rate", rate)
 env.add_parser("seconds", seconds)
 env.add_parser("secret_keys", secret_keys)
+env.add_parser("threads", threads)
 
 DEBUG = env.flag("DEBUG", "false")
 SECRET_KEY = env.str("SECRET_KEY", "")
@@ -61,6 +63,7 @@ ACCESS_LOG = env.flag("ACCESS_LOG", "false")
 METRICS = env.flag("METRICS", "false")
 TRACING = env.flag("TRACING", "false")
 RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
+WEB_THREADS = env.threads("WEB_THREADS", "8")
 HSTS_SECONDS = env.seconds("HSTS_SECONDS", "0", minimum=0)
 
 errors: dict[str, list[str]] = {}
@@ -112,6 +115,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "payments.service.password_turns.PasswordTurns",
 ]
 
 ROOT_URLCONF = "payments_site.urls"
@@ -146,6 +150,9 @@ CURRENCY_CHOICES: list[tuple[str, str]] = []
 STATIC_URL = "static/"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
+
+# No other hasher: its hashes would not be limited.
+PASSWORD_HASHERS = ["payments.access.password_hasher.QueuedPasswordHasher"]
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

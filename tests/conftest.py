@@ -14,17 +14,19 @@ from django.db import connection
 from django.test import Client
 from django.test.client import ClientHandler
 from hypothesis import Phase
-from pytest_django import DjangoDbBlocker
+from pytest_django import DjangoDbBlocker, Settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from payments.models import ApiKey, Organization
+from payments.runtime.password_queue import PasswordQueue
 from payments.runtime.process import process
 from payments.service.handler import ApiHandler
 from tests.support import placement
 from tests.support.api import REQUEST_ID, Api
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.migrated import VARIABLE, fresh_database, migrated, name_of
+from tests.support.password_turns import QUICK_HASHER, RecordingHasher
 from tests.support.scale import examples
 from tests.support.service import Service
 from tests.support.tools import require
@@ -121,10 +123,25 @@ def runtime_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(autouse=True)
 def reset_limits() -> None:
-    """Remove the requests and pauses that earlier tests counted."""
+    """Remove the requests, pauses and outages of earlier tests."""
     process.rate_limits.open().execute("DELETE FROM windows")
     process.rate_limits.warned_at = None
     process.last_use_paused_until.clear()
+    process.outages.by_name.clear()
+
+
+@pytest.fixture
+def quick_hasher(settings: Settings) -> Iterator[None]:
+    """Hash passwords with few iterations, and record them."""
+    settings.PASSWORD_HASHERS = [QUICK_HASHER]
+    yield
+    RecordingHasher.hashed.clear()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse a request that would have to wait."""
+    monkeypatch.setattr(process, "password_queue", PasswordQueue(wait_seconds_max=0))
 
 
 @pytest.fixture

@@ -7,6 +7,9 @@ watchdog thread looks at the clock and aborts connections whose deadline has pas
 import logging
 import threading
 import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 from weakref import WeakSet
 
@@ -39,6 +42,10 @@ class Abortable(Protocol):
         """Release the resources that `abort` needs. The default needs none."""
         return
 
+    def disconnect(self) -> None:
+        """Close the connection, because its thread has ended. The default does nothing."""
+        return
+
 
 class Deadline:
     """A deadline for the duration of a `with` block.
@@ -53,6 +60,7 @@ class Deadline:
         self.ends_at: float | None = None  # a time of time.monotonic(); None outside of the block
         self.has_aborted = False
         self.connections: dict[str, Abortable] = {}
+        weakref.finalize(self, disconnect_all, self.connections)
 
     def register(self, connection: Abortable, *, name: str = "") -> None:
         """Apply the deadline to a connection. It replaces the connection of the same name."""
@@ -76,6 +84,18 @@ class Deadline:
     def __exit__(self, *_error: object) -> None:
         with self.lock:  # wait for an abort in progress: it must not hit the next request
             self.ends_at = None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Exclude the time of a block that does not use the connections."""
+        remaining_seconds = self.remaining_seconds
+        with self.lock:
+            was_active, self.ends_at = self.is_active, None
+        try:
+            yield
+        finally:
+            if was_active:
+                self.ends_at = time.monotonic() + remaining_seconds
 
     @property
     def is_active(self) -> bool:
@@ -102,6 +122,16 @@ class Deadline:
                     connection.abort()
 
 
+def disconnect_all(connections: dict[str, Abortable]) -> None:
+    """Close the connections of a thread that has ended: Granian ends threads that were idle for a long time.
+
+    Without this, they would stay open until the next garbage collection.
+    """
+    for connection in connections.values():
+        connection.close()
+        connection.disconnect()
+
+
 class Watchdog:
     """A thread that enforces the deadlines of all other threads. It starts with the first deadline."""
 
@@ -118,9 +148,12 @@ class Watchdog:
         return deadline
 
     def ensure_started(self) -> None:
-        if self.thread is None:
-            self.thread = threading.Thread(target=self.run, name="watchdog", daemon=True)
-            self.thread.start()
+        if self.thread is not None:
+            return
+        with self.lock:
+            if self.thread is None:
+                self.thread = threading.Thread(target=self.run, name="watchdog", daemon=True)
+                self.thread.start()
 
     def forget_thread(self) -> None:
         """Forget the thread, which does not exist in a forked process."""
@@ -129,14 +162,18 @@ class Watchdog:
     def run(self) -> None:
         while True:
             time.sleep(CHECK_INTERVAL_SECONDS)
-            with self.lock:
-                deadlines = list(self.deadlines)
-            now = time.monotonic()
-            for deadline in deadlines:
-                try:
-                    deadline.abort_if_expired(now)
-                except Exception:  # the other deadlines must still be enforced
-                    logger.exception("Cannot abort a connection whose deadline has passed.")
+            self.enforce_deadlines()
+
+    def enforce_deadlines(self) -> None:
+        """Abort the connections whose deadline has passed. Refer to the deadlines only meanwhile: threads may end."""
+        with self.lock:
+            deadlines = list(self.deadlines)
+        now = time.monotonic()
+        for deadline in deadlines:
+            try:
+                deadline.abort_if_expired(now)
+            except Exception:  # the other deadlines must still be enforced
+                logger.exception("Cannot abort a connection whose deadline has passed.")
 
 
 class ThreadDeadlines(threading.local):

@@ -5,6 +5,7 @@ primary fails, API keys are read from the replica too.
 """
 
 import logging
+import threading
 from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple, TypeVar
@@ -99,6 +100,13 @@ class WalPosition(NamedTuple):
     measured_at: float  # a time of time.monotonic()
 
 
+class ThreadLag(threading.local):
+    """The replication lag of the replica that a thread is connected to. Threads may be connected to different ones."""
+
+    seconds = 0.0
+    measure_at = 0.0  # a time of time.monotonic()
+
+
 class Replica(Server):
     """A server that follows the primary. Lists are read from it unless it lags too far behind."""
 
@@ -107,23 +115,23 @@ class Replica(Server):
         self.primary = primary
         self.on_lag_measured = on_lag_measured  # gets the lag in seconds
         self.positions: list[WalPosition] = []  # of the primary, oldest first
-        self.measure_at = 0.0
-        self.lag_seconds = 0.0
+        self.measuring_primary = threading.Lock()
+        self.lag = ThreadLag()
 
     @property
     def is_lagging(self) -> bool:
         """Return whether the replica lags by more than REPLICA_LAG_SECONDS_MAX."""
-        return bool(self.lag_seconds > settings.REPLICA_LAG_SECONDS_MAX)
+        return bool(self.lag.seconds > settings.REPLICA_LAG_SECONDS_MAX)
 
     def is_usable(self) -> bool:
         """Return whether lists can be read from the replica. Measures the replication lag once a second."""
         now = monotonic()
-        if now >= self.measure_at and not self.breaker.is_open:
-            self.measure_at = now + LAG_INTERVAL_SECONDS
+        if now >= self.lag.measure_at and not self.breaker.is_open:
+            self.lag.measure_at = now + LAG_INTERVAL_SECONDS
             try:
                 self.measure_lag(now)
             except Error as error:  # some hosted PostgreSQL services lack a function
-                self.measure_at = now + LAG_RETRY_SECONDS
+                self.lag.measure_at = now + LAG_RETRY_SECONDS
                 logger.warning("Cannot determine replication lag: %s", error)
         return not self.breaker.is_open and not self.is_lagging
 
@@ -133,19 +141,28 @@ class Replica(Server):
         If the replica lags too far behind, the connection to it is closed. The next connection may lead to another
         replica.
         """
-        position = self.primary.run(read_wal_position, timeout_opens=True)
-        if position is not None:
-            self.record_position(WalPosition(position, now))
+        self.measure_primary(now)
         replayed_bytes = self.run(read_wal_position, timeout_opens=True)
         if replayed_bytes is None:
             return
         was_lagging = self.is_lagging
-        self.lag_seconds = self.compute_lag(replayed_bytes)
-        self.on_lag_measured(self.lag_seconds)
+        self.lag.seconds = self.compute_lag(replayed_bytes)
+        self.on_lag_measured(self.lag.seconds)
         if self.is_lagging:
             connections[self.alias].close()
             if not was_lagging:
-                logger.warning("The replica lags by %.0f s or more. The primary serves its reads.", self.lag_seconds)
+                logger.warning("The replica lags by %.0f s or more. The primary serves its reads.", self.lag.seconds)
+
+    def measure_primary(self, now: float) -> None:
+        """Query and store the position of the primary, unless another thread is doing so."""
+        if not self.measuring_primary.acquire(blocking=False):
+            return
+        try:
+            position = self.primary.run(read_wal_position, timeout_opens=True)
+            if position is not None:
+                self.record_position(WalPosition(position, now))
+        finally:
+            self.measuring_primary.release()
 
     def record_position(self, position: WalPosition) -> None:
         if self.positions and position.bytes < self.positions[-1].bytes:

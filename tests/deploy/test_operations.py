@@ -69,9 +69,10 @@ def test_restored_dump_equals_the_original(dumped: Service, tmp_path: Path) -> N
         assert revisions(restored) == revisions(dumped)
 
 
-def revisions(service: Service) -> list[tuple[int, int]]:
+def revisions(service: Service) -> list[tuple[int, str, int]]:
+    select = "SELECT organization_id, mode, revision FROM payments_accessstate ORDER BY organization_id, mode"
     with psycopg.connect(service.database_url) as database:
-        return database.execute("SELECT id, revision FROM payments_organization ORDER BY id").fetchall()
+        return database.execute(select).fetchall()
 
 
 PATRONI = (ROOT / "deploy/patroni.yml").read_text()

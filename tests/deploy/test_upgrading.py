@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,20 @@ LATER_SCHEMA = (
 
 def problems(operations: Sequence[Operation]) -> list[str]:
     """Return why old code would fail or wait, during these operations or afterwards."""
-    new_models = {operation.name_lower for operation in operations if isinstance(operation, migrations.CreateModel)}
+    changes = list(chain.from_iterable(map(database_operations, operations)))
+    new_models = {operation.name_lower for operation in changes if isinstance(operation, migrations.CreateModel)}
     return [
         f"{operation.describe()}: {problem}"
-        for operation in operations
+        for operation in changes
         if (problem := problem_of(operation)) and getattr(operation, "model_name_lower", None) not in new_models
     ]
+
+
+def database_operations(operation: Operation) -> Sequence[Operation]:
+    """Return the operations that change the database. An operation may change only the state of the models."""
+    if isinstance(operation, migrations.SeparateDatabaseAndState):
+        return list(chain.from_iterable(map(database_operations, operation.database_operations)))
+    return [operation]
 
 
 def problem_of(operation: Operation) -> str | None:
@@ -86,6 +95,7 @@ def test_migrations_are_compatible_with_old_code() -> None:
         migrations.AddField("payment", "risk", models.IntegerField()),
         migrations.AddField("payment", "risk", models.IntegerField(default=0)),
         migrations.AddIndex("payment", models.Index(fields=["method"], name="payment_method")),
+        migrations.SeparateDatabaseAndState(database_operations=[migrations.RemoveField("payment", "method")]),
     ],
 )
 def test_incompatible_operation_is_detected(operation: Operation) -> None:
@@ -105,6 +115,12 @@ def test_incompatible_operation_is_detected(operation: Operation) -> None:
 )
 def test_optional_additions_are_compatible(operations: list[Operation]) -> None:
     assert problems(operations) == []
+
+
+def test_operation_that_leaves_the_database_as_it_is_is_compatible() -> None:
+    removal = migrations.SeparateDatabaseAndState(state_operations=[migrations.RemoveField("payment", "method")])
+
+    assert problems([removal]) == []
 
 
 @pytest.fixture

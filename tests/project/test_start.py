@@ -49,6 +49,7 @@ def test_damaged_rate_limit_file_stops_the_start(tmp_path: Path) -> None:
     [
         ("HSTS_SECONDS", "-1", "Invalid settings. HSTS_SECONDS: Must be a whole number of seconds"),
         ("PORT", "0", "PORT must be a whole number from 1 to 65535."),
+        ("WEB_THREADS", "101", "WEB_THREADS must be a whole number from 1 to 100."),
         ("WEB_WORKERS", "x", "WEB_WORKERS must be a whole number from 1 to 1000."),
     ],
 )

@@ -61,6 +61,43 @@ def test_finished_block_is_not_aborted() -> None:
     assert not connection.aborted.is_set()
 
 
+def test_pause_postpones_the_deadline() -> None:
+    deadline = Deadline(Watchdog(), 60)
+
+    with deadline:
+        earlier = deadline.ends_at
+        with deadline.paused():
+            time.sleep(0.01)
+        later = deadline.ends_at
+
+    assert earlier is not None
+    assert later is not None
+    assert later - earlier > 0.009
+
+
+def test_nothing_is_aborted_during_a_pause() -> None:
+    deadline = Deadline(Watchdog(), 60)  # without a watchdog that aborts as well
+    connection = RecordingConnection()
+    deadline.register(connection)
+    expired = time.monotonic() + 120
+
+    with deadline:
+        with deadline.paused():
+            deadline.abort_if_expired(expired)
+        was_aborted = connection.aborted.is_set()
+        deadline.abort_if_expired(expired)
+
+    assert (was_aborted, connection.aborted.is_set()) == (False, True)
+
+
+def test_pause_outside_of_a_block_starts_no_deadline() -> None:
+    deadline = Deadline(Watchdog(), 60)
+
+    with deadline.paused():
+        assert not deadline.is_active
+    assert not deadline.is_active
+
+
 class RecordingLock:
     """A lock that records whether a deadline is active when the lock is taken and when it is released."""
 

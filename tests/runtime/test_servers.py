@@ -138,4 +138,4 @@ def test_replica_with_unknown_lag_is_read_and_rarely_checked(db: None, caplog: p
     assert [replica.is_usable(), replica.is_usable()] == [True, True]
     [message] = caplog.messages
     assert message.startswith("Cannot determine replication lag: ")
-    assert replica.measure_at - monotonic() > LAG_RETRY_SECONDS / 2
+    assert replica.lag.measure_at - monotonic() > LAG_RETRY_SECONDS / 2

@@ -159,7 +159,8 @@ def test_statements_are_child_spans_without_parameters(shop: Traced) -> None:
 
     request = shop.receiver.wait_for("second")
     children = [span for span in shop.receiver.spans if span.parent_span_id == request.span_id]
-    assert [span.name for span in children] == ["SELECT payments_apikey", "SELECT payments_payment"]
+    names = "; ".join(span.name for span in children)  # on PostgreSQL, statements of one round trip share a span
+    assert names == "SELECT payments_apikey; SELECT payments_accessstate; SELECT payments_payment"
     for span in children:
         assert span.kind == Span.SPAN_KIND_CLIENT
         assert span.trace_id == request.trace_id
@@ -168,7 +169,7 @@ def test_statements_are_child_spans_without_parameters(shop: Traced) -> None:
         assert attributes(span)["db.system.name"] == shop.service.database_url.partition(":")[0]
         assert attributes(span)["db.query.summary"] == span.name
     assert "%(digest)s" in attributes(children[0])["db.query.text"]
-    assert "%(organization_id)s" in attributes(children[1])["db.query.text"]
+    assert "%(organization_id)s" in attributes(children[-1])["db.query.text"]
 
 
 def test_statements_of_the_orm_are_spans(shop: Traced) -> None:

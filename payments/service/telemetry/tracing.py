@@ -23,6 +23,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from payments.database.round_trips import SEPARATOR
 from payments.runtime import request_ids
 from payments.runtime.hooks import Hook, Result
 from payments.runtime.process import process
@@ -118,7 +119,11 @@ def request_attributes(request: HttpRequest, known_method: str, known_route: str
 
 @lru_cache
 def summarize(sql: str) -> str:
-    """Return a statement's operation and its first table, such as `SELECT payments_apikey`."""
+    """Return the operation and the first table of each statement, such as `SELECT payments_apikey`."""
+    return "; ".join(map(summarize_statement, sql.split(SEPARATOR)))
+
+
+def summarize_statement(sql: str) -> str:
     table = TABLE_NAME.search(sql)
     return " ".join([sql.split(maxsplit=1)[0].upper(), *([table[1]] if table else [])])
 
