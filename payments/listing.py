@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from django.db.models import QuerySet
 
+from payments.database.round_trips import NOTHING, ReadAhead
 from payments.database.statements import Placeholder, Statement
 from payments.filter_types import Filter, Values
 from payments.filters import EVERYTHING, Selection
-from payments.models import Access, Organization, Payment, PaymentQuerySet
+from payments.models import Access, AccessState, Payment, PaymentQuerySet
 from payments.rows import Row, as_rows
 from payments.runtime.servers import PRIMARY
 
@@ -41,8 +42,10 @@ class Listing(NamedTuple):
     access: Access
     selection: Selection = EVERYTHING
     using: str = PRIMARY
-    # The organization's revision, read with the key. None: it was not read, or the primary was unavailable.
+    # The revision of the payments, read after the key. None: it was not read, or the primary was unavailable.
     revision: int | None = None
+    read_ahead: ReadAhead = NOTHING
+    needs_admission: bool = False  # for the API, because many of its requests may read the same slow data
 
     @property
     def shape(self) -> Shape:
@@ -88,10 +91,19 @@ def apply_filters(payments: PaymentQuerySet, shape: Shape) -> PaymentQuerySet:
     return payments
 
 
-def organization_at_revision() -> QuerySet[Organization, Any]:
-    """Return a query for the organization at the revision of the request. A replica that lags returns no row."""
-    organizations = Organization.objects.filter(id=Placeholder("organization_id"), revision=Placeholder("revision"))
-    return organizations.values_list("id")
+def organization_at_revision() -> QuerySet[AccessState, Any]:
+    """Return a query for the access at the revision of the request. A replica that lags returns no row."""
+    states = AccessState.objects.filter(
+        organization_id=Placeholder("organization_id"), mode=Placeholder("mode"), revision=Placeholder("revision")
+    )
+    return states.values_list("organization_id")
+
+
+@lru_cache
+def revision_statement() -> Statement[tuple[int]]:
+    """Return the statement for the revision. It is not joined with the key: Citus distributes states, but not keys."""
+    states = AccessState.objects.filter(organization_id=Placeholder("organization_id"), mode=Placeholder("mode"))
+    return Statement(states.values_list("revision"))
 
 
 @lru_cache

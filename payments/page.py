@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from django.db.models import Expression, QuerySet, Subquery, TextField, Value
 from django.db.models.functions import Coalesce
 
+from payments.database.round_trips import Query
 from payments.database.statements import Placeholder, Statement
 from payments.expressions import Literal
 from payments.listing import Listing, Shape, apply_filters, organization_at_revision, visible_payments
@@ -40,11 +41,15 @@ class UnknownStart(LookupError):
 
 
 class Page(NamedTuple):
-    """Rows in list order, and the IDs that the neighbouring pages start at (None: there is no such page)."""
+    """Rows in list order, and the IDs that the neighbouring pages start at (None: there is no such page).
+
+    `is_current`: the page is at least as new as the revision of the listing.
+    """
 
     rows: list[Row]
     previous_from: str | None
     next_from: str | None
+    is_current: bool = True
 
 
 def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
@@ -56,22 +61,28 @@ def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
 
     :raises UnknownStart: `start` is not visible to the listing's access
     """
-    order, shape = listing.selection.order, listing.shape
-    rows = fetch_rows(listing, page_statement(limit, start is not None, order, shape), start=start)
+    query = page_query(listing, start=start, limit=limit)
+    rows, is_current = fetch_rows(listing, query)
     if start is None:
-        return build_page(rows, limit=limit)
+        return build_page(rows, limit=limit, is_current=is_current)
     if not rows:
         raise UnknownStart(start)
     start_row = rows[0]
-    if shape:
+    if listing.selection.filters:
         start_row = next(row for row in rows if row[PART] == START_PART)
         rows = [row for row in rows if row[PART] == PAGE_PART]
-    return build_page(rows, limit=limit, previous_from=start_row[PREVIOUS_FROM])
+    return build_page(rows, limit=limit, previous_from=start_row[PREVIOUS_FROM], is_current=is_current)
 
 
-def build_page(rows: list[Row], *, limit: int, previous_from: str | None = None) -> Page:
+def page_query(listing: Listing, *, start: str | None, limit: int) -> Query:
+    """Return the query for the rows of a page and the first row of the next page."""
+    statement = page_statement(limit, start is not None, listing.selection.order, listing.shape)
+    return Query(statement, listing.values(start=start))
+
+
+def build_page(rows: list[Row], *, limit: int, previous_from: str | None = None, is_current: bool = True) -> Page:
     """Return the page. A row after `limit` rows is the start of the next page."""
-    return Page(rows[:limit], previous_from, next_from=rows[limit][ID] if len(rows) > limit else None)
+    return Page(rows[:limit], previous_from, rows[limit][ID] if len(rows) > limit else None, is_current)
 
 
 @lru_cache(STATEMENTS_MAX)

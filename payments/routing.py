@@ -1,11 +1,13 @@
 """Runs a listing's statement on the primary or on a replica."""
 
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
-from payments.database.statements import Statement
+from payments.admission import reading
+from payments.database.round_trips import Query, ReadAhead
 from payments.filters import EVERYTHING
-from payments.listing import Listing, payment_statement
+from payments.listing import Listing, payment_statement, revision_statement
+from payments.models import Access
 from payments.rows import Row
 from payments.runtime.process import process
 from payments.runtime.servers import PRIMARY, REPLICA, has_replica
@@ -21,16 +23,34 @@ def server_for_lists() -> str:
     return PRIMARY
 
 
-def fetch_rows(listing: Listing, statement: Statement[Row], *, start: str | None) -> list[Row]:
-    """Return the rows of a listing's statement; `start` is the ID of a payment."""
-    values = listing.values(start=start)
+class Fetched(NamedTuple):
+    """The rows of a query. `are_current`: they are at least as new as the revision of the listing."""
+
+    rows: list[Row]
+    are_current: bool = True
+
+
+def fetch_rows(listing: Listing, query: Query) -> Fetched:
+    """Return the rows of a listing's query. It runs unless it has run together with the query for the key.
+
+    :raises NoPlace, RecentOutage: the listing needs admission; see `reading`
+    """
+    if listing.read_ahead.has(query):
+        return Fetched(listing.read_ahead.rows(query))
+    if listing.needs_admission:
+        with reading(listing.access, has_filters=query.has_filters):
+            return run_query(listing, query)
+    return run_query(listing, query)
+
+
+def run_query(listing: Listing, query: Query) -> Fetched:
     if listing.using == PRIMARY:
-        return statement.rows(values)
-    rows = fetch_current_rows(listing, statement, values)
-    return fetch_rows_without_primary(statement, values) if rows is None else rows
+        return Fetched(query.rows())
+    rows = fetch_current_rows(listing, query)
+    return Fetched(fetch_rows_without_primary(query), are_current=False) if rows is None else Fetched(rows)
 
 
-def fetch_current_rows(listing: Listing, statement: Statement[Row], values: dict[str, Any]) -> list[Row] | None:
+def fetch_current_rows(listing: Listing, query: Query) -> list[Row] | None:
     """Return the rows of a replica that has the primary's revision; if it has none, the rows of the primary.
 
     With the same revision, a replica's page equals the page that the primary would have returned when the key was
@@ -40,28 +60,52 @@ def fetch_current_rows(listing: Listing, statement: Statement[Row], values: dict
     if listing.revision is None:
         return None
     timeout_opens = not listing.selection.filters
-    bound = {**values, "revision": listing.revision}
-    query = partial(statement.rows, bound, if_condition=True)
-    if rows := process.replica.run(query, timeout_opens=timeout_opens):
+    values = {**query.values, "revision": listing.revision}
+    if_current = partial(query.statement.rows, values, if_condition=True)
+    if rows := process.replica.run(if_current, timeout_opens=timeout_opens):
         return rows
     process.hooks.replica_skipped("away" if process.replica.breaker.is_open else "not_found")
-    return process.primary.run(partial(statement.rows, values))
+    return process.primary.run(query.rows)
 
 
-def fetch_rows_without_primary(statement: Statement[Row], values: dict[str, Any]) -> list[Row]:
+def fetch_rows_without_primary(query: Query) -> list[Row]:
     """Return the rows of a replica while the primary is unavailable.
 
     Only the primary can prove that a payment does not exist.
 
     :raises Error: the error of the primary, if the replica has no row for `start`
     """
-    rows = process.replica.run(partial(statement.rows, values))
-    if rows or (rows is not None and values["start"] is None):
+    rows = process.replica.run(query.rows)
+    if rows or (rows is not None and query.values["start"] is None):
         return rows
-    return statement.rows(values)  # the primary raises its error, unless it has recovered
+    return query.rows()  # the primary raises its error, unless it has recovered
 
 
-def find_payment(listing: Listing, payment_id: str) -> Row | None:
+def revision_query(access: Access) -> Query:
+    """Return the query for the revision of the payments of an access."""
+    return Query(revision_statement(), access._asdict())
+
+
+def read_revision(access: Access, read_ahead: ReadAhead) -> int | None:
+    """Return the revision of the payments of an access on the primary; None if the primary has just failed.
+
+    Without a row it is 0: the payments have never changed. No row of a replica confirms this 0, so the primary answers.
+
+    :raises Error: the primary failed, and there is no replica
+    """
+    query = revision_query(access)
+    read = partial(read_ahead.rows, query) if read_ahead.has(query) else query.rows
+    rows = process.primary.run(lambda _alias: read()) if has_replica() else read()
+    if rows is None:
+        return None
+    return int(rows[0][0]) if rows else 0
+
+
+def payment_query(access: Access, payment_id: str) -> Query:
+    """Return the query for the payment with an ID."""
+    return Query(payment_statement(), Listing(access).values(start=payment_id))
+
+
+def find_payment(listing: Listing, payment_id: str) -> Fetched:
     """Return the payment with that ID if the listing's access covers it; filters are ignored."""
-    rows = fetch_rows(listing._replace(selection=EVERYTHING), payment_statement(), start=payment_id)
-    return rows[0] if rows else None
+    return fetch_rows(listing._replace(selection=EVERYTHING), payment_query(listing.access, payment_id))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from payments.database.statements import cached_runner, prepared_statements
+from payments.database.runners import prepared_statements
 from payments.listing import Listing
 from payments.models import Access, Organization, Payment
 from payments.page import fetch_page, page_statement
@@ -55,7 +55,7 @@ def test_plan_made_without_statistics_is_replaced(tmp_path: Path) -> None:
         execute("VACUUM payments_payment")
         without_statistics = plan()
         execute("ANALYZE payments_payment")
-        cached_runner(connections[DEFAULT_DB_ALIAS], prepared_statements).plans_expire_at = 0.0
+        prepared_statements(connections[DEFAULT_DB_ALIAS]).plans_expire_at = 0.0
         with_statistics = plan()
 
     assert "payments_payment_pkey" not in without_statistics, "expected a plan that searches all payments for the start"
@@ -64,7 +64,7 @@ def test_plan_made_without_statistics_is_replaced(tmp_path: Path) -> None:
 
 def plan_of_page(*, limit: int, **values: str) -> str:
     """Return the query plan that this connection uses for a page."""
-    statements = cached_runner(connections[DEFAULT_DB_ALIAS], prepared_statements).statements
+    statements = prepared_statements(connections[DEFAULT_DB_ALIAS]).statements
     prepared = statements[page_statement(limit, True).sql]
     arguments = ", ".join(f"'{values[name]}'" for name in prepared.placeholders)
     return "\n".join(line for (line,) in execute(f"EXPLAIN EXECUTE {prepared.name.decode()} ({arguments})"))

@@ -8,9 +8,9 @@ from rest_framework.exceptions import AuthenticationFailed, Throttled
 from rest_framework.request import Request
 
 from payments import api_keys
-from payments.access.keys import AuthenticatedKey, find_key
+from payments.access.keys import AuthenticatedKey, QueriesFor, find_key, no_queries
 from payments.access.last_use import record_use
-from payments.access.throttling import count_invalid_key
+from payments.access.limits import count_invalid_key
 
 CHALLENGE = 'Bearer realm="payments"'
 ANONYMOUS = AnonymousUser()
@@ -20,31 +20,35 @@ class BearerAuthentication(BaseAuthentication):
     """Sets `request.auth` to the client's key. The user stays anonymous: a key is not a login.
 
     Only failures count towards BAD_KEY_LIMIT, so a valid key is never blocked.
+
+    `queries_for` returns the queries of the view. If possible, they run in the same round trip as the key's.
     """
+
+    def __init__(self, queries_for: QueriesFor = no_queries) -> None:
+        self.queries_for = queries_for
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
         scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        return authenticate_key(credentials.strip(), request)
+        return self.authenticate_key(credentials.strip(), request)
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE
 
+    def authenticate_key(self, text: str, request: Request) -> tuple[AnonymousUser, AuthenticatedKey]:
+        """Return the anonymous user and the key with this text. Record that the key was used.
 
-def authenticate_key(text: str, request: Request) -> tuple[AnonymousUser, AuthenticatedKey]:
-    """Return the anonymous user and the key with this text. Record that the key was used.
+        A text with a wrong checksum causes no query.
 
-    A text with a wrong checksum causes no query.
-
-    :raises AuthenticationFailed: there is no usable key with this text
-    :raises Throttled: too many invalid keys came from the client's address
-    """
-    now = datetime.now(UTC)
-    key = find_key(text, now=now) if api_keys.is_key(text) else None
-    if key is None:
-        if wait := count_invalid_key(request):
-            raise Throttled(wait)
-        raise AuthenticationFailed("This API key is invalid.")
-    record_use(key, now=now)
-    return ANONYMOUS, key
+        :raises AuthenticationFailed: there is no usable key with this text
+        :raises Throttled: too many invalid keys came from the client's address
+        """
+        now = datetime.now(UTC)
+        key = find_key(text, now=now, queries_for=self.queries_for) if api_keys.is_key(text) else None
+        if key is None:
+            if wait := count_invalid_key(request):
+                raise Throttled(wait)
+            raise AuthenticationFailed("This API key is invalid.")
+        record_use(key, now=now)
+        return ANONYMOUS, key

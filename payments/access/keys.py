@@ -1,15 +1,26 @@
-"""The API keys of requests: looks up a key in the database."""
+"""The API keys of requests: looks up a key in the database, in one round trip with what the request reads."""
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from payments import api_keys
+from payments.access.limits import has_requests_left
+from payments.admission import run_admitted
+from payments.database.round_trips import NOTHING, Query, ReadAhead, can_run_together, unwrap
 from payments.database.statements import Placeholder, Statement
 from payments.expressions import SecondsText
 from payments.models import Access, ApiKey
-from payments.runtime.process import process
+from payments.runtime.outages import RecentOutage
+from payments.runtime.process import KnownKey, process
 from payments.runtime.servers import PRIMARY, has_replica, run_with_failover
+from payments.runtime.shares import NoPlace
+
+KEYS = "keys"  # the name of an outage in which no key can be read
+
+# Returns the queries of a request, if its key has this access.
+QueriesFor: TypeAlias = Callable[[Access], Sequence[Query]]
 
 
 class AuthenticatedKey(NamedTuple):
@@ -18,37 +29,79 @@ class AuthenticatedKey(NamedTuple):
     id: int
     access: Access
     last_used_at: str | None  # seconds since 1970
-    revision: int | None = None  # of the organization's payments on the primary; read only if there is a replica
+    is_from_primary: bool = True
+    read_ahead: ReadAhead = NOTHING
 
 
-def find_key(text: str, *, now: datetime) -> AuthenticatedKey | None:
+class KeyRead(NamedTuple):
+    """The rows of the key statement, and what was read in the same round trip."""
+
+    rows: list[tuple[Any, ...]]
+    read_ahead: ReadAhead = NOTHING
+
+
+def no_queries(_access: Access) -> Sequence[Query]:
+    return ()
+
+
+def find_key(text: str, *, now: datetime, queries_for: QueriesFor = no_queries) -> AuthenticatedKey | None:
     """Return the usable key with this text; `now` is in UTC. One query, unless the primary is unavailable.
 
     It reads the primary, so new and revoked keys take effect immediately. It reads a replica while the primary is
     unavailable.
     """
-    values = {"digest": api_keys.digest(text), "now": str(now.replace(tzinfo=None))}
-    if not has_replica():
-        rows = key_statement().rows(values)
-        return authenticated_key(*rows[0]) if rows else None
+    digest = api_keys.digest(text)
+    query = Query(key_statement(), {"digest": digest, "now": str(now.replace(tzinfo=None))})
+    key = find_key_with_failover(query, queries_for) if has_replica() else find_key_on_primary(query, queries_for)
+    if key is None:
+        process.known_keys.remove(digest)
+    else:
+        process.known_keys.set(digest, KnownKey(key.id, *key.access))
+    return key
 
-    def rows_of(using: str) -> list[Any]:
-        return key_statement("organization__revision").rows(values, using)
 
-    rows, server = run_with_failover(rows_of, primary=process.primary, replica=process.replica)
-    if server is not process.primary:
-        # Only the primary can prove that a key does not exist, and only its revision is current.
-        rows = [(*row[:-1], None) for row in rows] or rows_of(PRIMARY)
-    return authenticated_key(*rows[0]) if rows else None
+def find_key_on_primary(query: Query, queries_for: QueriesFor) -> AuthenticatedKey | None:
+    with process.outages.guard(KEYS):
+        rows, read_ahead = read_key(query, queries_for)
+    return authenticated_key(*rows[0], read_ahead=read_ahead) if rows else None
+
+
+def find_key_with_failover(query: Query, queries_for: QueriesFor) -> AuthenticatedKey | None:
+    def read_on(using: str) -> KeyRead:
+        return read_key(query, queries_for) if using == PRIMARY else KeyRead(query.rows(using))
+
+    (rows, read_ahead), server = run_with_failover(read_on, primary=process.primary, replica=process.replica)
+    is_from_primary = server is process.primary
+    if not rows and not is_from_primary:
+        rows, is_from_primary = query.rows(), True  # only the primary can prove that a key does not exist
+    return authenticated_key(*rows[0], is_from_primary=is_from_primary, read_ahead=read_ahead) if rows else None
+
+
+def read_key(query: Query, queries_for: QueriesFor) -> KeyRead:
+    """Run the key statement. If the key is known, the queries of the request run in the same round trip.
+
+    They run with the organization and mode that the key had when this process last saw it. Whether the key still has
+    them is known only from the rows of the key statement.
+    """
+    known = process.known_keys.get(query.values["digest"])
+    if known is None or not has_requests_left(known.id) or not can_run_together():
+        return KeyRead(query.rows())
+    access = Access(known.organization_id, known.mode)
+    queries = queries_for(access)
+    try:
+        key, *others = run_admitted(access, queries, key_query=query, can_wait=False)
+    except (NoPlace, RecentOutage):  # the response reports it, if the key is valid
+        return KeyRead(query.rows())
+    return KeyRead(unwrap(key), ReadAhead(queries, others))
 
 
 def authenticated_key(
-    key_id: int, organization_id: int, mode: str, last_used_at: str | None, revision: int | None = None
+    key_id: int, organization_id: int, mode: str, last_used_at: str | None, **details: Any
 ) -> AuthenticatedKey:
-    return AuthenticatedKey(key_id, Access(organization_id, mode), last_used_at, revision)
+    return AuthenticatedKey(key_id, Access(organization_id, mode), last_used_at, **details)
 
 
 @lru_cache
-def key_statement(*more: str) -> Statement[Any]:
+def key_statement() -> Statement[Any]:
     keys = ApiKey.objects.usable(now=Placeholder("now")).filter(digest=Placeholder("digest"))
-    return Statement(keys.values_list("id", "organization_id", "mode", SecondsText("last_used_at"), *more))
+    return Statement(keys.values_list("id", "organization_id", "mode", SecondsText("last_used_at")))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from django.conf import settings
 from rest_framework.throttling import BaseThrottle
 
-from payments.access.clients import client_address
+from payments.access.limits import limit_name
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 
@@ -32,7 +32,7 @@ class KeyThrottle(BaseThrottle):
         if request.auth is None:
             return True
         limit: RateLimit = settings.RATE_LIMIT
-        usage = process.rate_limits.count(f"key {cast('AuthenticatedKey', request.auth).id}", limit)
+        usage = process.rate_limits.count(limit_name(cast("AuthenticatedKey", request.auth).id), limit)
         self.wait_seconds = usage.reset_seconds
         self.headers = {
             "RateLimit-Policy": f'"key";q={limit.events_max};w={limit.seconds}',
@@ -42,10 +42,3 @@ class KeyThrottle(BaseThrottle):
 
     def wait(self) -> float:
         return self.wait_seconds
-
-
-def count_invalid_key(request: Any) -> float:
-    """Count an invalid key. Return the seconds for which the client's address is blocked; 0 if it is not."""
-    if settings.BAD_KEY_LIMIT is None:
-        return 0.0
-    return process.rate_limits.count(f"bad keys {client_address(request.META)}", settings.BAD_KEY_LIMIT).wait_seconds

@@ -8,7 +8,6 @@ from django.views import defaults
 
 from payments.api.errors import (
     RETRY_SECONDS,
-    OutageProblem,
     Unavailable,
     UnreadableRequest,
     render_problem,
@@ -50,8 +49,15 @@ def unavailable(request: HttpRequest) -> HttpResponse:
     status, detail = HTTPStatus.SERVICE_UNAVAILABLE, Unavailable.default_detail
     headers = {"Retry-After": str(RETRY_SECONDS)}
     if is_api(request.path_info):
-        return render_problem(problem(request, status, detail), OutageProblem, headers=headers)
+        return render_problem(problem(request, status, detail), headers=headers)
     return HttpResponse(detail, status=status, headers=headers)
+
+
+def too_many_pages() -> HttpResponse:
+    """Return 503: requests for pages occupy their share of the threads."""
+    headers = {"Retry-After": str(RETRY_SECONDS), "Cache-Control": "no-store"}
+    detail = "The service is busy. Try again in a second."
+    return HttpResponse(detail, "text/plain", HTTPStatus.SERVICE_UNAVAILABLE, headers=headers)
 
 
 def api_not_found(request: HttpRequest) -> HttpResponse:

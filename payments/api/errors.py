@@ -16,6 +16,8 @@ from rest_framework.response import Response
 from payments.api.problems import Problem, problem
 from payments.api.renderers import ProblemRenderer
 from payments.runtime.database_errors import is_outage
+from payments.runtime.outages import RecentOutage
+from payments.runtime.shares import NoPlace
 
 RETRY_SECONDS = 1
 
@@ -23,13 +25,17 @@ logger = logging.getLogger(__name__)
 
 
 class InvalidParameter(exceptions.APIException):
-    """A query parameter is unknown, repeated or invalid. `field` is its name if the response may repeat it."""
+    """A query parameter is unknown, repeated or invalid. `field` is its name if the response may repeat it.
+
+    `start` is the ID in the parameter `from`, if it has not been looked up: an unknown ID is the first error then.
+    """
 
     status_code = HTTPStatus.BAD_REQUEST
 
-    def __init__(self, detail: str, *, field: str | None) -> None:
+    def __init__(self, detail: str, *, field: str | None, start: str | None = None) -> None:
         super().__init__(detail)
         self.field = field
+        self.start = start
 
 
 class UnreadableRequest(exceptions.APIException):
@@ -54,6 +60,12 @@ class QueryTimeout(Unavailable):
     field = "createdAt"
 
 
+class TooManyFilters(exceptions.Throttled):
+    """Requests with filters of the same organization and mode occupy their share of the threads."""
+
+    default_detail = "Too many requests with filters at the same time. Send fewer at once, or narrow createdAt."
+
+
 # The details of the framework's exceptions may repeat what the client sent.
 DETAILS: dict[type[Exception], str] = {
     exceptions.NotAuthenticated: "Send an API key: Authorization: Bearer <API_KEY>.",
@@ -64,22 +76,17 @@ DETAILS: dict[type[Exception], str] = {
 }
 
 
-class OutageResponse:
-    """Marks a response to a database outage. After a slow one, the handler fails fast (service/handler.py)."""
-
-
-class OutageProblem(OutageResponse, HttpResponse):
-    """A problem in response to a database outage."""
-
-
 def problem_response(exception: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """Return the response to a request that ended in `exception`. DRF's EXCEPTION_HANDLER.
 
     Returns None for a bug, so that Django logs it and, with DEBUG, shows its own error page.
     """
     if is_outage(exception):
-        logger.error("The database %s failed: %s", connection.settings_dict["NAME"], exception)
+        if not isinstance(exception, RecentOutage):
+            logger.error("The database %s failed: %s", connection.settings_dict["NAME"], exception)
         exception = Unavailable()
+    elif isinstance(exception, NoPlace):
+        exception = TooManyFilters()
     elif isinstance(exception, SuspiciousOperation):
         exception = UnreadableRequest()
     if not isinstance(exception, exceptions.APIException):
@@ -90,16 +97,13 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> HttpRespo
     headers = error_headers(exception)
     if isinstance(getattr(request, "accepted_renderer", None), BrowsableAPIRenderer):
         return Response(body, status=body.status, headers=headers)
-    response_class = OutageProblem if type(exception) is Unavailable else HttpResponse
-    return render_problem(body, response_class, headers=headers)
+    return render_problem(body, headers=headers)
 
 
-def render_problem(
-    body: Problem, response_class: type[HttpResponse] = HttpResponse, *, headers: dict[str, str] | None = None
-) -> HttpResponse:
+def render_problem(body: Problem, *, headers: dict[str, str] | None = None) -> HttpResponse:
     """Return a response with the problem as JSON."""
     content = ProblemRenderer().render(body)
-    return response_class(content, status=body.status, headers=headers, content_type=ProblemRenderer.media_type)
+    return HttpResponse(content, status=body.status, headers=headers, content_type=ProblemRenderer.media_type)
 
 
 def error_headers(exception: exceptions.APIException) -> dict[str, str]:

@@ -1,12 +1,17 @@
 """Conditional requests (RFC 9110, section 13): ETag, If-None-Match and 304.
 
-An ETag is a digest of the values that a response is built from, not of its bytes. Therefore a 304 costs no rendering.
+An ETag is `"STATE-CONTENT"`. STATE is a digest of the request and the revision of its payments. CONTENT is a digest of
+the values that the response is built from.
+
+If the state of a known ETag is the current one, no payment has changed, and 304 needs no page. Otherwise the page is
+read: its content may still be the same, because other payments have changed. Then 304 repeats the known ETag.
+
 PostgreSQL's `xmin` is not suitable: in a database rebuilt by the same steps, other rows have the same values.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from django.http import HttpResponseBase, HttpResponseNotModified
@@ -14,6 +19,8 @@ from django.utils.http import parse_etags
 from xxhash import xxh3_128_hexdigest
 
 import payments
+
+ANY = "*"
 
 
 def digest_of_source(directory: Path) -> str:
@@ -27,22 +34,54 @@ RELEASE = digest_of_source(Path(payments.__file__).parent)
 encode = msgspec.msgpack.Encoder().encode
 
 
-def conditional_response(
-    build: Callable[[], HttpResponseBase], *, version: tuple[Any, ...], if_none_match: str | None
-) -> HttpResponseBase:
-    """Return the response that `build` returns, or 304 if If-None-Match names its ETag.
+class Content(NamedTuple):
+    """The content of a response, which is not rendered yet.
 
-    `version` has all values that the response depends on.
+    `version` has all values that it depends on. `is_current`: it is at least as new as the revision of the request.
     """
-    etag = f'"{xxh3_128_hexdigest(encode((RELEASE, version)))}"'
-    is_known = if_none_match is not None and matches(if_none_match, etag)
-    response = HttpResponseNotModified() if is_known else build()
+
+    version: tuple[Any, ...]
+    is_current: bool
+    build: Callable[[], HttpResponseBase]
+
+
+def conditional_response(
+    read: Callable[[], Content], *, request: tuple[Any, ...], revision: int | None, if_none_match: str | None
+) -> HttpResponseBase:
+    """Return the response with the content that `read` returns, or 304 if the client knows it.
+
+    `request` has all values that the response depends on, except for the payments. `revision` is theirs, read before
+    the content; None if it is unknown.
+    """
+    known = parse_known(if_none_match)
+    state = "" if revision is None else digest(request, revision)
+    if state and ANY not in known and (etag := next((etag for etag in known if etag.startswith(f'"{state}-')), None)):
+        return with_headers(HttpResponseNotModified(), etag)
+    content = read()
+    ending = f'-{digest(*content.version)}"'
+    etag = f'"{state if content.is_current else ""}{ending}'
+    if same := next((known_etag for known_etag in known if known_etag.endswith(ending) or known_etag == ANY), None):
+        return with_headers(HttpResponseNotModified(), etag if same == ANY else same)
+    return with_headers(content.build(), etag)
+
+
+def can_skip_content(if_none_match: str | None) -> bool:
+    """Return whether the state of a known ETag may make the content unnecessary."""
+    known = parse_known(if_none_match)
+    return bool(known) and ANY not in known
+
+
+def parse_known(if_none_match: str | None) -> Sequence[str]:
+    """Return the ETags of the header. A proxy that compresses a response makes its ETag weak, so `W/` is removed."""
+    return [] if if_none_match is None else [etag.removeprefix("W/") for etag in parse_etags(if_none_match)]
+
+
+def digest(*values: Any) -> str:
+    return xxh3_128_hexdigest(encode((RELEASE, values)))
+
+
+def with_headers(response: HttpResponseBase, etag: str) -> HttpResponseBase:
     response.headers["Cache-Control"] = "private, no-cache"
     response.headers["Vary"] = "Accept, Authorization"
     response.headers["ETag"] = etag
     return response
-
-
-def matches(if_none_match: str, etag: str) -> bool:
-    """Return whether the header names the ETag. A proxy that compresses a response makes its ETag weak."""
-    return any(known == "*" or known.removeprefix("W/") == etag for known in parse_etags(if_none_match))

@@ -1,18 +1,21 @@
 """Keyset pagination: reads the parameters of a list, fetches the page, and builds its HAL envelope."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.db import OperationalError
+from django.utils.functional import cached_property
 from rest_framework.pagination import BasePagination
 
 from payments import hal
-from payments.api.errors import QueryTimeout
+from payments.api.errors import InvalidParameter, QueryTimeout
 from payments.api.parameters import ListParameters, invalid_from, parse_list_parameters
+from payments.database.round_trips import Query
 from payments.hal import HAL, HTML, Link
 from payments.links import Links
 from payments.listing import Listing
-from payments.page import Page, UnknownStart, fetch_page
+from payments.models import Access
+from payments.page import Page, UnknownStart, fetch_page, page_query
 from payments.routing import find_payment
 from payments.rows import ID
 from payments.runtime.database_errors import is_timeout
@@ -27,7 +30,8 @@ class ListPage(NamedTuple):
     @property
     def version(self) -> tuple[Any, ...]:
         """Return all values that the response depends on, except the public address."""
-        return *self.page, self.parameters.limit, self.parameters.selection.query
+        page, parameters = self.page, self.parameters
+        return page.rows, page.previous_from, page.next_from, parameters.limit, parameters.selection.query
 
 
 class KeysetPagination(BasePagination):
@@ -36,13 +40,41 @@ class KeysetPagination(BasePagination):
     DRF's `paginate_queryset` is not used: the page is fetched by a compiled statement, not from a QuerySet.
     """
 
-    def paginate(self, listing: Listing, query: str) -> ListPage:
-        """Return the page for a query string.
+    def __init__(self, query_string: str) -> None:
+        self.query_string = query_string
 
-        :raises InvalidParameter: for the first invalid parameter
+    @cached_property
+    def parameters(self) -> ListParameters:
+        return parse_list_parameters(self.query_string)
+
+    def queries_for(self, access: Access) -> list[Query]:
+        """Return the query that `paginate` needs, if the parameters are valid."""
+        try:
+            parameters = self.parameters
+        except InvalidParameter:
+            return []
+        listing = Listing(access, parameters.selection)
+        return [page_query(listing, start=parameters.start, limit=parameters.limit)]
+
+    def validate(self, listing: Callable[[], Listing]) -> ListParameters:
+        """Return the parameters. `listing` is called only if an unknown `from` would be the first error.
+
+        :raises InvalidParameter: for the first invalid parameter; `paginate` finds other unknown values of `from`
+        """
+        try:
+            return self.parameters
+        except InvalidParameter as error:
+            if error.start is not None and not find_payment(listing(), error.start).rows:
+                raise invalid_from() from None
+            raise
+
+    def paginate(self, listing: Listing) -> ListPage:
+        """Return the page. The parameters must be valid.
+
+        :raises InvalidParameter: `from` is unknown
         :raises QueryTimeout: a query with filters exceeded its time limit
         """
-        parameters = parse_list_parameters(query, payment_exists=lambda start: find_payment(listing, start) is not None)
+        parameters = self.parameters
         selected = listing._replace(selection=parameters.selection)
         try:
             return ListPage(parameters, fetch_page(selected, start=parameters.start, limit=parameters.limit))

@@ -1,7 +1,7 @@
 """The query string of a list: typed parameters, or the first error. Invalid values are refused, never corrected."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -24,14 +24,16 @@ class ListParameters(NamedTuple):
     start: str | None = None
     selection: Selection = EVERYTHING
 
+    def as_tuple(self) -> tuple[int, str | None, str]:
+        """Return the parameters as the client sent them."""
+        return self.limit, self.start, self.selection.query
 
-def parse_list_parameters(query: str, *, payment_exists: Callable[[str], bool]) -> ListParameters:
-    """Parse the query string of a list.
 
-    Normally the query of the page finds an unknown `from`. If a later parameter is invalid, no page is fetched. Then
-    `payment_exists` checks `from`, because its error must be reported first.
+def parse_list_parameters(query: str) -> ListParameters:
+    """Parse the query string of a list. Whether the payment `from` exists is not checked.
 
-    :raises InvalidParameter: for the first invalid parameter, in the order that docs/api/reference.md describes
+    :raises InvalidParameter: for the first invalid parameter, in the order that docs/api/reference.md describes; its
+        `start` is the ID in `from`, if an unknown ID must be reported first
     """
     parameters = parse_query(query, known=NAMES, pattern=METADATA)
     limit = parse_limit(parameters["limit"]) if "limit" in parameters else LIMIT_DEFAULT
@@ -39,9 +41,7 @@ def parse_list_parameters(query: str, *, payment_exists: Callable[[str], bool]) 
     try:
         return ListParameters(limit, start, parse_selection(parameters))
     except InvalidSelection as error:
-        if start is not None and not payment_exists(start):
-            raise invalid_from() from None
-        raise InvalidParameter(str(error), field=error.field) from None
+        raise InvalidParameter(str(error), field=error.field, start=start) from None
 
 
 def parse_query(query: str, *, known: Collection[str] = (), pattern: re.Pattern[str] | None = None) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Renders documents as HAL and errors as problem+json."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -38,13 +38,13 @@ class ProblemRenderer(HALRenderer):
     format = "problem"
 
 
-def build_response(request: Request, document: Any) -> HttpResponse:
+def build_response(request: Request, build_document: Callable[[], Any]) -> HttpResponse:
     """Return the response for a document.
 
     HAL is rendered at once. DRF's `Response`, which renders later and refers to its view and request, is needed only
     for the templates of the browsable API.
     """
-    renderer = request.accepted_renderer
+    renderer, document = request.accepted_renderer, build_document()
     if isinstance(renderer, HALRenderer):
         return HttpResponse(renderer.render(document), content_type=renderer.media_type)
     return Response(document)

@@ -2,30 +2,37 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
+from django.utils.functional import cached_property
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.status import HTTP_304_NOT_MODIFIED
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from payments.access.keys import AuthenticatedKey
+from payments.access.authentication import BearerAuthentication
+from payments.access.keys import AuthenticatedKey, QueriesFor, no_queries
 from payments.access.throttling import KeyThrottle
-from payments.api.etags import conditional_response
+from payments.api.etags import Content, can_skip_content, conditional_response
 from payments.api.negotiation import HALNegotiation
 from payments.api.pagination import KeysetPagination
 from payments.api.parameters import parse_query
+from payments.api.reading import RequestReads
 from payments.api.renderers import build_response
 from payments.api.serializers import PaymentSerializer, serialize_page
+from payments.database.round_trips import Query
 from payments.hal import HAL
 from payments.links import Links
 from payments.listing import Listing
-from payments.models import PAYMENT_ID
-from payments.routing import find_payment, server_for_lists
-from payments.rows import Row
+from payments.models import PAYMENT_ID, Access
+from payments.routing import find_payment, payment_query
+
+READING = ("GET", "HEAD")
 
 
 class PaymentView(APIView):
@@ -51,6 +58,20 @@ class PaymentView(APIView):
         drf_request = super().initialize_request(request, *args, **kwargs)
         drf_request.parser_context.clear()
         return drf_request
+
+    def get_authenticators(self) -> list[BaseAuthentication]:
+        """Return the authenticators. They run the queries of the view in the same round trip as their own."""
+        queries_for = self.reads.queries_for if self.request.method in READING else no_queries
+        return [cast("type[BearerAuthentication]", each)(queries_for) for each in self.authentication_classes]
+
+    @cached_property
+    def reads(self) -> RequestReads:
+        can_skip = can_skip_content(self.request.META.get("HTTP_IF_NONE_MATCH"))
+        return RequestReads(self.get_content_queries(), can_skip_content=can_skip)
+
+    def get_content_queries(self) -> QueriesFor:
+        """Return the function for the queries of the content. It must not refer to the view (reference cycle)."""
+        raise NotImplementedError
 
     def head(self, request: Request, **kwargs: str) -> HttpResponseBase:
         """Respond as to GET. Without this method Django sets `self.head = self.get`, which is a reference cycle."""
@@ -79,24 +100,30 @@ class PaymentView(APIView):
             del response.headers["Allow"]
         return response
 
-    def key_listing(self) -> Listing:
-        """Return the list of all payments that the key gives access to, and choose the server that it is read from."""
-        key = cast("AuthenticatedKey", self.request.auth)
-        return Listing(key.access, using=server_for_lists(), revision=key.revision)
+    def listing(self) -> Listing:
+        """Return the list of all payments that the key gives access to."""
+        return self.reads.listing(cast("AuthenticatedKey", self.request.auth))
 
-    def respond(self, build_document: Callable[[], Any], *, version: tuple[Any, ...]) -> HttpResponseBase:
-        """Return the document, or 304 if the client has this version of it.
+    def respond(
+        self, read: Callable[[], Content], *, listing: Listing, parameters: tuple[Any, ...]
+    ) -> HttpResponseBase:
+        """Return the content, or 304 if the client knows it. `parameters` are those of the request.
 
         A page of the browsable API also depends on templates, so it has no ETag.
         """
         request = self.request
         if request.accepted_renderer.media_type != HAL:
-            return build_response(request, build_document())
+            return read().build()
         return conditional_response(
-            lambda: build_response(request, build_document()),
-            version=(self.links.parts, version),
+            read,
+            request=(self.links.parts, listing.access, parameters),
+            revision=listing.revision,
             if_none_match=request.META.get("HTTP_IF_NONE_MATCH"),
         )
+
+    def content(self, build_document: Callable[[], Any], *, version: tuple[Any, ...], is_current: bool) -> Content:
+        build = partial(build_response, self.request, build_document)
+        return Content((self.links.parts, version), is_current, build)
 
 
 class PaymentList(PaymentView):
@@ -105,15 +132,23 @@ class PaymentList(PaymentView):
     name = "Payments"
     pagination_class = KeysetPagination
 
+    def get_content_queries(self) -> QueriesFor:
+        self.paginator = self.pagination_class(self.request.META["QUERY_STRING"])
+        return self.paginator.queries_for
+
     def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
-        paginator = self.pagination_class()
-        listed = paginator.paginate(self.key_listing(), request.META["QUERY_STRING"])
+        parameters = self.paginator.validate(self.listing)
+        listing = self.listing()
+        return self.respond(partial(self.read, listing), listing=listing, parameters=parameters.as_tuple())
+
+    def read(self, listing: Listing) -> Content:
+        listed = self.paginator.paginate(listing)
 
         def document() -> dict[str, Any]:
             records = serialize_page(listed.page.rows, links=self.links)
-            return paginator.envelope(listed, records, links=self.links)
+            return self.paginator.envelope(listed, records, links=self.links)
 
-        return self.respond(document, version=listed.version)
+        return self.content(document, version=listed.version, is_current=listed.page.is_current)
 
 
 class PaymentDetail(PaymentView):
@@ -121,13 +156,26 @@ class PaymentDetail(PaymentView):
 
     name = "Payment"
 
+    def get_content_queries(self) -> QueriesFor:
+        return partial(payment_queries, self.request.META["QUERY_STRING"], self.kwargs["payment_id"])
+
     def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
         parse_query(request.META["QUERY_STRING"])  # refuses all parameters
-        row = self.find(kwargs["payment_id"])
-        return self.respond(lambda: self.serializer_class(row, links=self.links).data, version=(row,))
-
-    def find(self, payment_id: str) -> Row:
-        row = find_payment(self.key_listing(), payment_id) if re.fullmatch(PAYMENT_ID, payment_id) else None
-        if row is None:
+        payment_id = kwargs["payment_id"]
+        if not re.fullmatch(PAYMENT_ID, payment_id):
             raise NotFound
-        return row
+        listing = self.listing()
+        return self.respond(partial(self.read, listing, payment_id), listing=listing, parameters=(payment_id,))
+
+    def read(self, listing: Listing, payment_id: str) -> Content:
+        found = find_payment(listing, payment_id)
+        if not found.rows:
+            raise NotFound
+        [row] = found.rows
+        serializer = self.serializer_class(row, links=self.links)
+        return self.content(lambda: serializer.data, version=(row,), is_current=found.are_current)
+
+
+def payment_queries(query_string: str, payment_id: str, access: Access) -> list[Query]:
+    """Return the query for a payment, if the request is valid."""
+    return [] if query_string or not re.fullmatch(PAYMENT_ID, payment_id) else [payment_query(access, payment_id)]

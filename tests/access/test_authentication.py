@@ -14,12 +14,14 @@ from django.test.utils import CaptureQueriesContext
 from payments import api_keys
 from payments.access.keys import AuthenticatedKey, find_key
 from payments.access.last_use import NO_WAITING, WRITE_INTERVAL_SECONDS, record_use
-from payments.models import ApiKey, Organization
+from payments.database.round_trips import NOTHING
+from payments.models import AccessState, ApiKey, Organization
+from payments.routing import read_revision
 from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
 from tests.support.api import Api, key_text
 from tests.support.connecting import unblocked
-from tests.support.factories import ApiKeyFactory
+from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.sql import execute, fetch_value
 
 NO_CREDENTIALS = 'Bearer realm="payments"'
@@ -114,7 +116,7 @@ def open_breaker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_replica_provides_keys_without_revisions_during_an_outage(open_breaker: Callable[[], None]) -> None:
+def test_replica_provides_keys_during_an_outage(open_breaker: Callable[[], None]) -> None:
     key = ApiKeyFactory.create()
     from_primary = authenticated(key)
 
@@ -122,9 +124,36 @@ def test_replica_provides_keys_without_revisions_during_an_outage(open_breaker: 
     with CaptureQueriesContext(connection) as queries:
         from_replica = authenticated(key)
 
-    assert from_primary.revision is not None
-    assert from_replica == from_primary._replace(revision=None)
+    assert from_primary.is_from_primary
+    assert from_replica == from_primary._replace(is_from_primary=False)
     assert len(queries) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_revision_is_that_of_the_organization_and_mode(open_breaker: Callable[[], None]) -> None:
+    key = ApiKeyFactory.create()
+    states = [(OrganizationFactory.create().id, "live"), (key.organization_id, "live"), (key.organization_id, "test")]
+    for number, (organization_id, mode) in enumerate(states):
+        AccessState.objects.create(organization_id=organization_id, mode=mode, revision=number)
+
+    with CaptureQueriesContext(connection) as queries:
+        revision = read_revision(key.access, NOTHING)
+
+    assert revision == 1
+    assert len(queries) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_revision_of_payments_that_never_changed_is_0(open_breaker: Callable[[], None]) -> None:
+    assert read_revision(ApiKeyFactory.create().access, NOTHING) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_revision_is_unknown_during_an_outage(open_breaker: Callable[[], None]) -> None:
+    access = ApiKeyFactory.create().access
+    open_breaker()
+
+    assert read_revision(access, NOTHING) is None
 
 
 @pytest.mark.django_db(transaction=True)

@@ -3,17 +3,22 @@
 import cProfile
 import pstats
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 import payments
 from payments.api import etags
-from payments.models import Organization, Payment
+from payments.models import AccessState, Organization, Payment
 from tests.support.api import Api
-from tests.support.factories import PaymentFactory
+from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.sql import tables_read
 
 
 @pytest.fixture
@@ -117,14 +122,87 @@ def test_pages_that_differ_only_in_their_links_have_different_etags(
     assert len(etags_here | etags_elsewhere) == 2 * len(queries)
 
 
-def test_etag_is_the_same_with_and_without_from(api: Api, organization: Organization) -> None:
+def test_first_page_is_unchanged_when_it_is_requested_with_from(api: Api, organization: Organization) -> None:
     for name in "abc":
         PaymentFactory.create(id=f"pt_{name}", organization=organization)
 
-    first = api.get(limit=2)
+    etag = api.get(limit=2)["ETag"]
+    same, other = (api.send("GET", f"/v2/payments?limit=2&from=pt_{name}", If_None_Match=etag) for name in "cb")
 
-    assert api.get(limit=2, from_="pt_c")["ETag"] == first["ETag"]
-    assert api.get(limit=2, from_="pt_b")["ETag"] != first["ETag"]
+    assert (same.status_code, other.status_code) == (304, 200)
+
+
+def state_and_content(etag: str) -> list[str]:
+    """Return the two parts of an ETag."""
+    parts = etag.strip('"').split("-")
+    assert len(parts) == 2, etag
+    return parts
+
+
+TABLES = {"payments_apikey", "payments_accessstate", "payments_payment"}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    ("form", "tables"),
+    [
+        ("{}", TABLES - {"payments_payment"}),
+        ('"x", W/{}', TABLES - {"payments_payment"}),
+        ("*", TABLES),
+        ('"x"', TABLES),
+    ],
+)
+def test_known_state_needs_no_payments(api: Api, payment: Payment, path: str, form: str, tables: set[str]) -> None:
+    etag = api.get(path)["ETag"]
+
+    with CaptureQueriesContext(connection) as queries:
+        api.send("GET", path, If_None_Match=form.format(etag))
+
+    assert set(tables_read(queries)) == tables
+
+
+@pytest.mark.parametrize("path", ["/v2/payments?limit=1&from=pt_1", "/v2/payments/pt_1"])
+def test_unchanged_response_gets_a_304_after_other_payments_changed(
+    api: Api, payment: Payment, organization: Organization, path: str
+) -> None:
+    before = api.get(path)["ETag"]
+    PaymentFactory.create(id="pt_0", organization=organization, created_at=NOON - timedelta(days=1))
+    older = api.get(path)["ETag"]
+    PaymentFactory.create(id="pt_00", organization=organization, created_at=NOON - timedelta(days=2))
+    now = api.get(path)["ETag"]
+
+    response = api.send("GET", path, If_None_Match=older)
+
+    assert (response.status_code, response["ETag"]) == (304, older)
+    assert state_and_content(before)[0] != state_and_content(older)[0] != state_and_content(now)[0]
+    assert state_and_content(older)[1] == state_and_content(now)[1]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_state_of_one_path_is_unknown_for_another(api: Api, payment: Payment, path: str) -> None:
+    etags_of_others = [api.get(other)["ETag"] for other in [*PATHS, "/v2/payments?limit=19"] if other != path]
+
+    response = api.send("GET", path, If_None_Match=", ".join(etags_of_others))
+
+    state, _ = state_and_content(response["ETag"])
+    assert state not in ",".join(etags_of_others)
+
+
+def test_state_of_another_key_is_unknown(client: Client, api: Api, payment: Payment) -> None:
+    """The revisions of two organizations could be the same: both are 0 before the first change."""
+    AccessState.objects.update(revision=0)
+    other = Api(client, ApiKeyFactory.create(organization=OrganizationFactory.create(id=2), mode="live"))
+
+    response = other.send("GET", "/v2/payments", If_None_Match=api.get()["ETag"])
+
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize(("path", "status"), [("/v2/payments?limit=0", 400), ("/v2/payments?from=pt_1&limit=x", 400)])
+def test_invalid_request_gets_no_304(api: Api, payment: Payment, path: str, status: int) -> None:
+    etag = api.get()["ETag"]
+
+    assert api.send("GET", path, If_None_Match=etag).status_code == status
 
 
 @pytest.mark.parametrize("path", PATHS)

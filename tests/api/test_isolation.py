@@ -295,7 +295,9 @@ def unscoped_uses(source: str) -> list[int]:
         match node:
             case ast.Attribute(attr="visible_to" | "none", value=ast.Attribute(attr=name, value=model) as manager):
                 harmless |= {manager, model} if name in MANAGERS else set()
-            case ast.Attribute(attr="objects", value=ast.Name(id="ApiKey" | "Organization" | "SummedDay")):
+            case ast.Attribute(
+                attr="objects", value=ast.Name(id="AccessState" | "ApiKey" | "Organization" | "SummedDay")
+            ):
                 harmless.add(node)
             case ast.Expr(value=ast.Constant() as docstring):
                 harmless.add(docstring)

@@ -201,7 +201,6 @@ def test_lost_packet_of_the_last_use_delays_a_request_no_longer(faulty: Faulty) 
         faulty.proxy.stop_at = None
         faulty.proxy.is_forwarding.set()
 
-    assert {response.status for response in until_lost} == {503}, "a page was served without the statement"
     assert all(response.is_expected for response in [*until_lost, afterwards])
     with load.running(1):
         load.assert_recovered(repaired_at=time.monotonic())

@@ -6,12 +6,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
@@ -19,14 +19,18 @@ from pytest_django import DjangoDbBlocker
 
 from payments import routing
 from payments.access.keys import find_key
+from payments.admission import reading
+from payments.api.reading import RequestReads
 from payments.api_keys import new_key
 from payments.database.postgresql.base import CONNECT_SECONDS_WITH_FAILOVER
-from payments.database.statements import Statement
+from payments.database.round_trips import NOTHING, Query
 from payments.ingest import import_payments
 from payments.listing import Listing
-from payments.models import ApiKey, Organization
-from payments.page import fetch_page
+from payments.models import AccessState, ApiKey, Organization
+from payments.page import fetch_page, page_query
+from payments.routing import read_revision
 from payments.rows import Row
+from payments.runtime import outages
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
@@ -262,9 +266,16 @@ def test_walks_over_changing_replicas_are_correct(shared: Replicated, db: None, 
     assert PAYMENTS in on_primary.tables() & on_replicas.tables()
 
 
-def read_without_revision(_listing: Listing, statement: Statement[Row], values: dict[str, Any]) -> list[Row] | None:
+def read_without_revision(_listing: Listing, query: Query) -> list[Row] | None:
     """Read the replica without a check of the revision."""
-    return process.replica.run(partial(statement.rows, values))
+    return process.replica.run(query.rows)
+
+
+def listing_on_replica(text: str) -> Listing:
+    """Return the list of a request with this key, which reads the replica."""
+    key_of_request = find_key(text, now=datetime.now(UTC))
+    assert key_of_request is not None
+    return Listing(key_of_request.access, using=REPLICA, revision=read_revision(key_of_request.access, NOTHING))
 
 
 @contextmanager
@@ -291,13 +302,7 @@ def walk_over_both_replicas(shared: Replicated, key: ApiKey, text: str, old: lis
         start = None
         for replica in (one, two, one, two):
             with reading_on(replica):
-                key_of_request = find_key(text, now=datetime.now(UTC))
-                assert key_of_request is not None
-                page = fetch_page(
-                    Listing(key_of_request.access, using=REPLICA, revision=key_of_request.revision),
-                    start=start,
-                    limit=2,
-                )
+                page = fetch_page(listing_on_replica(text), start=start, limit=2)
             walked += [row[0] for row in page.rows]
             start = page.next_from
             if start is None:
@@ -346,6 +351,25 @@ def test_walk_without_the_check_of_the_revision_skips_payments(
     assert set(old) - set(walked)
 
 
+def test_page_of_payments_without_a_state_is_read_on_the_primary(
+    shared: Replicated, issued_key: tuple[ApiKey, str]
+) -> None:
+    """Two servers without the row may have different payments: an older release did not renew the revision."""
+    key, text = issued_key
+    replica, _ = shared.servers.replicas
+    states = AccessState.objects.filter(organization_id=key.organization_id)
+    states.delete()
+    shared.servers.wait_until_replayed()
+    with paused(replica), reading_on(replica):
+        load(key, f"pt_{token_hex(8)}", created_at="2020-01-01T00:00:00.000")
+        states.delete()
+
+        page = fetch_page(listing_on_replica(text), start=None, limit=10)
+
+    assert len(page.rows) == 4
+    assert page.is_current
+
+
 def test_replica_serves_page_when_primary_fails_after_authentication(
     shared: Replicated, issued_key: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,15 +378,46 @@ def test_replica_serves_page_when_primary_fails_after_authentication(
     replica, _ = shared.servers.replicas
     with paused(replica), reading_on(replica):
         load(key, f"pt_{token_hex(8)}", created_at="2020-01-01T00:00:00.000")
-        key_of_request = find_key(text, now=datetime.now(UTC))
-        assert key_of_request is not None
+        listing = listing_on_replica(text)
         end_sessions(shared.servers.primary)
 
-        page = fetch_page(
-            Listing(key_of_request.access, using=REPLICA, revision=key_of_request.revision), start=None, limit=10
-        )
+        page = fetch_page(listing, start=None, limit=10)
 
-    assert key_of_request.revision is not None
+    assert listing.revision is not None
+    assert len(page.rows) == 3
+    assert not page.is_current
+
+
+def test_replica_serves_page_when_primary_fails_before_the_revision_is_read(
+    shared: Replicated, issued_key: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process.primary.breaker, "retry_at", 0.0)
+    _, text = issued_key
+    with reading_on(shared.servers.replicas[0]):
+        key_of_request = find_key(text, now=datetime.now(UTC))
+        assert key_of_request is not None
+        reads = RequestReads(lambda access: [page_query(Listing(access), start=None, limit=10)], can_skip_content=False)
+        assert reads.using == REPLICA
+        end_sessions(shared.servers.primary)
+
+        page = fetch_page(reads.listing(key_of_request), start=None, limit=10)
+
+    assert len(page.rows) == 3
+    assert not page.is_current
+
+
+def test_slow_outage_of_the_primary_fails_no_read_of_a_replica(
+    shared: Replicated, issued_key: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outages, "SLOW_SECONDS", 0)
+    _, text = issued_key
+    with reading_on(shared.servers.replicas[0]):
+        listing = listing_on_replica(text)._replace(needs_admission=True)
+        with suppress(OperationalError), reading(listing.access, has_filters=False):
+            raise OperationalError("the primary does not respond")
+
+        page = fetch_page(listing, start=None, limit=10)
+
     assert len(page.rows) == 3
 
 

@@ -61,7 +61,7 @@ ALLOWED_HEADERS = {
     "content-length": re.compile("[0-9]+"),
     "allow": re.compile(METHODS),
     "www-authenticate": re.compile('Bearer realm="payments"(, error="invalid_token")?'),
-    "etag": re.compile('"[0-9a-f]{32}"'),
+    "etag": re.compile('"[0-9a-f]{32}-[0-9a-f]{32}"'),
     "cache-control": re.compile("private, no-cache"),
     "vary": re.compile("Accept, Authorization"),
     "x-content-type-options": re.compile("nosniff"),

@@ -21,9 +21,16 @@ def timeout_error() -> OperationalError:
 @contextmanager
 def failing_list_queries(error: Exception) -> Iterator[None]:
     """Make every query of payments fail with this error."""
+    with failing_queries("payments_payment", error):
+        yield
+
+
+@contextmanager
+def failing_queries(table: str, error: Exception) -> Iterator[None]:
+    """Make every query of a table fail with this error."""
 
     def fail(execute: Any, statement: str, *rest: Any) -> Any:
-        if 'FROM "payments_payment"' in statement:
+        if f'FROM "{table}"' in statement:
             raise error
         return execute(statement, *rest)
 

@@ -25,7 +25,7 @@ def build_payment(organization: Organization, mode: str, milliseconds: int, name
 
 def build_listing(access: Access, query: dict[str, str]) -> Listing:
     """Return the listing that the parameters of a query select."""
-    return Listing(access, parse_list_parameters(urlencode(query), payment_exists=lambda _: True).selection)
+    return Listing(access, parse_list_parameters(urlencode(query)).selection)
 
 
 class PageIds(NamedTuple):

@@ -1,0 +1,237 @@
+"""A request reads its key and its payments in one round trip, and shows only what the key gives access to now."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import close_old_connections, connection
+from pytest_django import Settings
+
+from payments.database import round_trips
+from payments.database.round_trips import Query, ReadAhead, unwrap
+from payments.models import ApiKey, Mode, Organization
+from payments.runtime.hooks import Hook, Hooks
+from payments.runtime.process import process
+from payments.runtime.rate_limits import RateLimit
+from tests.support.api import Api, payment_ids
+from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.sql import execute
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OTHER = 2
+
+
+class RoundTrips(Hook):
+    """Records the tables of each round trip."""
+
+    def __init__(self) -> None:
+        self.tables: list[list[str]] = []
+
+    def statement(self, sql: str, run: Callable[[], Any]) -> Any:
+        names = {"payments_apikey": "key", "payments_accessstate": "state", "payments_payment": "payment"}
+        self.tables.append(
+            [name for part in sql.split(";\n") for table, name in names.items() if f'FROM "{table}"' in part]
+        )
+        return run()
+
+
+@pytest.fixture
+def trips(monkeypatch: pytest.MonkeyPatch) -> RoundTrips:
+    hook = RoundTrips()
+    hooks = Hooks()
+    hooks.register(hook)
+    monkeypatch.setattr(process, "hooks", hooks)
+    return hook
+
+
+def tables_of(trips: RoundTrips, request: Callable[[], Any]) -> list[list[str]]:
+    """Return the tables of each round trip of a request."""
+    trips.tables.clear()
+    request()
+    return [tables for tables in trips.tables if tables]
+
+
+@pytest.fixture
+def known(api: Api, organization: Organization) -> Api:
+    """A client whose key the process has seen, with three payments."""
+    PaymentFactory.create_batch(3, organization=organization)
+    PaymentFactory.create(id="pt_1", organization=organization)
+    assert api.get().status_code == 200
+    return api
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v2/payments",
+        "/v2/payments?limit=1&from=pt_1",
+        "/v2/payments?status=open",
+        "/v2/payments?metadata[order]=1&sort=asc",
+        "/v2/payments/pt_1",
+        "/v2/payments/pt_unknown",
+        "/v2/payments?from=pt_unknown",
+    ],
+)
+def test_known_key_costs_one_round_trip(known: Api, trips: RoundTrips, path: str) -> None:
+    assert tables_of(trips, lambda: known.get(path)) == [["key", "state", "payment"]]
+
+
+@pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments?status=open", "/v2/payments/pt_1"])
+def test_304_costs_one_round_trip_without_payments(known: Api, trips: RoundTrips, path: str) -> None:
+    etag = known.get(path)["ETag"]
+
+    assert tables_of(trips, lambda: known.send("GET", path, If_None_Match=etag)) == [["key", "state"]]
+
+
+def test_unknown_key_costs_two_round_trips(known: Api, trips: RoundTrips) -> None:
+    process.known_keys.values.clear()
+
+    assert tables_of(trips, known.get) == [["key"], ["state", "payment"]]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v2/payments?limit=0"),
+        ("GET", "/v2/payments?unknown=1"),
+        ("GET", "/v2/payments/pt_1?limit=1"),
+        ("GET", "/v2/payments/invalid"),
+        ("POST", "/v2/payments"),
+    ],
+)
+def test_invalid_request_reads_only_the_key(known: Api, trips: RoundTrips, method: str, path: str) -> None:
+    assert tables_of(trips, lambda: known.send(method, path)) == [["key"]]
+
+
+def revoke(key: ApiKey) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(revoked_at=datetime.now(UTC))
+
+
+def expire(key: ApiKey) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+
+
+def delete(key: ApiKey) -> None:
+    ApiKey.objects.filter(pk=key.pk).delete()
+
+
+@pytest.mark.parametrize("make_unusable", [revoke, expire, delete])
+@pytest.mark.parametrize(
+    "path", ["/v2/payments", "/v2/payments?limit=0", "/v2/payments/pt_1", "/v2/payments?status=open"]
+)
+def test_known_key_that_became_unusable_is_refused(
+    known: Api, trips: RoundTrips, make_unusable: Callable[[ApiKey], None], path: str
+) -> None:
+    make_unusable(known.key)
+
+    first = known.get(path)
+
+    assert first.status_code == 401
+    assert b"pt_" not in first.content
+    assert tables_of(trips, lambda: known.get(path)) == [["key"]]  # the key is not known any more
+
+
+def move(key: ApiKey) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(organization_id=OTHER)
+
+
+def change_mode(key: ApiKey) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(mode=Mode.TEST)
+
+
+def trusting_has(read_ahead: ReadAhead, query: Query) -> bool:
+    """A wrong `ReadAhead.has`: it trusts the organization and mode that the process remembers."""
+    return query.statement in [ran.statement for ran in read_ahead.queries]
+
+
+def trusting_rows(read_ahead: ReadAhead, query: Query) -> list[Any]:
+    return unwrap(read_ahead.outcomes[[ran.statement for ran in read_ahead.queries].index(query.statement)])
+
+
+@pytest.fixture(params=[False, True])
+def is_trusting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the wrong implementation is used."""
+    if request.param:
+        monkeypatch.setattr(round_trips.ReadAhead, "has", trusting_has)
+        monkeypatch.setattr(round_trips.ReadAhead, "rows", trusting_rows)
+    return bool(request.param)
+
+
+@pytest.mark.parametrize("change", [move, change_mode])
+@pytest.mark.parametrize("query", ["", "status=open"])
+def test_known_key_that_changed_shows_only_its_new_payments(
+    known: Api, is_trusting: bool, change: Callable[[ApiKey], None], query: str
+) -> None:
+    for organization in (known.key.organization, OrganizationFactory.create(id=OTHER)):
+        for mode in Mode.values:
+            PaymentFactory.create(
+                id=f"pt_{organization.pk}{mode}", organization=organization, mode=mode, status="open", paid_at=None
+            )
+    change(known.key)
+    known.key.refresh_from_db()
+    expected = [f"pt_{known.key.organization_id}{known.key.mode}"]
+
+    page = known.get(f"/v2/payments?{query}").json()
+    record = known.get(f"/v2/payments/{expected[0]}")
+    foreign = known.get("/v2/payments/pt_1")
+
+    is_right = (payment_ids(page), record.status_code, foreign.status_code) == (expected, 200, 404)
+    assert is_right != is_trusting
+
+
+def test_used_up_rate_limit_reads_only_the_key(known: Api, trips: RoundTrips, settings: Settings) -> None:
+    settings.RATE_LIMIT = RateLimit(1, seconds=600)
+
+    within = tables_of(trips, known.get)
+    beyond = tables_of(trips, known.get)
+
+    assert (within, beyond) == ([["key", "state", "payment"]], [["key"]])
+
+
+def test_revoked_key_is_refused_before_its_rate_limit(known: Api, settings: Settings) -> None:
+    settings.RATE_LIMIT = RateLimit(1, seconds=600)
+    known.get()
+    revoke(known.key)
+
+    assert known.get().status_code == 401
+
+
+@pytest.fixture
+def hidden_payments() -> Iterator[Callable[[str], None]]:
+    """Return a function that replaces the table by a view, in which a condition is evaluated for each payment."""
+
+    def show(condition: str) -> None:
+        execute("ALTER TABLE payments_payment RENAME TO payments_hidden")
+        view = "CREATE VIEW payments_payment AS SELECT * FROM payments_hidden WHERE"
+        execute(f"{view} {condition}")
+
+    yield show
+    execute("DROP VIEW payments_payment")
+    execute("ALTER TABLE payments_hidden RENAME TO payments_payment")
+
+
+@pytest.mark.parametrize("query", ["", "status=succeeded"])
+def test_timeout_of_the_page_is_no_error_of_the_key(
+    known: Api, hidden_payments: Callable[[str], None], query: str
+) -> None:
+    hidden_payments("pg_sleep(60)::text = ''")
+    execute("SET statement_timeout = '100ms'")
+
+    response = known.get(f"/v2/payments?{query}")
+    revoke(known.key)
+    refused = known.get(f"/v2/payments?{query}")
+    connection.close()
+
+    assert (response.status_code, refused.status_code) == (503, 401)
+
+
+def test_connection_that_ends_during_the_page_is_replaced(known: Api, hidden_payments: Callable[[str], None]) -> None:
+    hidden_payments("pg_terminate_backend(pg_backend_pid())")
+
+    broken = known.get()
+    close_old_connections()  # as before each request, except those of the test client
+    following = known.get("/v2/payments?limit=0")
+
+    assert (broken.status_code, following.status_code) == (503, 400)

@@ -1,0 +1,85 @@
+"""A client that polls with If-None-Match gets 304 exactly as long as its response is unchanged."""
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import invariant, run_state_machine_as_test
+
+from payments.models import Access
+from payments.models.access_state import AccessStateQuerySet
+from tests.support.api import Api
+from tests.support.scale import examples
+from tests.support.walk_machine import Walks
+
+PATHS = ("/v2/payments?limit=2", "/v2/payments?status=open,failed&sort=asc")
+
+
+class Known(NamedTuple):
+    """A response that a client has stored."""
+
+    etag: str
+    body: bytes
+
+
+class Polls(Walks):
+    """Polls two lists after each step, and follows the first payment of each."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api, has_filters=True)
+        self.known: dict[str, Known] = {}
+
+    @invariant()
+    def poll(self) -> None:
+        for path in PATHS:
+            payments = self.poll_path(path).json()["_embedded"]["payments"]
+            for payment in payments[:1]:
+                self.poll_path(f"/v2/payments/{payment['id']}")
+
+    def poll_path(self, path: str) -> Any:
+        """Request a path with the ETag of the stored response and, to compare, without it."""
+        known = self.known.get(path, Known('"none"', b""))
+        polled = self.api.send("GET", path, If_None_Match=known.etag)
+        current = self.api.get(path)
+        if polled.status_code == 304:
+            assert current.content == known.body, f"stale: {path}"
+            assert polled["ETag"] == known.etag, f"another ETag: {path}"
+        else:
+            assert polled.content == current.content != known.body, f"sent again: {path}"
+            self.known[path] = Known(polled["ETag"], polled.content)
+        return current
+
+
+def run(api: Api, **options: Any) -> None:
+    machine: Any = partial(Polls, api)
+    run_state_machine_as_test(machine, settings=settings(stateful_step_count=20, **options))
+
+
+@pytest.mark.hypothesis
+def test_polling_client_never_gets_a_stale_304(api: Api) -> None:
+    run(api, max_examples=examples(50, long=2_000))
+
+
+renew = AccessStateQuerySet.renew
+
+
+def renew_nothing(_states: AccessStateQuerySet, _accesses: Collection[Access]) -> None:
+    """A wrong `renew`: it forgets that payments have changed."""
+
+
+def renew_with_a_constant(states: AccessStateQuerySet, accesses: Collection[Access]) -> None:
+    """A wrong `renew`: the new revision is the same as the old one."""
+    renew(states, accesses)
+    states.all().update(revision=7)
+
+
+@pytest.mark.parametrize("wrong_renew", [renew_nothing, renew_with_a_constant])
+def test_missed_renewal_makes_a_304_stale(
+    api: Api, monkeypatch: pytest.MonkeyPatch, wrong_renew: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(AccessStateQuerySet, "renew", wrong_renew)
+
+    with pytest.raises(AssertionError, match=r"^stale: "):
+        run(api, max_examples=50, phases=[Phase.generate], report_multiple_bugs=False)
