@@ -15,17 +15,14 @@ from tqdm import tqdm
 
 from benchmarks.database import load_payments, log, migrate, postgresql, set_up_django, sqlite, vacuum
 from benchmarks.load import Load
-from benchmarks.servers import PEERS, SERVICE, VARIANTS, RunningServer, running
+from benchmarks.options import QUICK_SIZES, json_option, round_trip_option, shortened, size_options, with_defaults
+from benchmarks.servers import PEERS, SERVICE, VARIANTS, RunningServer, rotated, running
 
 if TYPE_CHECKING:
     from benchmarks.pages import Positions
 
-DESCRIPTION = "Measure the service. Without a command, measure pages, memory, import and export."
+DESCRIPTION = "Measure the service. Without a command, measure pages, round trips, memory, import and export."
 
-ROWS = 1_000_000
-QUICK_ROWS = 100_000
-ROUNDS = 7
-SECONDS = 4
 TRANSFER_ROUNDS_MAX = 5
 
 # Modules of the benchmarks that import models can only be imported after `set_up_django`.
@@ -39,29 +36,22 @@ def main() -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    # Options can stand before or after the command, so neither parser has defaults that could replace given values.
-    options = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    options.add_argument("--rows", type=int, metavar="N", help=f"number of payments (default: {ROWS})")
-    options.add_argument(
-        "--quick", action="store_const", dest="rows", const=QUICK_ROWS, help=f"same as --rows {QUICK_ROWS}"
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/run", description=DESCRIPTION, parents=[size_options(), round_trip_option(), json_option()]
     )
-    options.add_argument("--rounds", type=int, metavar="N", help=f"number of measurements (default: {ROUNDS})")
-    options.add_argument("--seconds", type=int, metavar="N", help=f"duration of a run of wrk (default: {SECONDS})")
-    json_option = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    json_option.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
-
-    parser = argparse.ArgumentParser(prog="benchmarks/run", description=DESCRIPTION, parents=[options, json_option])
     commands = parser.add_subparsers(title="commands", metavar="[COMMAND]")
     for name, benchmark in BENCHMARKS.items():
-        parents = [options, json_option] if benchmark.has_json else [options]
+        parents = [size_options()]
+        if benchmark.has_round_trip:
+            parents.append(round_trip_option())
+        if benchmark.has_json:
+            parents.append(json_option())
         command = commands.add_parser(name, help=benchmark.help, description=benchmark.help, parents=parents)
         command.set_defaults(run=benchmark.run, needs_wrk=benchmark.needs_wrk)
         if name == "filters":
             command.add_argument("database", choices=("postgresql", "sqlite"), help="the database that is measured")
-    defaults = argparse.Namespace(
-        run=run_all, needs_wrk=True, rows=ROWS, rounds=ROUNDS, seconds=SECONDS, json=None, database=None
-    )
-    return parser.parse_args(namespace=defaults)
+    defaults = argparse.Namespace(run=run_all, needs_wrk=True, quick=False, json=None, database=None)
+    return with_defaults(parser.parse_args(namespace=defaults))
 
 
 @dataclass(frozen=True)
@@ -90,6 +80,7 @@ def run_all(options: argparse.Namespace) -> None:
     with loaded_database(options) as database:
         results = {
             **measure_pages(options, database),
+            **measure_round_trips(shortened(options), database),
             **measure_memory(database),
             **measure_transfer(options, database.url),  # empties the table
         }
@@ -99,6 +90,18 @@ def run_all(options: argparse.Namespace) -> None:
 def run_pages(options: argparse.Namespace) -> None:
     with loaded_database(options) as database:
         results = measure_pages(options, database)
+    write_results(results, options)
+
+
+def run_round_trips(options: argparse.Namespace) -> None:
+    with loaded_database(options) as database:
+        results = measure_round_trips(options, database)
+    write_results(results, options)
+
+
+def run_threads(options: argparse.Namespace) -> None:
+    with loaded_database(options) as database:
+        results = measure_threads(options, database)
     write_results(results, options)
 
 
@@ -130,11 +133,13 @@ def measure_pages(options: argparse.Namespace, database: LoadedDatabase) -> dict
         servers = [stack.enter_context(running(server, database.url)) for server in (SERVICE, *PEERS)]
         pages.compare_responses(servers, database.positions, key=database.key)
         ratios = compare_servers(options, servers, database)
+        not_modified = measure_not_modified(shortened(options), servers, database)
         depths = [
             pages.measure_depth(servers[0], database.positions, load=database.load) for _ in range(options.rounds)
         ]
     return {
         **ratios,
+        "not_modified": not_modified,
         "depth": pages.depth_ratios(depths),
         "sqlite_depth": pages.depth_ratios(measure_sqlite_depth(options, database)),
         "buffers": pages.buffers(database.positions, organization_id=dataset.LARGE.id),
@@ -152,15 +157,20 @@ def compare_servers(
         pages.measure_pages(rotated(servers, number), database.positions, load=database.load)
         for number in tqdm(range(options.rounds), disable=None)
     ]
-    for line in pages.table(rounds):
-        log(line)
+    log_lines(pages.table(rounds))
     return pages.ratios(rounds)
 
 
-def rotated(servers: list[RunningServer], count: int) -> list[RunningServer]:
-    """Return the servers with another one first: the caches contain less of what the first one needs."""
-    first = count % len(servers)
-    return [*servers[first:], *servers[:first]]
+def measure_not_modified(
+    options: argparse.Namespace, servers: list[RunningServer], database: LoadedDatabase
+) -> dict[str, float]:
+    from benchmarks import not_modified  # noqa: PLC0415
+
+    log(f"Measuring pages that are not modified: {options.rounds} rounds")
+    load = replace(database.load, seconds=options.seconds)
+    rounds = not_modified.measure_not_modified(servers, database.positions, load=load, rounds=options.rounds)
+    log_lines(not_modified.table(rounds))
+    return not_modified.ratios(rounds)
 
 
 def measure_sqlite_depth(options: argparse.Namespace, database: LoadedDatabase) -> list[dict[str, float]]:
@@ -172,6 +182,36 @@ def measure_sqlite_depth(options: argparse.Namespace, database: LoadedDatabase) 
         load = replace(database.load, key=key)
         with running(SERVICE, url) as service:
             return [pages.measure_depth(service, database.positions, load=load) for _ in range(options.rounds)]
+
+
+def measure_round_trips(options: argparse.Namespace, database: LoadedDatabase) -> dict[str, Any]:
+    from benchmarks import round_trips  # noqa: PLC0415
+
+    log(f"Measuring round trips: {options.rounds} rounds")
+    rounds = round_trips.measure_round_trips(
+        database.url,
+        database.positions,
+        names=round_trips.round_trip_names(options.delays_ms),
+        load=replace(database.load, seconds=options.seconds),
+        rounds=options.rounds,
+    )
+    log_lines(round_trips.table(rounds))
+    return round_trips.results(rounds)
+
+
+def measure_threads(options: argparse.Namespace, database: LoadedDatabase) -> dict[str, Any]:
+    from benchmarks import round_trips, threads  # noqa: PLC0415
+
+    log(f"Measuring threads: {options.rounds} rounds")
+    measurements = threads.measure_threads(
+        database.url,
+        database.positions,
+        names=round_trips.round_trip_names(options.delays_ms),
+        load=database.load,
+        rounds=options.rounds,
+    )
+    log_lines(threads.table(measurements))
+    return threads.results(measurements)
 
 
 def measure_memory(database: LoadedDatabase) -> dict[str, Any]:
@@ -188,6 +228,11 @@ def measure_transfer(options: argparse.Namespace, url: str) -> dict[str, Any]:
     rounds = min(options.rounds, TRANSFER_ROUNDS_MAX)
     with tempfile.TemporaryDirectory(prefix="payments-transfer-") as directory:
         return transfer.measure_transfer(url, Path(directory), count=options.rows, rounds=rounds)
+
+
+def log_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        log(line)
 
 
 def write_results(results: dict[str, Any], options: argparse.Namespace) -> None:
@@ -262,7 +307,7 @@ def run_telemetry(options: argparse.Namespace) -> None:
         set_up_django(url)
         from benchmarks import dataset, telemetry  # noqa: PLC0415
 
-        count = min(options.rows, QUICK_ROWS)  # the result does not depend on it
+        count = min(options.rows, QUICK_SIZES["rows"])  # the result does not depend on it
         key = load_payments(url, dataset.records(count), count=count)
         vacuum()
         print_lines(telemetry.measure_telemetry(key, rounds=options.rounds))
@@ -290,11 +335,26 @@ class Benchmark(NamedTuple):
     help: str
     needs_wrk: bool = False
     has_json: bool = False
+    has_round_trip: bool = False
 
 
 BENCHMARKS = {
     "pages": Benchmark(
         run_pages, "requests per second compared with the peers, by page size and depth", needs_wrk=True, has_json=True
+    ),
+    "round-trip": Benchmark(
+        run_round_trips,
+        "requests per second compared with the peers, by round trip to the database",
+        needs_wrk=True,
+        has_json=True,
+        has_round_trip=True,
+    ),
+    "threads": Benchmark(
+        run_threads,
+        "the service with other numbers of threads, by round trip to the database",
+        needs_wrk=True,
+        has_json=True,
+        has_round_trip=True,
     ),
     "memory": Benchmark(
         run_memory, "memory of a worker, before and after many requests", needs_wrk=True, has_json=True

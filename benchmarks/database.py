@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # A quarter of the memory, as PostgreSQL's manual recommends. The default is 128 MB.
 SHARED_BUFFERS = "1GB"
+
+CONNECTIONS_MAX = 300  # servers with many threads run at the same time
 WORLD_READABLE = 0o755
 
 
@@ -35,6 +37,7 @@ def postgresql() -> Iterator[tuple[str, psutil.Process]]:
             with psycopg.connect(server.get_uri(), autocommit=True) as connection:
                 connection.execute(f"ALTER SYSTEM SET shared_buffers = '{SHARED_BUFFERS}'")
                 connection.execute("ALTER SYSTEM SET max_wal_size = '8GB'")
+                connection.execute(f"ALTER SYSTEM SET max_connections = {CONNECTIONS_MAX}")
             server.stop()
             server.start()
             with psycopg.connect(server.get_uri(), autocommit=True) as connection:

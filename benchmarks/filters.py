@@ -14,13 +14,12 @@ from benchmarks import dataset
 from benchmarks.dataset import MODE
 from benchmarks.plans import explain, explain_on_sqlite
 from payments.api.parameters import parse_list_parameters
-from payments.database.statements import Statement
+from payments.database.round_trips import Query
 from payments.listing import Listing
 from payments.models import Access, Status
 from payments.page import page_statement
 from payments.record import Record, encode
 from payments.routing import fetch_rows
-from payments.rows import Row
 from tests.support.sql import buffers_read
 
 LIMIT = 20
@@ -105,12 +104,13 @@ def measure_filters() -> Iterator[str]:
 
 
 def measure(query: str, access: Access, *, start: str | None) -> Cost:
-    selection = parse_list_parameters(query, payment_exists=lambda _: True).selection
+    selection = parse_list_parameters(query).selection
     listing = Listing(access, selection)
     statement = page_statement(limit=LIMIT, has_start=start is not None, order=selection.order, shape=listing.shape)
-    fetch_rows(listing, statement, start=start)
-    milliseconds = min(run_milliseconds(listing, statement, start) for _ in range(RUNS))
     values = listing.values(start=start)
+    page = Query(statement, values)
+    fetch_rows(listing, page)
+    milliseconds = min(run_milliseconds(listing, page) for _ in range(RUNS))
     if connection.vendor == "sqlite":
         plan = " ".join(explain_on_sqlite(statement, values))
         return Cost(milliseconds, None, distinct(re.findall(r"USING (?:COVERING )?INDEX (\w+)", plan)))
@@ -119,9 +119,9 @@ def measure(query: str, access: Access, *, start: str | None) -> Cost:
     return Cost(milliseconds, buffers_read(document), distinct(index or node.lower() for index, node in scans))
 
 
-def run_milliseconds(listing: Listing, statement: Statement[Row], start: str | None) -> float:
+def run_milliseconds(listing: Listing, query: Query) -> float:
     began = time.perf_counter()
-    fetch_rows(listing, statement, start=start)
+    fetch_rows(listing, query)
     return (time.perf_counter() - began) * 1000
 
 

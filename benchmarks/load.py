@@ -36,10 +36,13 @@ class LoadResult:
     p99_ms: float
     server_cpu_ms: float
     database_cpu_ms: float
+    response_bytes: float  # with the header fields
 
 
 def run_load(base_url: str, paths: Sequence[str], *, server: psutil.Process, load: Load) -> LoadResult:
     """Request `paths` in random order. A connection sends its next request as soon as it has a response.
+
+    A path can be followed by a tab and an ETag, which is sent as If-None-Match.
 
     :raises LoadFailed: if a request has no response, or one that is not successful
     """
@@ -67,6 +70,7 @@ def run_load(base_url: str, paths: Sequence[str], *, server: psutil.Process, loa
         p99_ms=summary["p99_ms"],
         server_cpu_ms=(after[0] - before[0]) * ms_per_request,
         database_cpu_ms=(after[1] - before[1]) * ms_per_request,
+        response_bytes=summary["bytes"] / summary["requests"],
     )
 
 

@@ -11,8 +11,9 @@ from urllib.request import Request, urlopen
 import psycopg
 
 from benchmarks.dataset import MODE
-from benchmarks.load import Load, LoadResult, run_load
-from benchmarks.medians import median, median_and_range
+from benchmarks.figures import LOAD_HEADER, Loads, load_columns, service_ratios
+from benchmarks.load import Load, run_load
+from benchmarks.medians import median_and_range
 from benchmarks.plans import explain
 from benchmarks.servers import SERVICE, Position, RunningServer
 from payments.listing import Listing
@@ -94,9 +95,7 @@ def records_of(body: bytes) -> list[Any]:
     return records
 
 
-def measure_pages(
-    servers: Sequence[RunningServer], positions: Positions, *, load: Load
-) -> dict[int, dict[str, LoadResult]]:
+def measure_pages(servers: Sequence[RunningServer], positions: Positions, *, load: Load) -> dict[int, Loads]:
     """Measure one round: every page size on every server, with pages that start anywhere in the list."""
     return {
         limit: {
@@ -134,11 +133,11 @@ def depth_ratios(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
     return {name: round(statistics.median(times[name] / times["first"] for times in rounds), 2) for name in DEPTHS}
 
 
-def ratios(rounds: Sequence[dict[int, dict[str, LoadResult]]]) -> dict[str, dict[str, Any]]:
+def ratios(rounds: Sequence[dict[int, Loads]]) -> dict[str, dict[str, Any]]:
     """Return the service's requests per second divided by those of the other servers: medians, by page size."""
     return {
         f"limit_{limit}": {
-            name: round(statistics.median(service_ratios(name, limit, rounds)), 2)
+            name: round(statistics.median(service_ratios(name, [loads[limit] for loads in rounds])), 2)
             for name in rounds[0][limit]
             if name != SERVICE.name
         }
@@ -146,26 +145,14 @@ def ratios(rounds: Sequence[dict[int, dict[str, LoadResult]]]) -> dict[str, dict
     }
 
 
-def service_ratios(name: str, limit: int, rounds: Sequence[dict[int, dict[str, LoadResult]]]) -> list[float]:
-    """Return the service's requests per second divided by those of a server, for every round."""
-    return [
-        results[limit][SERVICE.name].requests_per_second / results[limit][name].requests_per_second
-        for results in rounds
-    ]
-
-
-def table(rounds: Sequence[dict[int, dict[str, LoadResult]]]) -> Iterable[str]:
+def table(rounds: Sequence[dict[int, Loads]]) -> Iterable[str]:
     """Yield the lines of a table with the medians of the rounds and the range of the ratios."""
-    yield "limit server          requests/s  p50 ms  p99 ms  CPU ms of PostgreSQL  service/server"
+    yield f"limit server          {LOAD_HEADER}  service/server"
     for limit in LIMITS:
-        for name in rounds[0][limit]:
-            results = [by_limit[limit][name] for by_limit in rounds]
-            yield (
-                f"{limit:>5} {name:<15} {median(results, 'requests_per_second'):>10.0f} "
-                f"{median(results, 'p50_ms'):>7.2f} {median(results, 'p99_ms'):>7.2f} "
-                f"{median(results, 'server_cpu_ms'):>7.3f} {median(results, 'database_cpu_ms'):>13.3f}  "
-                f"{median_and_range(service_ratios(name, limit, rounds))}"
-            )
+        by_server = [loads[limit] for loads in rounds]
+        for name in by_server[0]:
+            columns = load_columns([loads[name] for loads in by_server])
+            yield f"{limit:>5} {name:<15} {columns}  {median_and_range(service_ratios(name, by_server))}"
 
 
 def buffers(positions: Positions, *, organization_id: int) -> dict[str, int]:

@@ -4,11 +4,12 @@ import os
 import subprocess
 import tempfile
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 import psutil
@@ -20,6 +21,8 @@ WORKERS = 2
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 PYTHON = str(ROOT / ".venv/bin/python")
 ADDRESS = "127.0.0.1:{port}"
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -130,3 +133,9 @@ def running(
         finally:
             process.terminate()
             process.wait(timeout=STOP_SECONDS_MAX)
+
+
+def rotated(items: Sequence[Item], count: int) -> list[Item]:
+    """Return the items with another one first: the caches contain less of what the first server needs."""
+    first = count % len(items)
+    return [*items[first:], *items[:first]]

@@ -1,17 +1,27 @@
 """Floods that could delay the requests of other clients."""
 
+import itertools
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from http import HTTPStatus
 
-from benchmarks.attacks.target import Impact, Outcome, Target
-from tests.support.load import Load
+from benchmarks.attacks.flood import flood
+from benchmarks.attacks.target import PASSWORD, Impact, Outcome, Target
 
 IDLE_SECONDS = 3
 SECONDS = 6
+LOGIN = "/admin/login/"
 LOGINS = 60
+ATTACKER_ADDRESSES = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
+ATTACKER_PAUSE_SECONDS = 1
+STAFF_ADDRESS = "198.51.100.1"
+STAFF_PAUSE_SECONDS = 0.5
+STAFF_REFUSED_MAX = 1
 FILTER_CONNECTIONS = 40
 SLOW_READERS = 50
 RECEIVE_BUFFER_BYTES = 4096
@@ -27,27 +37,47 @@ SLOWEST_FILTER = "/v2/payments?currency=EUR&amount%5Bgte%5D=999999"
 
 
 def logins(target: Target) -> Outcome:
-    """Log in without an account from many connections at once."""
+    """Log in without an account on many connections. Meanwhile, staff log in from another address."""
+    numbers, staff = itertools.count(), Counter[int]()
+
+    def log_in_without_account() -> None:
+        number = next(numbers)
+        form = {"username": f"unknown{number}", "password": "wrong"}
+        target.request(LOGIN, form=form, address=ATTACKER_ADDRESSES[number % len(ATTACKER_ADDRESSES)])
+
+    def log_in() -> None:
+        form = {"username": "clerk", "password": PASSWORD}
+        staff[target.request(LOGIN, form=form, address=STAFF_ADDRESS).status] += 1
 
     @contextmanager
     def attack() -> Iterator[None]:
-        form = {"username": "unknown", "password": "wrong"}
-        with in_threads(LOGINS, lambda: target.request("/admin/login/", form=form)):
+        with (
+            repeated(log_in_without_account, threads=LOGINS, pause_seconds=ATTACKER_PAUSE_SECONDS),
+            repeated(log_in, threads=1, pause_seconds=STAFF_PAUSE_SECONDS),
+        ):
             yield
 
-    return outcome(target, f"{LOGINS} parallel logins", attack)
+    tried = f"{LOGINS} parallel logins from {len(ATTACKER_ADDRESSES)} addresses, each repeated every second"
+    tried, happened, is_harmless = outcome(target, tried, attack)
+    succeeded = staff[HTTPStatus.FOUND]
+    happened += f"; {succeeded} of {staff.total()} logins by staff succeeded"
+    return Outcome(tried, happened, is_harmless and succeeded >= staff.total() - STAFF_REFUSED_MAX > 0)
 
 
 def slow_filters(target: Target) -> Outcome:
     """Request the slowest filter from many connections with one key."""
 
+    statuses: Counter[str] = Counter()
+
     @contextmanager
     def attack() -> Iterator[None]:
-        load = Load(target.service.port, target.attacker_key, SLOWEST_FILTER, pause_seconds=0)
-        with load.running(FILTER_CONNECTIONS):
+        flooding = flood(target.service.port, SLOWEST_FILTER, key=target.attacker_key, connections=FILTER_CONNECTIONS)
+        with flooding as answers:
             yield
+        statuses.update(answers)
 
-    return outcome(target, f"a slow filter on {FILTER_CONNECTIONS} connections", attack)
+    tried, happened, is_harmless = outcome(target, f"a slow filter on {FILTER_CONNECTIONS} connections", attack)
+    return Outcome(tried, f"{happened}; statuses {dict(statuses)}", is_harmless)
 
 
 def slow_readers(target: Target) -> Outcome:
@@ -109,11 +139,19 @@ def outcome(target: Target, tried: str, attack: Callable[[], AbstractContextMana
 
 
 @contextmanager
-def in_threads(count: int, work: Callable[[], object]) -> Iterator[None]:
-    """Run `work` once in each of many threads, and wait for them at the end of the block."""
-    threads = [threading.Thread(target=work) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    yield
-    for thread in threads:
-        thread.join()
+def repeated(work: Callable[[], object], *, threads: int, pause_seconds: float) -> Iterator[None]:
+    """Run `work` repeatedly in some threads until the block ends, and wait for the last runs."""
+    ended = threading.Event()
+
+    def run() -> None:
+        while not ended.is_set():
+            work()
+            ended.wait(pause_seconds)
+
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(threads):
+            pool.submit(run)
+        try:
+            yield
+        finally:
+            ended.set()

@@ -29,6 +29,7 @@ VIEWS = ("view_organization", "view_apikey", "view_payment")
 CLIENTS = 2
 PAUSE_SECONDS = 0.02
 SECONDS_MAX = 60
+PASSWORD = "correct-horse-battery"  # noqa: S105  for the tests alone
 CSRF_TOKEN = "a" * 32
 
 
@@ -91,11 +92,12 @@ class Target:
         user: str | None = None,
         key: str | None = None,
         form: Mapping[str, str] | None = None,
+        address: str = "127.0.0.1",
     ) -> Answer:
-        """Send a GET, or a POST with a form."""
+        """Send a GET, or a POST with a form, like a proxy that got the request from this address."""
         connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=SECONDS_MAX)
         cookies = f"csrftoken={CSRF_TOKEN}" + (f"; sessionid={self.sessions[user]}" if user else "")
-        headers = {"Cookie": cookies, **({"Authorization": f"Bearer {key}"} if key else {})}
+        headers = {"Cookie": cookies, "X-Forwarded-For": address, **({"Authorization": f"Bearer {key}"} if key else {})}
         body = None
         if form is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
@@ -127,7 +129,11 @@ def running_target(directory: Path, *, is_sqlite: bool) -> Iterator[Target]:
         else:
             server.execute("CREATE DATABASE payments")
             url = f"{server.url.rpartition('/')[0]}/payments"
-        settings = {"BAD_KEY_LIMIT": "", "RUNTIME_DIRECTORY": str(directory / "run")}  # rate limits of its own
+        settings = {
+            "BAD_KEY_LIMIT": "",
+            "RUNTIME_DIRECTORY": str(directory / "run"),  # rate limits of its own
+            "TRUST_PROXY": "true",  # so that requests can come from several addresses
+        }
         service = Service(url, workers=WORKERS, log=directory / "log", settings=settings)
         service.migrate()
         load_payments(service)
@@ -159,10 +165,11 @@ def load_payments(service: Service) -> None:
 
 
 def create_users(target: Target) -> None:
-    """Create staff: `viewer`, who may view everything but change nothing, and `root`. Log both in."""
+    """Create `viewer`, who may view everything but change nothing, and `root`, and log both in. Create `clerk`."""
     with connected_to(target.service.database_url):
         viewer = User.objects.create(username="viewer", is_staff=True)
         viewer.user_permissions.set(Permission.objects.filter(codename__in=VIEWS))
         root = User.objects.create(username="root", is_staff=True, is_superuser=True)
+        User.objects.create_user("clerk", password=PASSWORD, is_staff=True)
         for user in (viewer, root):
             target.sessions[user.username] = Staff.log_in(user).session

@@ -15,7 +15,9 @@ from benchmarks.growth.tables import TABLE, TABLES, Table, execute, selected
 from benchmarks.pages import LIMITS
 from benchmarks.plans import EXPLAIN, explain
 from payments.api.parameters import parse_list_parameters
-from payments.database.statements import Statement, cached_runner, prepared_statements
+from payments.database import round_trips
+from payments.database.runners import prepared_statements
+from payments.database.statements import Statement
 from payments.listing import Listing, payment_statement
 from payments.models import Access
 from payments.page import page_statement
@@ -38,14 +40,14 @@ class Query(NamedTuple):
     start: str | None = None
 
     def run(self) -> list[Row]:
-        return fetch_rows(self.listing, self.statement, start=self.start)
+        return fetch_rows(self.listing, round_trips.Query(self.statement, self.listing.values(start=self.start))).rows
 
     def plan(self) -> dict[str, Any]:
         """Run the statement with EXPLAIN ANALYZE, and return its plan: the cached one, if the statement is prepared."""
         values = self.listing.values(start=self.start)
         if self.statement.is_planned_each_time:
             return explain(self.statement, values)
-        prepared = cached_runner(connection, prepared_statements).find_or_prepare(self.statement.sql)
+        prepared = prepared_statements(connection).find_or_prepare(self.statement.sql)
         parameters = ", ".join(["%s"] * len(prepared.placeholders))
         cursor = ClientCursor(connection.connection)
         cursor.execute(
@@ -106,7 +108,7 @@ def list_queries() -> Iterator[Query]:
         "createdAt[gte]={day}&createdAt[lt]={day}T23:59:59",
     ):
         query = template.format(customer=customer, order=order, day=day)
-        selection = parse_list_parameters(query, payment_exists=lambda _: True).selection
+        selection = parse_list_parameters(query).selection
         listing = Listing(ACCESS, selection)
         for name, first in (("the first", None), ("from the middle", middle)):
             statement = page_statement(LIMITS[0], first is not None, selection.order, listing.shape)

@@ -32,10 +32,13 @@ WHERE organization_id = $1 AND mode = $2 AND (created_at, id) > ($3, $4)
 ORDER BY created_at, id LIMIT $5
 """
 
+POOL_CONNECTIONS = 16  # of each process
+
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with asyncpg.create_pool(os.environ["DATABASE_URL"], min_size=4, max_size=4) as pool:
+    url = os.environ["DATABASE_URL"]
+    async with asyncpg.create_pool(url, min_size=POOL_CONNECTIONS, max_size=POOL_CONNECTIONS) as pool:
         app.state.pool = pool
         yield
 
