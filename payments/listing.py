@@ -5,15 +5,21 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextField, Value
+from django.db.models.functions import Cast
 
 from payments.database.round_trips import NOTHING, ReadAhead
 from payments.database.statements import Placeholder, Statement
 from payments.filter_types import Filter, Values
 from payments.filters import EVERYTHING, Selection
 from payments.models import Access, AccessState, Payment, PaymentQuerySet
-from payments.rows import Row, as_rows
+from payments.rows import COLUMNS, ID, Row, as_rows
 from payments.runtime.servers import PRIMARY
+
+NO_VALUE: Any = Value(None, output_field=TextField())
+
+# The column of the revision, in the row that has no ID.
+REVISION = ID + 1
 
 
 class FilterShape(NamedTuple):
@@ -42,7 +48,7 @@ class Listing(NamedTuple):
     access: Access
     selection: Selection = EVERYTHING
     using: str = PRIMARY
-    # The revision of the payments, read after the key. None: it was not read, or the primary was unavailable.
+    # The revision of the payments on the primary, read after the key. None: it was not needed, or could not be read.
     revision: int | None = None
     read_ahead: ReadAhead = NOTHING
     needs_admission: bool = False  # for the API, because many of its requests may read the same slow data
@@ -91,22 +97,28 @@ def apply_filters(payments: PaymentQuerySet, shape: Shape) -> PaymentQuerySet:
     return payments
 
 
-def organization_at_revision() -> QuerySet[AccessState, Any]:
-    """Return a query for the access at the revision of the request. A replica that lags returns no row."""
-    states = AccessState.objects.filter(
-        organization_id=Placeholder("organization_id"), mode=Placeholder("mode"), revision=Placeholder("revision")
-    )
-    return states.values_list("organization_id")
+def state() -> QuerySet[AccessState, AccessState]:
+    """Return a query for the state of the payments of an access that is bound when the statement runs."""
+    return AccessState.objects.filter(organization_id=Placeholder("organization_id"), mode=Placeholder("mode"))
+
+
+def revision_row(*, columns: int) -> QuerySet[AccessState, Row]:
+    """Return a query for the row with the revision, which ends the rows of a statement; it has so many columns.
+
+    So the payments and their revision come from one snapshot.
+    """
+    values = [NO_VALUE] * columns
+    values[REVISION] = Cast("revision", TextField())
+    return cast("QuerySet[AccessState, Row]", state().values_list(*values))
 
 
 @lru_cache
 def revision_statement() -> Statement[tuple[int]]:
     """Return the statement for the revision. It is not joined with the key: Citus distributes states, but not keys."""
-    states = AccessState.objects.filter(organization_id=Placeholder("organization_id"), mode=Placeholder("mode"))
-    return Statement(states.values_list("revision"))
+    return Statement(state().values_list("revision"))
 
 
 @lru_cache
 def payment_statement() -> Statement[Row]:
-    """Return the statement for the payment whose ID is `start`."""
-    return Statement(as_rows(visible_payments().filter(id=Placeholder("start"))), condition=organization_at_revision())
+    """Return the statement for the payment whose ID is `start`, and the revision."""
+    return Statement(as_rows(visible_payments().filter(id=Placeholder("start"))), revision_row(columns=len(COLUMNS)))

@@ -9,13 +9,13 @@ payment that arrives meanwhile moves no other payment to another page.
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.db.models import Expression, QuerySet, Subquery, TextField, Value
+from django.db.models import Expression, QuerySet, Subquery, TextField
 from django.db.models.functions import Coalesce
 
 from payments.database.round_trips import Query
 from payments.database.statements import Placeholder, Statement
 from payments.expressions import Literal
-from payments.listing import Listing, Shape, apply_filters, organization_at_revision, visible_payments
+from payments.listing import NO_VALUE, Listing, Shape, apply_filters, revision_row, visible_payments
 from payments.models import PaymentQuerySet
 from payments.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position
 from payments.routing import fetch_rows
@@ -32,7 +32,6 @@ STATEMENTS_MAX = 750
 PREVIOUS_FROM = len(COLUMNS)  # the ID that the previous page starts at
 PART = len(COLUMNS) + 1  # only with filters: PAGE_PART or START_PART
 
-NO_PREVIOUS = Value(None, output_field=TextField())
 PAGE_PART, START_PART = "page", "start"
 
 
@@ -43,13 +42,13 @@ class UnknownStart(LookupError):
 class Page(NamedTuple):
     """Rows in list order, and the IDs that the neighbouring pages start at (None: there is no such page).
 
-    `is_current`: the page is at least as new as the revision of the listing.
+    `revision` is that of the payments; None if it is unknown.
     """
 
     rows: list[Row]
     previous_from: str | None
     next_from: str | None
-    is_current: bool = True
+    revision: int | None = None
 
 
 def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
@@ -62,27 +61,27 @@ def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
     :raises UnknownStart: `start` is not visible to the listing's access
     """
     query = page_query(listing, start=start, limit=limit)
-    rows, is_current = fetch_rows(listing, query)
+    rows, revision = fetch_rows(listing, query)
     if start is None:
-        return build_page(rows, limit=limit, is_current=is_current)
+        return build_page(rows, limit=limit, revision=revision)
     if not rows:
         raise UnknownStart(start)
     start_row = rows[0]
     if listing.selection.filters:
         start_row = next(row for row in rows if row[PART] == START_PART)
         rows = [row for row in rows if row[PART] == PAGE_PART]
-    return build_page(rows, limit=limit, previous_from=start_row[PREVIOUS_FROM], is_current=is_current)
+    return build_page(rows, limit=limit, previous_from=start_row[PREVIOUS_FROM], revision=revision)
 
 
 def page_query(listing: Listing, *, start: str | None, limit: int) -> Query:
-    """Return the query for the rows of a page and the first row of the next page."""
+    """Return the query for the rows of a page, the first row of the next page, and the revision."""
     statement = page_statement(limit, start is not None, listing.selection.order, listing.shape)
     return Query(statement, listing.values(start=start))
 
 
-def build_page(rows: list[Row], *, limit: int, previous_from: str | None = None, is_current: bool = True) -> Page:
+def build_page(rows: list[Row], *, limit: int, previous_from: str | None = None, revision: int | None = None) -> Page:
     """Return the page. A row after `limit` rows is the start of the next page."""
-    return Page(rows[:limit], previous_from, rows[limit][ID] if len(rows) > limit else None, is_current)
+    return Page(rows[:limit], previous_from, rows[limit][ID] if len(rows) > limit else None, revision)
 
 
 @lru_cache(STATEMENTS_MAX)
@@ -92,13 +91,14 @@ def page_statement(
     order: Order = NEWEST_FIRST,
     shape: Shape = (),
 ) -> Statement[Row]:
-    """Return the statement for the rows of a page and the first row of the next page.
+    """Return the statement for the rows of a page, the first row of the next page, and the revision.
 
     `limit` is part of the SQL: PostgreSQL assumes that an unknown LIMIT returns a tenth of the rows.
     """
     start = Placeholder("start") if has_start else None
     querysets = page_querysets(visible_payments(), start=start, limit=limit, order=order, shape=shape)
-    return Statement(*querysets, is_planned_each_time=bool(shape), condition=organization_at_revision())
+    columns = PART + 1 if shape else PREVIOUS_FROM + 1
+    return Statement(*querysets, revision_row(columns=columns), is_planned_each_time=bool(shape))
 
 
 def page_querysets(
@@ -110,13 +110,13 @@ def page_querysets(
     query returns the row of the start. This row proves that the start exists, and contains the ID that the previous
     page starts at.
 
-    The two queries become one statement with UNION ALL. PostgreSQL returns their rows in this order, because requests
+    The queries become one statement with UNION ALL. PostgreSQL returns their rows in this order, because requests
     run without parallel workers (database/postgresql/base.py).
     """
     rows = max(limit, FILTERED_ROWS_MIN) if shape else limit
     if start is None:
         first_page = apply_filters(payments, shape).order_by(*order)
-        return [as_rows(first_page, NO_PREVIOUS, *([Literal(PAGE_PART)] if shape else []))[: rows + 1]]
+        return [as_rows(first_page, NO_VALUE, *([Literal(PAGE_PART)] if shape else []))[: rows + 1]]
     at = position(Subquery(payments.filter(id=start).values("created_at")), start)
     # The position comes before the filters. If two conditions bound an index in the same direction, the
     # database starts the scan at the condition written first.
@@ -126,7 +126,7 @@ def page_querysets(
         return [as_rows(page, previous_start(preceding, limit=limit, order=order))[: rows + 1]]
     start_row = payments.filter(id=start)
     return [
-        as_rows(page, NO_PREVIOUS, Literal(PAGE_PART))[: rows + 1],
+        as_rows(page, NO_VALUE, Literal(PAGE_PART))[: rows + 1],
         as_rows(start_row, FilteredPreviousStart(preceding, limit=limit, order=order, rows=rows), Literal(START_PART)),
     ]
 

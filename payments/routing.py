@@ -6,9 +6,9 @@ from typing import NamedTuple
 from payments.admission import reading
 from payments.database.round_trips import Query, ReadAhead
 from payments.filters import EVERYTHING
-from payments.listing import Listing, payment_statement, revision_statement
+from payments.listing import REVISION, Listing, payment_statement, revision_statement
 from payments.models import Access
-from payments.rows import Row
+from payments.rows import ID, Row
 from payments.runtime.process import process
 from payments.runtime.servers import PRIMARY, REPLICA, has_replica
 
@@ -24,10 +24,10 @@ def server_for_lists() -> str:
 
 
 class Fetched(NamedTuple):
-    """The rows of a query. `are_current`: they are at least as new as the revision of the listing."""
+    """The rows of a query, and the revision of the payments; None if it is unknown. Both are from one snapshot."""
 
     rows: list[Row]
-    are_current: bool = True
+    revision: int | None
 
 
 def fetch_rows(listing: Listing, query: Query) -> Fetched:
@@ -36,7 +36,7 @@ def fetch_rows(listing: Listing, query: Query) -> Fetched:
     :raises NoPlace, RecentOutage: the listing needs admission; see `reading`
     """
     if listing.read_ahead.has(query):
-        return Fetched(listing.read_ahead.rows(query))
+        return from_primary(listing.read_ahead.rows(query))
     if listing.needs_admission:
         with reading(listing.access, has_filters=query.has_filters):
             return run_query(listing, query)
@@ -45,13 +45,25 @@ def fetch_rows(listing: Listing, query: Query) -> Fetched:
 
 def run_query(listing: Listing, query: Query) -> Fetched:
     if listing.using == PRIMARY:
-        return Fetched(query.rows())
-    rows = fetch_current_rows(listing, query)
-    return Fetched(fetch_rows_without_primary(query), are_current=False) if rows is None else Fetched(rows)
+        return from_primary(query.rows())
+    return fetch_at_revision(listing, query) or fetch_without_primary(query)
 
 
-def fetch_current_rows(listing: Listing, query: Query) -> list[Row] | None:
-    """Return the rows of a replica that has the primary's revision; if it has none, the rows of the primary.
+def split_revision(rows: list[Row]) -> Fetched:
+    """Return the rows of a statement. Its last row has the revision, unless the payments have never changed."""
+    if rows and rows[-1][ID] is None:
+        return Fetched(rows[:-1], int(rows[-1][REVISION]))
+    return Fetched(rows, None)
+
+
+def from_primary(rows: list[Row]) -> Fetched:
+    """Return the rows of a statement on the primary: payments that have never changed have the revision 0."""
+    own = split_revision(rows)
+    return own._replace(revision=0) if own.revision is None else own
+
+
+def fetch_at_revision(listing: Listing, query: Query) -> Fetched | None:
+    """Return the rows of a replica that has the primary's revision; if it has another one, the rows of the primary.
 
     With the same revision, a replica's page equals the page that the primary would have returned when the key was
     checked. Therefore the pages of one walk may come from any server. Returns None if the primary is unavailable, or
@@ -59,16 +71,15 @@ def fetch_current_rows(listing: Listing, query: Query) -> list[Row] | None:
     """
     if listing.revision is None:
         return None
-    timeout_opens = not listing.selection.filters
-    values = {**query.values, "revision": listing.revision}
-    if_current = partial(query.statement.rows, values, if_condition=True)
-    if rows := process.replica.run(if_current, timeout_opens=timeout_opens):
-        return rows
-    process.hooks.replica_skipped("away" if process.replica.breaker.is_open else "not_found")
-    return process.primary.run(query.rows)
+    rows = process.replica.run(query.rows, timeout_opens=not listing.selection.filters)
+    if rows is not None and (own := split_revision(rows)).revision == listing.revision:
+        return own
+    process.hooks.replica_skipped("away" if process.replica.breaker.is_open else "behind")
+    rows = process.primary.run(query.rows)
+    return None if rows is None else from_primary(rows)
 
 
-def fetch_rows_without_primary(query: Query) -> list[Row]:
+def fetch_without_primary(query: Query) -> Fetched:
     """Return the rows of a replica while the primary is unavailable.
 
     Only the primary can prove that a payment does not exist.
@@ -76,9 +87,9 @@ def fetch_rows_without_primary(query: Query) -> list[Row]:
     :raises Error: the error of the primary, if the replica has no row for `start`
     """
     rows = process.replica.run(query.rows)
-    if rows or (rows is not None and query.values["start"] is None):
-        return rows
-    return query.rows()  # the primary raises its error, unless it has recovered
+    if rows is not None and ((own := split_revision(rows)).rows or query.values["start"] is None):
+        return own
+    return from_primary(query.rows())  # the primary raises its error, unless it has recovered
 
 
 def revision_query(access: Access) -> Query:
@@ -89,7 +100,7 @@ def revision_query(access: Access) -> Query:
 def read_revision(access: Access, read_ahead: ReadAhead) -> int | None:
     """Return the revision of the payments of an access on the primary; None if the primary has just failed.
 
-    Without a row it is 0: the payments have never changed. No row of a replica confirms this 0, so the primary answers.
+    Without a row it is 0: the payments have never changed. No replica has this revision, so the primary answers.
 
     :raises Error: the primary failed, and there is no replica
     """

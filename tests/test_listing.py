@@ -1,9 +1,11 @@
-"""A statement with the condition of a replica returns payments only at their own revision."""
+"""The statements of a list return payments together with the revision of their organization and mode."""
 
 import pytest
 
-from payments.listing import Listing, payment_statement
+from payments.listing import Listing
 from payments.models import Access, AccessState, Mode
+from payments.page import fetch_page
+from payments.routing import find_payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
 
 ACCESSES = [Access(organization_id, mode) for organization_id in (1001, 1002) for mode in Mode.values]
@@ -20,21 +22,34 @@ def payments(db: None) -> dict[Access, str]:
 
 
 @pytest.mark.parametrize("access", ACCESSES, ids=str)
-@pytest.mark.parametrize("at", [*ACCESSES, None], ids=str)
-def test_payment_is_returned_only_at_the_revision_of_its_organization_and_mode(
-    payments: dict[Access, str], access: Access, at: Access | None
+def test_payments_come_with_the_revision_of_their_organization_and_mode(
+    payments: dict[Access, str], access: Access
 ) -> None:
-    revision = AccessState.objects.get(**at._asdict()).revision if at else 0
-    values = {**Listing(access).values(start=payments[access]), "revision": revision}
+    revision = AccessState.objects.get(**access._asdict()).revision
+    listing, payment_id = Listing(access), payments[access]
 
-    rows = payment_statement().rows(values, if_condition=True)
+    pages = [fetch_page(listing, start=start, limit=1) for start in (None, payment_id)]
+    found = find_payment(listing, payment_id)
 
-    assert len(rows) == (at == access)
+    assert [(row[0], page.revision) for page in pages for row in page.rows] == [(payment_id, revision)] * 2
+    assert (found.rows[0][0], found.revision) == (payment_id, revision)
 
 
-def test_payment_without_a_state_is_not_returned(payments: dict[Access, str]) -> None:
-    """The revision 0 of a missing row is not confirmed by another missing row."""
+def test_empty_page_has_a_revision(db: None) -> None:
+    """A client that polls an empty list gets 304 without the page, even if its filter is slow."""
+    access = Access(OrganizationFactory.create().id, "live")
+    AccessState.objects.renew([access])
+
+    page = fetch_page(Listing(access), start=None, limit=1)
+
+    assert page.rows == []
+    assert page.revision == AccessState.objects.get().revision
+
+
+def test_payments_without_a_state_have_the_revision_0(payments: dict[Access, str]) -> None:
     AccessState.objects.all().delete()
-    values = {**Listing(ACCESSES[0]).values(start=payments[ACCESSES[0]]), "revision": 0}
 
-    assert payment_statement().rows(values, if_condition=True) == []
+    page = fetch_page(Listing(ACCESSES[0]), start=None, limit=1)
+
+    assert len(page.rows) == 1
+    assert page.revision == 0

@@ -26,6 +26,7 @@ from payments.hal import HAL, HTML, Link  # noqa: E402
 from payments.links import cached_links  # noqa: E402
 from payments.models import PAYMENT_ID  # noqa: E402
 from payments.page import PREVIOUS_FROM, build_page, page_statement  # noqa: E402
+from payments.routing import split_revision  # noqa: E402
 from payments.rows import ID  # noqa: E402
 
 Environment = dict[str, Any]
@@ -55,7 +56,7 @@ def application(environment: Environment, start_response: Callable[..., Any]) ->
         start_response("400 Bad Request", [("Content-Length", "0")])
         return []
     values = {"organization_id": organization_id, "mode": mode, "start": start}
-    rows = fetch(page_statement(limit, start is not None), values)
+    rows, _ = split_revision(fetch(page_statement(limit, start is not None), values))
     page = build_page(rows, limit=limit, previous_from=rows[0][PREVIOUS_FROM])
     urls = cached_links(f"http://{environment['HTTP_HOST']}")
 

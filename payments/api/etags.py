@@ -37,11 +37,11 @@ encode = msgspec.msgpack.Encoder().encode
 class Content(NamedTuple):
     """The content of a response, which is not rendered yet.
 
-    `version` has all values that it depends on. `is_current`: it is at least as new as the revision of the request.
+    `version` has all values that it depends on. `revision` is that of the payments, from the same snapshot.
     """
 
     version: tuple[Any, ...]
-    is_current: bool
+    revision: int | None
     build: Callable[[], HttpResponseBase]
 
 
@@ -50,19 +50,23 @@ def conditional_response(
 ) -> HttpResponseBase:
     """Return the response with the content that `read` returns, or 304 if the client knows it.
 
-    `request` has all values that the response depends on, except for the payments. `revision` is theirs, read before
-    the content; None if it is unknown.
+    `request` has all values that the response depends on, except for the payments. `revision` is their revision on the
+    primary; None if it is unknown.
     """
     known = parse_known(if_none_match)
-    state = "" if revision is None else digest(request, revision)
-    if state and ANY not in known and (etag := next((etag for etag in known if etag.startswith(f'"{state}-')), None)):
+    if revision is not None and ANY not in known and (etag := find_known(known, f'"{digest(request, revision)}-')):
         return with_headers(HttpResponseNotModified(), etag)
     content = read()
+    state = "" if content.revision is None else digest(request, content.revision)
     ending = f'-{digest(*content.version)}"'
-    etag = f'"{state if content.is_current else ""}{ending}'
+    etag = f'"{state}{ending}'
     if same := next((known_etag for known_etag in known if known_etag.endswith(ending) or known_etag == ANY), None):
         return with_headers(HttpResponseNotModified(), etag if same == ANY else same)
     return with_headers(content.build(), etag)
+
+
+def find_known(known: Sequence[str], beginning: str) -> str | None:
+    return next((etag for etag in known if etag.startswith(beginning)), None)
 
 
 def can_skip_content(if_none_match: str | None) -> bool:

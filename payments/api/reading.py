@@ -30,15 +30,18 @@ class RequestReads:
         """Return the server that the content is read from."""
         return server_for_lists()
 
+    @property
+    def needs_revision(self) -> bool:
+        """Return whether the revision is read before the content: to skip it, or to compare it with a replica's."""
+        return self.can_skip_content or self.using != PRIMARY
+
     def queries_for(self, access: Access) -> Sequence[Query]:
-        """Return the queries for the primary. The revision comes first: the content may be newer, but never older."""
+        """Return the queries for the primary."""
         content = self.content_queries(access)
-        if not content:
-            return ()
-        return [revision_query(access), *(() if self.can_skip_content or self.using != PRIMARY else content)]
+        return [revision_query(access)] if content and self.needs_revision else content
 
     def listing(self, key: AuthenticatedKey) -> Listing:
-        """Return the list of all payments that the key gives access to, with its revision.
+        """Return the list of all payments that the key gives access to, with its revision if it is needed.
 
         :raises Error: the revision cannot be read, and there is no replica
         """
@@ -48,7 +51,8 @@ class RequestReads:
         read_ahead = key.read_ahead if key.read_ahead.queries else self.read_on_primary(key.access)
         if read_ahead is None:
             return listing
-        return listing._replace(revision=read_revision(key.access, read_ahead), read_ahead=read_ahead)
+        revision = read_revision(key.access, read_ahead) if self.needs_revision else None
+        return listing._replace(revision=revision, read_ahead=read_ahead)
 
     def read_on_primary(self, access: Access) -> ReadAhead | None:
         """Return what has not been read with the key; None if the primary has just failed and there is a replica."""

@@ -121,9 +121,9 @@ class PaymentView(APIView):
             if_none_match=request.META.get("HTTP_IF_NONE_MATCH"),
         )
 
-    def content(self, build_document: Callable[[], Any], *, version: tuple[Any, ...], is_current: bool) -> Content:
+    def content(self, build_document: Callable[[], Any], *, version: tuple[Any, ...], revision: int | None) -> Content:
         build = partial(build_response, self.request, build_document)
-        return Content((self.links.parts, version), is_current, build)
+        return Content((self.links.parts, version), revision, build)
 
 
 class PaymentList(PaymentView):
@@ -148,7 +148,7 @@ class PaymentList(PaymentView):
             records = serialize_page(listed.page.rows, links=self.links)
             return self.paginator.envelope(listed, records, links=self.links)
 
-        return self.content(document, version=listed.version, is_current=listed.page.is_current)
+        return self.content(document, version=listed.version, revision=listed.page.revision)
 
 
 class PaymentDetail(PaymentView):
@@ -173,7 +173,7 @@ class PaymentDetail(PaymentView):
             raise NotFound
         [row] = found.rows
         serializer = self.serializer_class(row, links=self.links)
-        return self.content(lambda: serializer.data, version=(row,), is_current=found.are_current)
+        return self.content(lambda: serializer.data, version=(row,), revision=found.revision)
 
 
 def payment_queries(query_string: str, payment_id: str, access: Access) -> list[Query]:

@@ -59,7 +59,9 @@ class Pipeline:
 
     def receive(self, pgconn: PGconn) -> PGresult:
         """Return the next statement's result, which null and a synchronization point follow."""
-        result, end, synchronization = (self.next_result(pgconn) for _ in range(3))
+        result = self.next_result(pgconn)
+        end = pgconn.get_result()  # libpq has it as soon as it has the result
+        synchronization = self.next_result(pgconn)
         if result and not end and synchronization and synchronization.status == ExecStatus.PIPELINE_SYNC:
             return result
         raise psycopg.OperationalError(pgconn.get_error_message() or "The server sent an unexpected result.")

@@ -6,7 +6,6 @@ comes from QuerySets, so it follows the models and migrations.
 """
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, Generic, TypeVar, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -38,55 +37,39 @@ class Statement(Generic[RowT]):
     Values are returned as the database driver returns them: the ORM's converters are not applied.
 
     `is_planned_each_time`: PostgreSQL plans the statement with its values each time, because the best index depends on
-    them. `condition`: a QuerySet. `rows(..., if_condition=True)` returns rows only if the condition has a row.
+    them.
 
     :raises ValueError: a QuerySet has a value that is not a placeholder, or a column that needs a converter
     """
 
-    def __init__(
-        self,
-        *querysets: QuerySet[Any, RowT],
-        is_planned_each_time: bool = False,
-        condition: QuerySet[Any, Any] | None = None,
-    ) -> None:
+    def __init__(self, *querysets: QuerySet[Any, RowT], is_planned_each_time: bool = False) -> None:
         parts = list(map(compile_queryset, querysets))
         union = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)
         self.sql = union if len(parts) > 1 else parts[0]
         self.is_planned_each_time = is_planned_each_time
-        self.condition = condition
 
-    @cached_property
-    def conditional_sql(self) -> str:
-        """Return the SQL for a run with the condition. Only services with a replica need it."""
-        if self.condition is None:
-            raise ValueError("This statement has no condition.")
-        return f"SELECT * FROM ({self.sql}) AS rows WHERE EXISTS ({compile_queryset(self.condition)})"
-
-    def rows(
-        self, values: Mapping[str, Any], using: str = DEFAULT_DB_ALIAS, *, if_condition: bool = False
-    ) -> list[RowT]:
+    def rows(self, values: Mapping[str, Any], using: str = DEFAULT_DB_ALIAS) -> list[RowT]:
         """Run the statement on the database with this alias and return its rows."""
-        sql = self.conditional_sql if if_condition else self.sql
         if process.hooks.registered:
-            return process.hooks.run_statement(sql, lambda: self.run(sql, values, using))
-        return self.run(sql, values, using)
+            return process.hooks.run_statement(self.sql, lambda: self.run(values, using))
+        return self.run(values, using)
 
-    def run(self, sql: str, values: Mapping[str, Any], using: str) -> list[RowT]:
+    def run(self, values: Mapping[str, Any], using: str) -> list[RowT]:
         connection = open_connection(using)
         with connection.wrap_database_errors:
             if is_observed(connection):
-                return fetch(connection.cursor(), sql, values)  # Django's cursor calls query logs and wrappers
+                return fetch(connection.cursor(), self.sql, values)  # Django's cursor calls query logs and wrappers
             if connection.vendor == "postgresql":
-                return self.run_on_postgresql(connection, sql, values)
-            return fetch(driver_cursor(connection), sql, values)
+                return self.run_on_postgresql(connection, values)
+            return fetch(driver_cursor(connection), self.sql, values)
 
-    def run_on_postgresql(self, connection: BaseDatabaseWrapper, sql: str, values: Mapping[str, Any]) -> list[RowT]:
+    def run_on_postgresql(self, connection: BaseDatabaseWrapper, values: Mapping[str, Any]) -> list[RowT]:
         if self.is_planned_each_time:
-            return fetch(ClientCursor(connection.connection), sql, values)
+            return fetch(ClientCursor(connection.connection), self.sql, values)
         statements = prepared_statements(connection)
         if statements.can_run():
-            return cast("list[RowT]", statements.rows(sql, values))
-        return fetch(connection.cursor(), sql, values)  # Django's cursor starts the transaction
+            return cast("list[RowT]", statements.rows(self.sql, values))
+        return fetch(connection.cursor(), self.sql, values)  # Django's cursor starts the transaction
 
 
 def compile_queryset(queryset: QuerySet[Any, Any]) -> str:

@@ -53,7 +53,7 @@ class Hook:
         """Called when the primary is read although a replica is configured.
 
         The reason is `away` if the replica's circuit breaker is open, `lag` if the replica lags too far behind, or
-        `not_found` if it lacks the rows.
+        `behind` if it lacks the last change of these payments.
         """
 
 

@@ -82,7 +82,7 @@ def test_limit_costs_no_query(api: Api, limited: None) -> None:
     with CaptureQueriesContext(connection) as queries:
         api.get()
 
-    assert len(queries) == 3
+    assert len(queries) == 2
 
 
 def send_key(client: Client, text: str, address: str = "192.0.2.1", **environ: Any) -> Any:

@@ -25,11 +25,11 @@ def test_self_of_a_record_leads_to_the_record(api: Api, payment: Payment) -> Non
     assert response.json() == record
 
 
-def test_record_costs_three_queries(api: Api, payment: Payment) -> None:
+def test_record_costs_two_queries(api: Api, payment: Payment) -> None:
     with CaptureQueriesContext(connection) as queries:
         api.get("/v2/payments/pt_own")
 
-    assert tables_read(queries) == ["payments_apikey", "payments_accessstate", "payments_payment"]
+    assert tables_read(queries) == ["payments_apikey", "payments_payment"]
 
 
 def test_unknown_foreign_and_malformed_ids_get_the_same_response(api: Api, organization: Organization) -> None:

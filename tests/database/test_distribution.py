@@ -3,7 +3,6 @@
 The tests run without Citus. They check the statements, and that everything works with the primary key that Citus needs.
 """
 
-import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -24,7 +23,6 @@ from payments.export import export_payments
 from payments.filters import FILTERS
 from payments.ingest import ImportResult, import_payments
 from payments.ingest.writing import ID_KEY, fetch_primary_key
-from payments.listing import payment_statement
 from payments.management.distribution import State, TableState, remaining_statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.routing import read_revision
@@ -174,13 +172,6 @@ def test_statements_of_daily_totals_name_the_organization(key: ApiKey, payment: 
 
 def test_statement_of_the_revision_names_the_organization(key: ApiKey) -> None:
     assert violations(lambda: read_revision(key.access, NOTHING)) == []
-
-
-def test_condition_of_a_replica_names_the_organization() -> None:
-    sql = re.sub(r"%\(\w+\)s", "'1'", payment_statement().conditional_sql)
-
-    assert uses_distributed_table(sql)
-    assert parts_without_organization(sql) == []
 
 
 @pytest.mark.parametrize("path", ["", "?status=failed&q=Order", "?from=pt_1", "export.jsonl"])
