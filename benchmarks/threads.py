@@ -15,7 +15,7 @@ from benchmarks.pages import Positions
 from benchmarks.round_trips import CONNECTIONS, measure_loads, page_paths, warm_up
 from benchmarks.servers import SERVICE, rotated
 
-THREADS = (1, 2, 4, 8, 16)
+THREADS = (1, 2, 4, 6, 8)
 CONFIGURATIONS = tuple(
     Configuration(replace(SERVICE, name=str(threads)), {"WEB_THREADS": str(threads)}) for threads in THREADS
 )

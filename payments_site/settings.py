@@ -63,7 +63,7 @@ ACCESS_LOG = env.flag("ACCESS_LOG", "false")
 METRICS = env.flag("METRICS", "false")
 TRACING = env.flag("TRACING", "false")
 RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
-WEB_THREADS = env.threads("WEB_THREADS", "8")
+WEB_THREADS = env.threads("WEB_THREADS", "6")
 HSTS_SECONDS = env.seconds("HSTS_SECONDS", "0", minimum=0)
 
 errors: dict[str, list[str]] = {}

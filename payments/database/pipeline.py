@@ -44,6 +44,7 @@ class Pipeline:
                 send()
                 pgconn.pipeline_sync()
             self.flush(pgconn)
+            self.wait_for_input(pgconn)
             for _ in sends:
                 yield self.receive(pgconn)
             pgconn.exit_pipeline_mode()
@@ -68,6 +69,9 @@ class Pipeline:
 
     def next_result(self, pgconn: PGconn) -> PGresult | None:
         while pgconn.is_busy():
-            self.input.poll()
-            pgconn.consume_input()
+            self.wait_for_input(pgconn)
         return pgconn.get_result()
+
+    def wait_for_input(self, pgconn: PGconn) -> None:
+        self.input.poll()
+        pgconn.consume_input()
