@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from django.db import Error
 
+from payments.database.prepared import PreparedStatements
 from payments.database.round_trips import Outcome, Query, run_together
 from payments.models import Access
 from payments.runtime.outages import Guard
@@ -37,7 +38,12 @@ def filtering(access: Access, *, can_wait: bool) -> Iterator[Guard]:
 
 
 def run_admitted(
-    access: Access, queries: Sequence[Query], *, key_query: Query | None = None, can_wait: bool = True
+    statements: PreparedStatements,
+    access: Access,
+    queries: Sequence[Query],
+    *,
+    key_query: Query | None = None,
+    can_wait: bool = True,
 ) -> list[Outcome]:
     """Run queries for the payments of an access in one round trip, after the query for the key if there is one.
 
@@ -45,7 +51,7 @@ def run_admitted(
     :raises Error: a statement could not be prepared
     """
     with reading(access, has_filters=any(query.has_filters for query in queries), can_wait=can_wait) as guarded:
-        outcomes = run_together([*([key_query] if key_query else []), *queries])
+        outcomes = run_together(statements, [*([key_query] if key_query else []), *queries])
         if key_query is None or not isinstance(outcomes[0], Error):  # otherwise no data can be read
             guarded.error = next((outcome for outcome in outcomes if isinstance(outcome, Error)), None)
     return outcomes

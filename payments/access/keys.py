@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from payments import api_keys
 from payments.access.limits import has_requests_left
 from payments.admission import run_admitted
-from payments.database.round_trips import NOTHING, Query, ReadAhead, can_run_together, unwrap
+from payments.database.round_trips import NOTHING, Query, ReadAhead, pipelined_statements, unwrap
 from payments.database.statements import Placeholder, Statement
 from payments.expressions import SecondsText
 from payments.models import Access, ApiKey
@@ -84,12 +84,12 @@ def read_key(query: Query, queries_for: QueriesFor) -> KeyRead:
     them is known only from the rows of the key statement.
     """
     known = process.known_keys.get(query.values["digest"])
-    if known is None or not has_requests_left(known.id) or not can_run_together():
+    if known is None or not has_requests_left(known.id) or (statements := pipelined_statements()) is None:
         return KeyRead(query.rows())
     access = Access(known.organization_id, known.mode)
     queries = queries_for(access)
     try:
-        key, *others = run_admitted(access, queries, key_query=query, can_wait=False)
+        key, *others = run_admitted(statements, access, queries, key_query=query, can_wait=False)
     except (NoPlace, RecentOutage):  # the response reports it, if the key is valid
         return KeyRead(query.rows())
     return KeyRead(unwrap(key), ReadAhead(queries, others))

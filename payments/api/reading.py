@@ -6,7 +6,7 @@ from django.utils.functional import cached_property
 
 from payments.access.keys import AuthenticatedKey
 from payments.admission import run_admitted
-from payments.database.round_trips import NOTHING, Query, ReadAhead, can_run_together
+from payments.database.round_trips import NOTHING, Query, ReadAhead, pipelined_statements
 from payments.listing import Listing
 from payments.models import Access
 from payments.routing import read_revision, revision_query, server_for_lists
@@ -61,6 +61,6 @@ class RequestReads:
     def read(self, access: Access) -> ReadAhead:
         """Read in one round trip what has not been read with the key."""
         queries = self.queries_for(access)
-        if not queries or not can_run_together():
+        if not queries or (statements := pipelined_statements()) is None:
             return NOTHING
-        return ReadAhead(queries, run_admitted(access, queries))
+        return ReadAhead(queries, run_admitted(statements, access, queries))

@@ -57,6 +57,8 @@ class PaymentView(APIView):
         """
         drf_request = super().initialize_request(request, *args, **kwargs)
         drf_request.parser_context.clear()
+        # These are read often. DRF would look them up in the other request, after a search that fails.
+        drf_request.META, drf_request.method = request.META, request.method
         return drf_request
 
     def get_authenticators(self) -> list[BaseAuthentication]:

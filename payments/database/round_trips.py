@@ -6,9 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, Error, connections
-from django.db.backends.base.base import BaseDatabaseWrapper
 
-from payments.database.prepared import Run
+from payments.database.prepared import PreparedStatements, Run
 from payments.database.runners import is_observed, open_connection, prepared_statements
 from payments.database.statements import Statement
 from payments.runtime.process import process
@@ -62,37 +61,39 @@ def unwrap(outcome: Outcome) -> list[Any]:
     return outcome
 
 
-def can_run_together() -> bool:
-    """Return whether the database can run several queries in one round trip."""
-    if connections[DEFAULT_DB_ALIAS].vendor != "postgresql":
-        return False
+def pipelined_statements() -> PreparedStatements | None:
+    """Return the thread's prepared statements; None if the database cannot run several of them in one round trip."""
     connection = open_connection(DEFAULT_DB_ALIAS)
-    return not is_observed(connection) and prepared_statements(connection).can_run()
+    if connection.vendor != "postgresql" or is_observed(connection):
+        return None
+    statements = prepared_statements(connection)
+    return statements if statements.can_run() else None
 
 
-def run_together(queries: Sequence[Query]) -> list[Outcome]:
-    """Return the rows or the error of each query. Requires `can_run_together`.
+def run_together(statements: PreparedStatements, queries: Sequence[Query]) -> list[Outcome]:
+    """Return the rows or the error of each query. `statements` are those of `pipelined_statements`.
 
     :raises Error: a statement could not be prepared
     """
     if process.hooks.registered:
         sql = SEPARATOR.join(query.statement.sql for query in queries)
-        return process.hooks.run_statement(sql, partial(exchange, queries))
-    return exchange(queries)
+        return process.hooks.run_statement(sql, partial(exchange, statements, queries))
+    return exchange(statements, queries)
 
 
-def exchange(queries: Sequence[Query]) -> list[Outcome]:
-    connection = connections[DEFAULT_DB_ALIAS]
+def exchange(statements: PreparedStatements, queries: Sequence[Query]) -> list[Outcome]:
     runs = [Run(query.statement.sql, query.values, query.statement.is_planned_each_time) for query in queries]
-    with connection.wrap_database_errors:
-        outcomes = prepared_statements(connection).run_together(runs)
-    return [converted(connection, outcome) if isinstance(outcome, psycopg.Error) else outcome for outcome in outcomes]
+    try:
+        outcomes = statements.run_together(runs)
+    except psycopg.Error as error:
+        raise converted(error) from error
+    return [converted(outcome) if isinstance(outcome, psycopg.Error) else outcome for outcome in outcomes]
 
 
-def converted(connection: BaseDatabaseWrapper, error: psycopg.Error) -> Error:
+def converted(error: psycopg.Error) -> Error:
     """Return Django's error for an error of the driver."""
     try:
-        with connection.wrap_database_errors:
+        with connections[DEFAULT_DB_ALIAS].wrap_database_errors:
             raise error
     except Error as django_error:
         return django_error

@@ -4,7 +4,7 @@ Each thread has its own connections, so nothing here is shared between threads.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -42,4 +42,5 @@ def cached_runner(connection: BaseDatabaseWrapper, make: Callable[[], Runner]) -
     runner: Any = vars(connection).get("statement_runner")
     if runner is None or runner.connection is not connection.connection:
         runner = vars(connection)["statement_runner"] = make()
-    return cast("Runner", runner)
+    result: Runner = runner
+    return result

@@ -45,7 +45,7 @@ class Guard:
         self.error: BaseException | None = None
 
     def __enter__(self) -> "Guard":
-        if not self.outages.admits(self.name):
+        if self.name in self.outages.by_name and not self.outages.admits(self.name):
             raise RecentOutage("Another request has just waited for the database in vain.")
         self.started_at = monotonic()
         return self
@@ -54,7 +54,7 @@ class Guard:
         error = raised or self.error
         if error is not None and monotonic() - self.started_at >= SLOW_SECONDS and self.is_outage(error):
             self.outages.begin(self.name)
-        else:
+        elif self.name in self.outages.by_name:
             self.outages.end(self.name)
 
     def is_outage(self, error: BaseException) -> bool:
@@ -79,8 +79,6 @@ class Outages:
 
     def admits(self, name: Hashable) -> bool:
         """Return whether the data can be read. During an outage, this is the start of the only retry."""
-        if name not in self.by_name:
-            return True
         with self.lock:
             outage = self.by_name.get(name)
             if outage is None:
@@ -97,6 +95,5 @@ class Outages:
 
     def end(self, name: Hashable) -> None:
         """End an outage: the data can be read, or the read fails fast and occupies no thread."""
-        if name in self.by_name:
-            with self.lock:
-                self.by_name.pop(name, None)
+        with self.lock:
+            self.by_name.pop(name, None)

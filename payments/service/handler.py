@@ -4,8 +4,8 @@ Pages use sessions, forms, messages and frames, each with a layer of middleware.
 they would take longer than the response itself. So a request below `/v2` goes directly from its URL to its view. The
 handler still does what Django does for every response: it handles and logs errors, and replaces broken connections.
 
-It uses private APIs of Django: `BaseHandler.load_middleware`, `convert_exception_to_response`, `get_script_name` and
-`log_response`. Django has no public way to serve some paths without middleware.
+It uses private APIs of Django: `BaseHandler.load_middleware`, `convert_exception_to_response`, `get_script_name`,
+`ResponseHeaders._store` and `log_response`. Django has no public way to serve some paths without middleware.
 """
 
 import logging
@@ -151,5 +151,6 @@ class Handler(ApiHandler, WSGIHandler):
         # Django fails on some content types and is slow on others. Nothing reads the body here, so remove the type.
         environ.pop("CONTENT_TYPE", None)
         response: Any = respond_with_id(self.request_class(environ), respond)
-        start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
+        headers = list(response.headers._store.values())  # noqa: SLF001  `items()` looks up each name again
+        start_response(f"{response.status_code} {response.reason_phrase}", headers)
         return [response.content]
