@@ -35,6 +35,9 @@ from payments.service.bodies import InvalidBody, read_body
 
 PROBES = {"/healthz", "/readyz", *(["/metrics"] if settings.METRICS else [])}
 
+# Read once: later, the setting begins with the path that the site is mounted at, which the path of a request lacks.
+STATIC_PATH = settings.STATIC_URL
+
 PAGES = "pages"  # the name of the share of threads that pages use
 
 # Only the URL matches of paths without an ID are cached. IDs are too many, and a response time must not reveal which
@@ -122,7 +125,7 @@ class Handler(ApiHandler, WSGIHandler):
         path = environ["PATH_INFO"]
         if respond := self.direct_responder(path):
             return self.respond_directly(environ, start_response, respond)
-        if path.startswith(settings.STATIC_URL):
+        if path.startswith(STATIC_PATH):
             return self.respond_to_page(environ, start_response)
         try:
             with process.page_share.place(PAGES):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client, RequestFactory
+from django.urls import clear_script_prefix, set_script_prefix
 from pytest_django import Settings
 
 from payments.models import Access, Mode
@@ -83,6 +84,17 @@ def test_pages_beyond_their_share_get_a_503(path: str) -> None:
 
     assert (status, headers["Retry-After"]) == ("503", "1")
     assert status_of(path)[0] in {"200", "404"}
+
+
+def test_static_files_of_a_mounted_site_need_no_place() -> None:
+    set_script_prefix("/pay/")
+    try:
+        with occupied(process.page_share, PAGES):
+            status, _ = status_of("/static/admin/css/base.css")
+    finally:
+        clear_script_prefix()
+
+    assert status == "200"
 
 
 @pytest.mark.django_db(transaction=True)
