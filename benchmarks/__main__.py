@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tqdm import tqdm
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DESCRIPTION = "Measure the service. Without a command, measure pages, round trips, memory, import and export."
 
 TRANSFER_ROUNDS_MAX = 5
+
+Result = TypeVar("Result")
 
 # Modules of the benchmarks that import models can only be imported after `set_up_django`.
 
@@ -184,32 +186,35 @@ def measure_sqlite_depth(options: argparse.Namespace, database: LoadedDatabase) 
             return [pages.measure_depth(service, database.positions, load=load) for _ in range(options.rounds)]
 
 
-def measure_round_trips(options: argparse.Namespace, database: LoadedDatabase) -> dict[str, Any]:
+def measure_at_round_trips(
+    measure: Callable[..., Result], options: argparse.Namespace, database: LoadedDatabase
+) -> Result:
+    """Call `measure`, which measures servers at the round trips of the options."""
     from benchmarks import round_trips  # noqa: PLC0415
 
-    log(f"Measuring round trips: {options.rounds} rounds")
-    rounds = round_trips.measure_round_trips(
+    return measure(
         database.url,
         database.positions,
         names=round_trips.round_trip_names(options.delays_ms),
         load=replace(database.load, seconds=options.seconds),
         rounds=options.rounds,
     )
+
+
+def measure_round_trips(options: argparse.Namespace, database: LoadedDatabase) -> dict[str, Any]:
+    from benchmarks import round_trips  # noqa: PLC0415
+
+    log(f"Measuring round trips: {options.rounds} rounds")
+    rounds = measure_at_round_trips(round_trips.measure_round_trips, options, database)
     log_lines(round_trips.table(rounds))
     return round_trips.results(rounds)
 
 
 def measure_threads(options: argparse.Namespace, database: LoadedDatabase) -> dict[str, Any]:
-    from benchmarks import round_trips, threads  # noqa: PLC0415
+    from benchmarks import threads  # noqa: PLC0415
 
     log(f"Measuring threads: {options.rounds} rounds")
-    measurements = threads.measure_threads(
-        database.url,
-        database.positions,
-        names=round_trips.round_trip_names(options.delays_ms),
-        load=database.load,
-        rounds=options.rounds,
-    )
+    measurements = measure_at_round_trips(threads.measure_threads, options, database)
     log_lines(threads.table(measurements))
     return threads.results(measurements)
 

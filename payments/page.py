@@ -42,7 +42,7 @@ class UnknownStart(LookupError):
 class Page(NamedTuple):
     """Rows in list order, and the IDs that the neighbouring pages start at (None: there is no such page).
 
-    `revision` is that of the payments; None if it is unknown.
+    `revision` identifies the state of the payments; None if it is unknown.
     """
 
     rows: list[Row]

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from payments.admission import reading
 from payments.database.round_trips import Query, ReadAhead
-from payments.filters import EVERYTHING
 from payments.listing import REVISION, Listing, payment_statement, revision_statement
 from payments.models import Access
 from payments.rows import ID, Row
@@ -71,7 +70,7 @@ def fetch_at_revision(listing: Listing, query: Query) -> Fetched | None:
     """
     if listing.revision is None:
         return None
-    rows = process.replica.run(query.rows, timeout_opens=not listing.selection.filters)
+    rows = process.replica.run(query.rows, timeout_opens=not query.has_filters)
     if rows is not None and (own := split_revision(rows)).revision == listing.revision:
         return own
     process.hooks.replica_skipped("away" if process.replica.breaker.is_open else "behind")
@@ -119,4 +118,4 @@ def payment_query(access: Access, payment_id: str) -> Query:
 
 def find_payment(listing: Listing, payment_id: str) -> Fetched:
     """Return the payment with that ID if the listing's access covers it; filters are ignored."""
-    return fetch_rows(listing._replace(selection=EVERYTHING), payment_query(listing.access, payment_id))
+    return fetch_rows(listing, payment_query(listing.access, payment_id))

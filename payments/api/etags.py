@@ -37,7 +37,8 @@ encode = msgspec.msgpack.Encoder().encode
 class Content(NamedTuple):
     """The content of a response, which is not rendered yet.
 
-    `version` has all values that it depends on. `revision` is that of the payments, from the same snapshot.
+    `version` has all values that the response depends on. `revision` identifies the state of the payments in the same
+    snapshot; None if it is unknown.
     """
 
     version: tuple[Any, ...]
