@@ -93,7 +93,7 @@ def fetch_without_primary(query: Query) -> Fetched:
 
 def revision_query(access: Access) -> Query:
     """Return the query for the revision of the payments of an access."""
-    return Query(revision_statement(), access._asdict())
+    return Query(revision_statement(), {"organization_id": access.organization_id, "mode": access.mode})
 
 
 def read_revision(access: Access, read_ahead: ReadAhead) -> int | None:

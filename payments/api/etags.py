@@ -19,6 +19,7 @@ from django.utils.http import parse_etags
 from xxhash import xxh3_128_hexdigest
 
 import payments
+from payments.api.header_fields import set_fields
 
 ANY = "*"
 
@@ -47,14 +48,13 @@ class Content(NamedTuple):
 
 
 def conditional_response(
-    read: Callable[[], Content], *, request: tuple[Any, ...], revision: int | None, if_none_match: str | None
+    read: Callable[[], Content], *, request: tuple[Any, ...], revision: int | None, known: Sequence[str]
 ) -> HttpResponseBase:
-    """Return the response with the content that `read` returns, or 304 if the client knows it.
+    """Return the response with the content that `read` returns, or 304 if the client knows it by one of these ETags.
 
     `request` has all values that the response depends on, except for the payments. `revision` is their revision on the
     primary; None if it is unknown.
     """
-    known = parse_known(if_none_match)
     if revision is not None and ANY not in known and (etag := find_known(known, f'"{digest(request, revision)}-')):
         return with_headers(HttpResponseNotModified(), etag)
     content = read()
@@ -70,9 +70,8 @@ def find_known(known: Sequence[str], beginning: str) -> str | None:
     return next((etag for etag in known if etag.startswith(beginning)), None)
 
 
-def can_skip_content(if_none_match: str | None) -> bool:
+def can_skip_content(known: Sequence[str]) -> bool:
     """Return whether the state of a known ETag may make the content unnecessary."""
-    known = parse_known(if_none_match)
     return bool(known) and ANY not in known
 
 
@@ -86,7 +85,5 @@ def digest(*values: Any) -> str:
 
 
 def with_headers(response: HttpResponseBase, etag: str) -> HttpResponseBase:
-    response.headers["Cache-Control"] = "private, no-cache"
-    response.headers["Vary"] = "Accept, Authorization"
-    response.headers["ETag"] = etag
+    set_fields(response, {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization", "ETag": etag})
     return response

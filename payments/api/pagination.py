@@ -47,12 +47,16 @@ class KeysetPagination(BasePagination):
     def parameters(self) -> ListParameters:
         return parse_list_parameters(self.query_string)
 
-    def queries_for(self, access: Access) -> list[Query]:
-        """Return the query that `paginate` needs, if the parameters are valid."""
+    @property
+    def is_valid(self) -> bool:
         try:
-            parameters = self.parameters
+            return self.parameters is not None
         except InvalidParameter:
-            return []
+            return False
+
+    def queries_for(self, access: Access) -> list[Query]:
+        """Return the query that `paginate` needs. The parameters must be valid."""
+        parameters = self.parameters
         listing = Listing(access, parameters.selection)
         return [page_query(listing, start=parameters.start, limit=parameters.limit)]
 

@@ -1,6 +1,7 @@
 """What a request reads: its key, the revision of its payments and its content, if possible in one round trip."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 from django.utils.functional import cached_property
 
@@ -14,15 +15,22 @@ from payments.runtime.process import process
 from payments.runtime.servers import PRIMARY, has_replica
 
 
+class ContentReads(Protocol):
+    """What the content of a response needs."""
+
+    @property
+    def is_valid(self) -> bool:
+        """Return whether the parameters of the request are valid. If not, nothing is read."""
+
+    def queries_for(self, access: Access) -> Sequence[Query]:
+        """Return the queries of a valid request."""
+
+
 class RequestReads:
-    """The reads of one request.
+    """The reads of one request. `can_skip_content`: the revision may make the content unnecessary."""
 
-    `content_queries` returns the queries of the content, or none if the request is invalid. `can_skip_content`: the
-    revision may make the content unnecessary.
-    """
-
-    def __init__(self, content_queries: Callable[[Access], Sequence[Query]], *, can_skip_content: bool) -> None:
-        self.content_queries = content_queries
+    def __init__(self, content: ContentReads, *, can_skip_content: bool) -> None:
+        self.content = content
         self.can_skip_content = can_skip_content
 
     @cached_property
@@ -37,22 +45,24 @@ class RequestReads:
 
     def queries_for(self, access: Access) -> Sequence[Query]:
         """Return the queries for the primary."""
-        content = self.content_queries(access)
-        return [revision_query(access)] if content and self.needs_revision else content
+        if not self.content.is_valid:
+            return []
+        return [revision_query(access)] if self.needs_revision else self.content.queries_for(access)
 
     def listing(self, key: AuthenticatedKey) -> Listing:
         """Return the list of all payments that the key gives access to, with its revision if it is needed.
 
         :raises Error: the revision cannot be read, and there is no replica
         """
-        listing = Listing(key.access, using=self.using, needs_admission=True)
-        if not key.is_from_primary:
-            return listing
-        read_ahead = key.read_ahead if key.read_ahead.queries else self.read_on_primary(key.access)
-        if read_ahead is None:
-            return listing
-        revision = read_revision(key.access, read_ahead) if self.needs_revision else None
-        return listing._replace(revision=revision, read_ahead=read_ahead)
+        read_ahead = self.read_ahead(key) if key.is_from_primary else None
+        revision = read_revision(key.access, read_ahead) if read_ahead and self.needs_revision else None
+        return Listing(
+            key.access, using=self.using, revision=revision, read_ahead=read_ahead or NOTHING, needs_admission=True
+        )
+
+    def read_ahead(self, key: AuthenticatedKey) -> ReadAhead | None:
+        """Return what has been read with the key, or read it; None if the primary has just failed."""
+        return key.read_ahead if key.read_ahead.queries else self.read_on_primary(key.access)
 
     def read_on_primary(self, access: Access) -> ReadAhead | None:
         """Return what has not been read with the key; None if the primary has just failed and there is a replica."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
@@ -16,13 +16,14 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
 from payments.access.authentication import BearerAuthentication
-from payments.access.keys import AuthenticatedKey, QueriesFor, no_queries
+from payments.access.keys import AuthenticatedKey, no_queries
 from payments.access.throttling import KeyThrottle
-from payments.api.etags import Content, can_skip_content, conditional_response
+from payments.api.etags import Content, can_skip_content, conditional_response, parse_known
+from payments.api.header_fields import set_fields
 from payments.api.negotiation import HALNegotiation
 from payments.api.pagination import KeysetPagination
 from payments.api.parameters import parse_query
-from payments.api.reading import RequestReads
+from payments.api.reading import ContentReads, RequestReads
 from payments.api.renderers import build_response
 from payments.api.serializers import PaymentSerializer, serialize_page
 from payments.database.round_trips import Query
@@ -33,6 +34,7 @@ from payments.models import PAYMENT_ID, Access
 from payments.routing import find_payment, payment_query
 
 READING = ("GET", "HEAD")
+ALLOW = "GET, HEAD, OPTIONS"
 
 
 class PaymentView(APIView):
@@ -45,17 +47,20 @@ class PaymentView(APIView):
     links: Links
     throttles: Sequence[BaseThrottle] = ()
 
+    format_kwarg = None  # the API has no format suffixes
+
     @property
     def default_response_headers(self) -> dict[str, str]:
-        return {"Allow": "GET, HEAD, OPTIONS"}
+        return {}
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """Return the request without a parser context, because the API reads no bodies.
+        """Return the request without parsers and their context, because the API reads no bodies.
 
         The context refers to the request and the view. That reference cycle would keep both in memory until the
         garbage collector runs.
         """
-        drf_request = super().initialize_request(request, *args, **kwargs)
+        authenticators, negotiator = self.get_authenticators(), self.get_content_negotiator()
+        drf_request = Request(request, authenticators=authenticators, negotiator=negotiator)
         drf_request.parser_context.clear()
         # These are read often. DRF would look them up in the other request, after a search that fails.
         drf_request.META, drf_request.method = request.META, request.method
@@ -67,12 +72,16 @@ class PaymentView(APIView):
         return [cast("type[BearerAuthentication]", each)(queries_for) for each in self.authentication_classes]
 
     @cached_property
-    def reads(self) -> RequestReads:
-        can_skip = can_skip_content(self.request.META.get("HTTP_IF_NONE_MATCH"))
-        return RequestReads(self.get_content_queries(), can_skip_content=can_skip)
+    def known(self) -> Sequence[str]:
+        """Return the ETags that the client knows."""
+        return parse_known(self.request.META.get("HTTP_IF_NONE_MATCH"))
 
-    def get_content_queries(self) -> QueriesFor:
-        """Return the function for the queries of the content. It must not refer to the view (reference cycle)."""
+    @cached_property
+    def reads(self) -> RequestReads:
+        return RequestReads(self.get_content_reads(), can_skip_content=can_skip_content(self.known))
+
+    def get_content_reads(self) -> ContentReads:
+        """Return what the content needs. It must not refer to the view (reference cycle)."""
         raise NotImplementedError
 
     def head(self, request: Request, **kwargs: str) -> HttpResponseBase:
@@ -83,8 +92,16 @@ class PaymentView(APIView):
         raise NotImplementedError
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        self.links = Links.of(request)  # first: it refuses a host that is not allowed
-        super().initial(request, *args, **kwargs)
+        """Check the request in DRF's order. The API has no versions and no format suffixes."""
+        self.links = Links.of(request._request)  # noqa: SLF001  first: it refuses a host that is not allowed
+        request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
+        self.perform_authentication(request)
+        self.check_permissions(request)
+        self.check_throttles(request)
+
+    def perform_authentication(self, request: Request) -> None:
+        """Authenticate the request. `request.user`, which DRF reads, first searches the other request in vain."""
+        request._authenticate()  # type: ignore[attr-defined]  # noqa: SLF001  missing in the stubs
 
     def get_throttles(self) -> list[BaseThrottle]:
         """Return the throttles; none without RATE_LIMIT. Keep them: `finalize_response` adds their headers."""
@@ -94,12 +111,11 @@ class PaymentView(APIView):
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         super().finalize_response(request, response, *args, **kwargs)
+        if response.status_code != HTTP_304_NOT_MODIFIED:
+            set_fields(response, {"Allow": ALLOW})
         for throttle in self.throttles:
             if isinstance(throttle, KeyThrottle):
-                for name, value in throttle.headers.items():
-                    response.headers[name] = value
-        if response.status_code == HTTP_304_NOT_MODIFIED:
-            del response.headers["Allow"]
+                set_fields(response, throttle.headers)
         return response
 
     def listing(self) -> Listing:
@@ -120,7 +136,7 @@ class PaymentView(APIView):
             read,
             request=(self.links.parts, listing.access, parameters),
             revision=listing.revision,
-            if_none_match=request.META.get("HTTP_IF_NONE_MATCH"),
+            known=self.known,
         )
 
     def content(self, build_document: Callable[[], Any], *, version: tuple[Any, ...], revision: int | None) -> Content:
@@ -134,9 +150,9 @@ class PaymentList(PaymentView):
     name = "Payments"
     pagination_class = KeysetPagination
 
-    def get_content_queries(self) -> QueriesFor:
+    def get_content_reads(self) -> KeysetPagination:
         self.paginator = self.pagination_class(self.request.META["QUERY_STRING"])
-        return self.paginator.queries_for
+        return self.paginator
 
     def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
         parameters = self.paginator.validate(self.listing)
@@ -158,8 +174,8 @@ class PaymentDetail(PaymentView):
 
     name = "Payment"
 
-    def get_content_queries(self) -> QueriesFor:
-        return partial(payment_queries, self.request.META["QUERY_STRING"], self.kwargs["payment_id"])
+    def get_content_reads(self) -> "PaymentReads":
+        return PaymentReads(self.request.META["QUERY_STRING"], self.kwargs["payment_id"])
 
     def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
         parse_query(request.META["QUERY_STRING"])  # refuses all parameters
@@ -178,6 +194,15 @@ class PaymentDetail(PaymentView):
         return self.content(lambda: serializer.data, version=(row,), revision=found.revision)
 
 
-def payment_queries(query_string: str, payment_id: str, access: Access) -> list[Query]:
-    """Return the query for a payment, if the request is valid."""
-    return [] if query_string or not re.fullmatch(PAYMENT_ID, payment_id) else [payment_query(access, payment_id)]
+class PaymentReads(NamedTuple):
+    """What the response with one payment needs."""
+
+    query_string: str
+    payment_id: str
+
+    @property
+    def is_valid(self) -> bool:
+        return not self.query_string and bool(re.fullmatch(PAYMENT_ID, self.payment_id))
+
+    def queries_for(self, access: Access) -> list[Query]:
+        return [payment_query(access, self.payment_id)]

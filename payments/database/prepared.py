@@ -168,7 +168,8 @@ class PreparedStatement:
         return self.load_rows(self.pgconn.exec_params(self.numbered_sql, self.parameters(values)))
 
     def parameters(self, values: Values) -> list[Any]:
-        return [encode(values[name]) for name in self.placeholders]
+        """Return the values in PostgreSQL's text format."""
+        return [None if (value := values[name]) is None else str(value).encode() for name in self.placeholders]
 
     def load_rows(self, result: PGresult) -> Rows:
         return load_rows(self.transformer, self.pgconn, result)
@@ -219,8 +220,3 @@ def raise_unless(status: ExecStatus, pgconn: PGconn, result: PGresult) -> None:
     if pgconn.status == ConnStatus.BAD:
         raise psycopg.OperationalError(pgconn.error_message.decode(errors="replace"))
     raise error_from_result(result)
-
-
-def encode(value: Any) -> bytes | None:
-    """Return a parameter in PostgreSQL's text format."""
-    return None if value is None else str(value).encode()

@@ -18,7 +18,8 @@ def open_connection(using: str) -> BaseDatabaseWrapper:
     """Return the thread's connection to a database, open and checked once for each request."""
     connection = connections[using]
     connection.close_if_health_check_failed()
-    connection.ensure_connection()
+    if connection.connection is None:
+        connection.ensure_connection()
     return connection
 
 

@@ -4,8 +4,8 @@ Pages use sessions, forms, messages and frames, each with a layer of middleware.
 they would take longer than the response itself. So a request below `/v2` goes directly from its URL to its view. The
 handler still does what Django does for every response: it handles and logs errors, and replaces broken connections.
 
-It uses private APIs of Django: `BaseHandler.load_middleware`, `convert_exception_to_response`, `get_script_name`,
-`ResponseHeaders._store` and `log_response`. Django has no public way to serve some paths without middleware.
+It uses private APIs of Django: `BaseHandler.load_middleware`, `convert_exception_to_response` and `log_response`.
+Django has no public way to serve some paths without middleware.
 """
 
 import logging
@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, cast
 from django.conf import settings
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
-from django.core.handlers.wsgi import WSGIHandler, get_script_name
+from django.core.handlers.wsgi import WSGIHandler
 from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -28,6 +28,7 @@ from django.urls import ResolverMatch, resolve, set_script_prefix
 from django.utils.log import log_response
 
 from payments.api.error_pages import is_api, too_many_pages
+from payments.api.header_fields import list_fields, set_fields
 from payments.runtime import request_ids
 from payments.runtime.process import process
 from payments.runtime.shares import NoPlace
@@ -77,7 +78,7 @@ def respond_with_id(request: HttpRequest, respond: Callable[[HttpRequest], HttpR
     started_at = time.monotonic()
     request_id = request_ids.assign(request.META)
     response = process.hooks.respond(request, respond)
-    response.headers[request_ids.HEADER] = request_id
+    set_fields(response, {request_ids.HEADER: request_id})
     if settings.ACCESS_LOG:
         log_access(request, response, seconds=time.monotonic() - started_at)
     return response
@@ -86,10 +87,10 @@ def respond_with_id(request: HttpRequest, respond: Callable[[HttpRequest], HttpR
 def finish(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add the headers and log the errors. For pages, Django's middleware does this."""
     if response.status_code != NOT_MODIFIED:  # its length would be the length of the full response
-        response.headers.setdefault("Content-Length", str(len(response.content)))
-    response.headers["X-Content-Type-Options"] = "nosniff"
+        set_fields(response, {"Content-Length": str(len(response.content))})
+    set_fields(response, {"X-Content-Type-Options": "nosniff"})
     if settings.SECURE_HSTS_SECONDS and request.is_secure():
-        response.headers["Strict-Transport-Security"] = f"max-age={settings.SECURE_HSTS_SECONDS}"
+        set_fields(response, {"Strict-Transport-Security": f"max-age={settings.SECURE_HSTS_SECONDS}"})
     if response.status_code >= BAD_REQUEST and response.status_code != SERVICE_UNAVAILABLE:
         log_response("%s: %s", response.reason_phrase, request.path, response=response, request=request)
     return response
@@ -145,7 +146,6 @@ class Handler(ApiHandler, WSGIHandler):
         self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder
     ) -> list[bytes]:
         with process.deadlines.database:
-            set_script_prefix(get_script_name(environ))
             close_old_connections()
             return self.send(environ, start_response, respond)
 
@@ -153,7 +153,8 @@ class Handler(ApiHandler, WSGIHandler):
         """Return the response's body as a list, which Granian sends at once. It streams any other iterable."""
         # Django fails on some content types and is slow on others. Nothing reads the body here, so remove the type.
         environ.pop("CONTENT_TYPE", None)
-        response: Any = respond_with_id(self.request_class(environ), respond)
-        headers = list(response.headers._store.values())  # noqa: SLF001  `items()` looks up each name again
-        start_response(f"{response.status_code} {response.reason_phrase}", headers)
+        request = self.request_class(environ)
+        set_script_prefix(request.META["SCRIPT_NAME"])
+        response: Any = respond_with_id(request, respond)
+        start_response(f"{response.status_code} {response.reason_phrase}", list_fields(response))
         return [response.content]

@@ -20,6 +20,7 @@ from pytest_django import DjangoDbBlocker
 from payments import routing
 from payments.access.keys import find_key
 from payments.admission import reading
+from payments.api.pagination import KeysetPagination
 from payments.api.reading import RequestReads
 from payments.api_keys import new_key
 from payments.database.postgresql.base import CONNECT_SECONDS_WITH_FAILOVER
@@ -27,7 +28,7 @@ from payments.database.round_trips import NOTHING, Query
 from payments.ingest import import_payments
 from payments.listing import Listing
 from payments.models import AccessState, ApiKey, Organization
-from payments.page import fetch_page, page_query
+from payments.page import fetch_page
 from payments.routing import Fetched, read_revision, split_revision
 from payments.runtime import outages
 from payments.runtime.database_errors import is_timeout
@@ -396,7 +397,7 @@ def test_replica_serves_page_when_primary_fails_before_the_revision_is_read(
     with reading_on(shared.servers.replicas[0]):
         key_of_request = find_key(text, now=datetime.now(UTC))
         assert key_of_request is not None
-        reads = RequestReads(lambda access: [page_query(Listing(access), start=None, limit=10)], can_skip_content=False)
+        reads = RequestReads(KeysetPagination("limit=10"), can_skip_content=False)
         assert reads.using == REPLICA
         revision = AccessState.objects.get(organization_id=key.organization_id).revision
         end_sessions(shared.servers.primary)
