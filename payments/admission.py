@@ -33,6 +33,8 @@ def guard(access: Access, *, timeouts_count: bool = True) -> Guard:
 
 @contextmanager
 def filtering(access: Access, *, can_wait: bool) -> Iterator[Guard]:
+    if can_wait:
+        process.turns.end()
     with process.filter_share.place(access, can_wait=can_wait), guard(access, timeouts_count=False) as guarded:
         yield guarded
 

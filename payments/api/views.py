@@ -44,13 +44,14 @@ class PaymentView(APIView):
     content_negotiation_class = HALNegotiation
     serializer_class = PaymentSerializer
 
+    format_kwarg = None  # the API has no format suffixes
+
     links: Links
     throttles: Sequence[BaseThrottle] = ()
 
-    format_kwarg = None  # the API has no format suffixes
-
     @property
     def default_response_headers(self) -> dict[str, str]:
+        """Return no fields: `finalize_response` adds them."""
         return {}
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:

@@ -10,11 +10,14 @@ only when libpq has all of it.
 
 import select
 from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
 from typing import Any
 
 import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
+
+from payments.runtime.process import process
 
 # Sends one statement, for example with `PGconn.send_query_prepared`.
 Send = Callable[[], None]
@@ -38,6 +41,7 @@ class Pipeline:
         :raises psycopg.OperationalError: the connection failed, or the watchdog aborted it
         """
         pgconn = self.connection.pgconn
+        started_at = monotonic()  # before sending: then the time cannot be shorter than the round trip
         try:
             pgconn.enter_pipeline_mode()
             for send in sends:
@@ -45,6 +49,7 @@ class Pipeline:
                 pgconn.pipeline_sync()
             self.flush(pgconn)
             self.wait_for_input(pgconn)
+            process.turns.record(monotonic() - started_at)
             for _ in sends:
                 yield self.receive(pgconn)
             pgconn.exit_pipeline_mode()
@@ -73,5 +78,5 @@ class Pipeline:
         return pgconn.get_result()
 
     def wait_for_input(self, pgconn: PGconn) -> None:
-        self.input.poll()
+        process.turns.wait(self.input)
         pgconn.consume_input()

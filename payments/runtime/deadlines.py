@@ -7,7 +7,6 @@ watchdog thread looks at the clock and aborts connections whose deadline has pas
 import logging
 import threading
 import time
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -42,10 +41,6 @@ class Abortable(Protocol):
         """Release the resources that `abort` needs. The default needs none."""
         return
 
-    def disconnect(self) -> None:
-        """Close the connection, because its thread has ended. The default does nothing."""
-        return
-
 
 class Deadline:
     """A deadline for the duration of a `with` block.
@@ -60,7 +55,6 @@ class Deadline:
         self.ends_at: float | None = None  # a time of time.monotonic(); None outside of the block
         self.has_aborted = False
         self.connections: dict[str, Abortable] = {}
-        weakref.finalize(self, disconnect_all, self.connections)
 
     def register(self, connection: Abortable, *, name: str = "") -> None:
         """Apply the deadline to a connection. It replaces the connection of the same name."""
@@ -122,16 +116,6 @@ class Deadline:
                     connection.abort()
 
 
-def disconnect_all(connections: dict[str, Abortable]) -> None:
-    """Close the connections of a thread that has ended: Granian ends threads that were idle for a long time.
-
-    Without this, they would stay open until the next garbage collection.
-    """
-    for connection in connections.values():
-        connection.close()
-        connection.disconnect()
-
-
 class Watchdog:
     """A thread that enforces the deadlines of all other threads. It starts with the first deadline."""
 
@@ -140,7 +124,7 @@ class Watchdog:
         self.deadlines: WeakSet[Deadline] = WeakSet()
         self.thread: threading.Thread | None = None
 
-    def new_deadline(self, *, seconds_max: float) -> Deadline:
+    def new_deadline(self, *, seconds_max: float = DATABASE_SECONDS_MAX) -> Deadline:
         """Return a new deadline. The watchdog enforces it until it is garbage-collected."""
         deadline = Deadline(self, seconds_max)
         with self.lock:
@@ -177,7 +161,7 @@ class Watchdog:
 
 
 class ThreadDeadlines(threading.local):
-    """The deadlines of a thread that serves requests. Each thread gets its own on first use."""
+    """The deadlines of a thread. A request replaces them by those of its session."""
 
     def __init__(self, watchdog: Watchdog) -> None:
-        self.database = watchdog.new_deadline(seconds_max=DATABASE_SECONDS_MAX)
+        self.database = watchdog.new_deadline()

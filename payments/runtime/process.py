@@ -19,6 +19,7 @@ from payments.runtime.rate_limits import RateLimits
 from payments.runtime.recent import RecentValues
 from payments.runtime.servers import PRIMARY, REPLICA, Replica, Server
 from payments.runtime.shares import Share
+from payments.runtime.turns import Turns
 
 # PostgreSQL starts a process for each connection.
 CONNECTION_INTERVAL_SECONDS = 0.01
@@ -59,6 +60,7 @@ class Process:
         self.export_share = Share(places_max=1)  # Python computes it, so it competes with all other threads
         self.known_keys: RecentValues[str, KnownKey] = RecentValues(KNOWN_KEYS_MAX)  # by the digest of the key
         self.password_queue = PasswordQueue()
+        self.turns = Turns()
         self.last_use_paused_until: dict[int, datetime] = {}  # by the ID of an API key
 
     def report_lag(self, seconds: float) -> None:

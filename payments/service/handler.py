@@ -20,7 +20,6 @@ from django.conf import settings
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler
-from django.db import close_old_connections
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.response import SimpleTemplateResponse
@@ -31,6 +30,7 @@ from payments.api.error_pages import is_api, too_many_pages
 from payments.api.header_fields import list_fields, set_fields
 from payments.runtime import request_ids
 from payments.runtime.process import process
+from payments.runtime.sessions import Sessions
 from payments.runtime.shares import NoPlace
 from payments.service.bodies import InvalidBody, read_body
 
@@ -122,6 +122,10 @@ class Handler(ApiHandler, WSGIHandler):
     Static files are exempt: a page needs several of them at once, and they are read fast.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions = Sessions()
+
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         path = environ["PATH_INFO"]
         if respond := self.direct_responder(path):
@@ -139,14 +143,13 @@ class Handler(ApiHandler, WSGIHandler):
             read_body(environ)
         except InvalidBody as error:
             return self.send(environ, start_response, partial(finish, response=error.response()))
-        with process.deadlines.database, closing(super().__call__(environ, start_response)) as parts:
+        with self.sessions.take(), closing(super().__call__(environ, start_response)) as parts:
             return [b"".join(parts)]
 
     def respond_directly(
         self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder
     ) -> list[bytes]:
-        with process.deadlines.database:
-            close_old_connections()
+        with process.turns, self.sessions.take():
             return self.send(environ, start_response, respond)
 
     def send(self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder) -> list[bytes]:

@@ -15,8 +15,8 @@ from pytest_django import Settings
 
 from payments.models import Organization
 from payments.runtime import outages
-from payments.service.handler import Handler
 from tests.support.api import REQUEST_ID, Api
+from tests.support.application import application
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_list_queries, failing_queries, timeout_error
 from tests.support.sql import tables_read
@@ -173,11 +173,11 @@ def test_timeout_of_a_filter_does_not_fail_later_requests(api: Api, failing_fast
 @pytest.mark.django_db(transaction=True)
 def test_response_leaves_nothing_to_the_garbage_collector(api: Api, organization: Organization) -> None:
     PaymentFactory.create_batch(3, organization=organization)
-    application = Handler()
+    handler = application()
 
     def get(query: str) -> list[bytes]:
         request = RequestFactory().get(f"/v2/payments?{query}", headers=api.authorization)
-        body: list[bytes] = application(request.environ, lambda *_status_and_headers: None)
+        body: list[bytes] = handler(request.environ, lambda *_status_and_headers: None)
         return body
 
     for query, status in (("limit=2", None), ("limit=0", HTTPStatus.BAD_REQUEST)):
@@ -201,12 +201,12 @@ def test_links_begin_with_the_script_name_of_the_request(
     api: Api, organization: Organization, script_names: tuple[str, str]
 ) -> None:
     PaymentFactory.create(organization=organization)
-    application = Handler()
+    handler = application()
 
     for script_name in script_names:
         request = RequestFactory().get("/v2/payments", headers=api.authorization)
         environ = request.environ | {"SCRIPT_NAME": script_name.encode().decode("latin-1")}  # the encoding of WSGI
-        (body,) = application(environ, lambda *_status_and_headers: None)
+        (body,) = handler(environ, lambda *_status_and_headers: None)
 
         links = json.loads(body)["_links"]
         assert links["documentation"]["href"] == f"http://testserver{quote(script_name)}/docs/"

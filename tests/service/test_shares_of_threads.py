@@ -13,8 +13,9 @@ from pytest_django import Settings
 from payments.models import Access, Mode
 from payments.runtime.process import process
 from payments.runtime.shares import Share
-from payments.service.handler import PAGES, Handler
+from payments.service.handler import PAGES
 from tests.support.api import Api
+from tests.support.application import application
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 
 
@@ -71,7 +72,7 @@ def status_of(path: str, **headers: str) -> tuple[str, dict[str, str]]:
     """Return the status and the headers of the deployed application's response."""
     answers: list[Any] = []
     environ = {**RequestFactory().get(path, headers=headers).environ, "wsgi.input": BytesIO()}
-    Handler()(environ, lambda status, fields: answers.extend([status.split()[0], dict(fields)]))
+    application()(environ, lambda status, fields: answers.extend([status.split()[0], dict(fields)]))
     status, fields = answers
     return status, fields
 

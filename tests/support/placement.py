@@ -62,7 +62,6 @@ ONLY_POSTGRESQL: Final = (
     "database/test_prepared.py",
     "database/test_replicas.py",
     "runtime/test_servers.py::test_replica_with_unknown_lag_is_read_and_rarely_checked",
-    "database/test_threads.py",
     "database/test_statements.py::test_connection_that_the_server_ended_is_replaced_before_use",
     "test_totals.py::test_key_can_be_created_while_a_day_is_summed",
 )

@@ -67,9 +67,6 @@ class AbortableConnection(Abortable):
     def close(self) -> None:
         self.socket.close()
 
-    def disconnect(self) -> None:
-        self.connection.close()
-
 
 class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     """Django's backend with time limits for requests. Commands, such as imports and migrations, have no limits."""
@@ -98,6 +95,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         :raises OperationalError: the time is not enough
         """
         timeout = self.connect_timeout()
+        process.turns.end()
         process.connection_pace.wait()
         pending, self.pending = PendingConnection.reuse_or_start(self.pending, connect), None
         try:
