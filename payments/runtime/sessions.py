@@ -14,7 +14,7 @@ from django.db import connections
 from payments.runtime.process import process
 
 # The connections of a session that was idle for longer are closed: a firewall may have dropped them.
-IDLE_SECONDS_MAX = 120.0
+IDLE_SECONDS_MAX = 180.0
 
 
 class Session:
