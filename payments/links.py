@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any, TypeAlias
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
+from django.core.handlers.wsgi import WSGIRequest
+from django.core.signals import setting_changed
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import get_script_prefix, reverse, set_script_prefix
 from rest_framework.request import Request
 
 # How many base URLs are cached. Without PUBLIC_BASE_URL each host of ALLOWED_HOSTS has its own.
 CACHED_MAX = 64
+
+# The variables of a WSGI request that its host, scheme and path prefix depend on.
+ORIGIN_VARIABLES = (
+    *("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME", "wsgi.url_scheme"),
+    *("HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO"),
+)
+Origin: TypeAlias = tuple[str | None, ...]  # their values
 
 HOST_LENGTH_MAX = 253 + len(":65535")  # a DNS name (RFC 1035) and a port
 
@@ -30,11 +41,7 @@ class Links:
 
         :raises DisallowedHost: the host is not in ALLOWED_HOSTS
         """
-        host = request.get_host()
-        if len(host) > HOST_LENGTH_MAX:  # Django accepts a port of any length, and each link would repeat it
-            raise DisallowedHost(f"A host of {len(host)} characters.")
-        base = settings.PUBLIC_BASE_URL or f"{request.scheme}://{host}"
-        return cached_links(base, request.META.get("SCRIPT_NAME", ""))
+        return links_for(tuple(map(request.META.get, ORIGIN_VARIABLES)))
 
     @classmethod
     def of_error(cls, request: HttpRequest | Request) -> Links:
@@ -62,19 +69,28 @@ class Links:
 
     @cached_property
     def root(self) -> str:
-        return f"{self.base}{reverse('root')}"
+        return self.url("root")
 
     @cached_property
     def list(self) -> str:
-        return f"{self.base}{reverse('payment-list')}"
+        return self.url("payment-list")
 
     @cached_property
     def changelist(self) -> str:
-        return f"{self.base}{reverse('admin:payments_payment_changelist')}"
+        return self.url("admin:payments_payment_changelist")
 
     @cached_property
     def documentation(self) -> str:
-        return f"{self.base}{reverse('documentation')}"
+        return self.url("documentation")
+
+    def url(self, view: str) -> str:
+        """Return the URL of a view without arguments. Django's `reverse` reads the prefix from the thread."""
+        prefix = get_script_prefix()
+        set_script_prefix(self.script_name)
+        try:
+            return f"{self.base}{reverse(view)}"
+        finally:
+            set_script_prefix(prefix)
 
 
 def admin_quoted(payment_id: str) -> str:
@@ -83,3 +99,25 @@ def admin_quoted(payment_id: str) -> str:
 
 
 cached_links = lru_cache(CACHED_MAX)(Links)
+
+
+@lru_cache(CACHED_MAX)
+def links_for(origin: Origin) -> Links:
+    """Return the links for requests with these variables. Django's check of the host takes longer than many a response.
+
+    :raises DisallowedHost: the host is not in ALLOWED_HOSTS
+    """
+    variables = {name: value for name, value in zip(ORIGIN_VARIABLES, origin, strict=True) if value is not None}
+    script_name = variables.pop("SCRIPT_NAME", "")  # decoded already, unlike WSGIRequest expects
+    request = WSGIRequest({"REQUEST_METHOD": "GET", "wsgi.input": io.BytesIO(), **variables})
+    host = request.get_host()
+    if len(host) > HOST_LENGTH_MAX:  # Django accepts a port of any length, and each link would repeat it
+        raise DisallowedHost(f"A host of {len(host)} characters.")
+    return cached_links(settings.PUBLIC_BASE_URL or f"{request.scheme}://{host}", script_name)
+
+
+def forget_links(**_change: Any) -> None:
+    links_for.cache_clear()
+
+
+setting_changed.connect(forget_links)

@@ -1,7 +1,7 @@
 """Conditional requests (RFC 9110, section 13): ETag, If-None-Match and 304.
 
 An ETag is `"STATE-CONTENT"`. STATE is a digest of the request and the revision of its payments. CONTENT is a digest of
-the values that the response is built from.
+the response's body.
 
 If the state of a known ETag is the current one, no payment has changed, and 304 needs no page. Otherwise the page is
 read: its content may still be the same, because other payments have changed. Then 304 repeats the known ETag.
@@ -9,19 +9,23 @@ read: its content may still be the same, because other payments have changed. Th
 PostgreSQL's `xmin` is not suitable: in a database rebuilt by the same steps, other rows have the same values.
 """
 
+import re
 from collections.abc import Callable, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from django.http import HttpResponseBase, HttpResponseNotModified
-from django.utils.http import parse_etags
 from xxhash import xxh3_128_hexdigest
 
 import payments
-from payments.api.header_fields import set_fields
+from payments.api.responses import ApiResponse
+from payments.hal import HAL
 
 ANY = "*"
+
+# The ETags of the service. A proxy that compresses a response makes its ETag weak, so `W/` may precede it.
+ETAG = re.compile(r'"[0-9a-f]*-[0-9a-f]+"')
 
 
 def digest_of_source(directory: Path) -> str:
@@ -29,45 +33,48 @@ def digest_of_source(directory: Path) -> str:
     return xxh3_128_hexdigest(b"".join(path.read_bytes() for path in sorted(directory.rglob("*.py"))))
 
 
-# Another release may render the same payment differently, so its ETags differ.
+# Another release may render the same payment differently, so its states differ.
 RELEASE = digest_of_source(Path(payments.__file__).parent)
 
 encode = msgspec.msgpack.Encoder().encode
 
 
 class Content(NamedTuple):
-    """The content of a response, which is not rendered yet.
+    """The body of a response. `revision` is that of the payments in the same snapshot; None if it is unknown."""
 
-    `version` has all values that the response depends on. `revision` identifies the state of the payments in the same
-    snapshot; None if it is unknown.
-    """
-
-    version: tuple[Any, ...]
+    body: bytes
     revision: int | None
-    build: Callable[[], HttpResponseBase]
 
 
 def conditional_response(
     read: Callable[[], Content], *, request: tuple[Any, ...], revision: int | None, known: Sequence[str]
-) -> HttpResponseBase:
+) -> ApiResponse:
     """Return the response with the content that `read` returns, or 304 if the client knows it by one of these ETags.
 
     `request` has all values that the response depends on, except for the payments. `revision` is their revision on the
     primary; None if it is unknown.
     """
-    if revision is not None and ANY not in known and (etag := find_known(known, f'"{digest(request, revision)}-')):
-        return with_headers(HttpResponseNotModified(), etag)
-    content = read()
-    state = "" if content.revision is None else digest(request, content.revision)
-    ending = f'-{digest(*content.version)}"'
+    if revision is not None and known and ANY not in known:
+        beginning = f'"{state_digest(request, revision)}-'
+        for etag in known:
+            if etag.startswith(beginning):
+                return not_modified(etag)
+    body, revision = read()
+    ending = f'-{xxh3_128_hexdigest(body)}"'
+    state = "" if revision is None else state_digest(request, revision)
     etag = f'"{state}{ending}'
-    if same := next((known_etag for known_etag in known if known_etag.endswith(ending) or known_etag == ANY), None):
-        return with_headers(HttpResponseNotModified(), etag if same == ANY else same)
-    return with_headers(content.build(), etag)
+    for known_etag in known:
+        if known_etag.endswith(ending) or known_etag == ANY:
+            return not_modified(etag if known_etag == ANY else known_etag)
+    return ApiResponse(HTTPStatus.OK, {**caching_fields(etag), "Content-Type": HAL}, body)
 
 
-def find_known(known: Sequence[str], beginning: str) -> str | None:
-    return next((etag for etag in known if etag.startswith(beginning)), None)
+def not_modified(etag: str) -> ApiResponse:
+    return ApiResponse(HTTPStatus.NOT_MODIFIED, caching_fields(etag))
+
+
+def caching_fields(etag: str) -> dict[str, str]:
+    return {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization", "ETag": etag}
 
 
 def can_skip_content(known: Sequence[str]) -> bool:
@@ -76,14 +83,11 @@ def can_skip_content(known: Sequence[str]) -> bool:
 
 
 def parse_known(if_none_match: str | None) -> Sequence[str]:
-    """Return the ETags of the header. A proxy that compresses a response makes its ETag weak, so `W/` is removed."""
-    return [] if if_none_match is None else [etag.removeprefix("W/") for etag in parse_etags(if_none_match)]
+    """Return the ETags of the header that the service may have sent, or `*`."""
+    if not if_none_match:
+        return ()
+    return (ANY,) if if_none_match.strip() == ANY else ETAG.findall(if_none_match)
 
 
-def digest(*values: Any) -> str:
-    return xxh3_128_hexdigest(encode((RELEASE, values)))
-
-
-def with_headers(response: HttpResponseBase, etag: str) -> HttpResponseBase:
-    set_fields(response, {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization", "ETag": etag})
-    return response
+def state_digest(request: tuple[Any, ...], revision: int) -> str:
+    return xxh3_128_hexdigest(encode((RELEASE, request, revision)))

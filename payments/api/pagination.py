@@ -27,12 +27,6 @@ class ListPage(NamedTuple):
     parameters: ListParameters
     page: Page
 
-    @property
-    def version(self) -> tuple[Any, ...]:
-        """Return all values that the response depends on, except the public address."""
-        page, parameters = self.page, self.parameters
-        return page.rows, page.previous_from, page.next_from, parameters.limit, parameters.selection.query
-
 
 class KeysetPagination(BasePagination):
     """Pages by position: a link names the payment that the next page starts at.

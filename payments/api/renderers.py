@@ -1,13 +1,10 @@
 """Renders documents as HAL and errors as problem+json."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from django.http import HttpResponse
 from rest_framework.renderers import BaseRenderer
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from payments.hal import HAL
 
@@ -36,15 +33,3 @@ class ProblemRenderer(HALRenderer):
 
     media_type = "application/problem+json"
     format = "problem"
-
-
-def build_response(request: Request, build_document: Callable[[], Any]) -> HttpResponse:
-    """Return the response for a document.
-
-    HAL is rendered at once. DRF's `Response`, which renders later and refers to its view and request, is needed only
-    for the templates of the browsable API.
-    """
-    renderer, document = request.accepted_renderer, build_document()
-    if isinstance(renderer, HALRenderer):
-        return HttpResponse(renderer.render(document), content_type=renderer.media_type)
-    return Response(document)

@@ -11,6 +11,7 @@ from django.utils.functional import cached_property
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.status import HTTP_304_NOT_MODIFIED
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
@@ -19,19 +20,26 @@ from payments.access.authentication import BearerAuthentication
 from payments.access.keys import AuthenticatedKey, no_queries
 from payments.access.throttling import KeyThrottle
 from payments.api.etags import Content, can_skip_content, conditional_response, parse_known
-from payments.api.header_fields import set_fields
 from payments.api.negotiation import HALNegotiation
 from payments.api.pagination import KeysetPagination
 from payments.api.parameters import parse_query
 from payments.api.reading import ContentReads, RequestReads
-from payments.api.renderers import build_response
+from payments.api.renderers import HALRenderer
+from payments.api.responses import set_fields
 from payments.api.serializers import PaymentSerializer, serialize_page
 from payments.database.round_trips import Query
-from payments.hal import HAL
 from payments.links import Links
 from payments.listing import Listing
 from payments.models import PAYMENT_ID, Access
 from payments.routing import find_payment, payment_query
+
+
+class Document(NamedTuple):
+    """What a response shows. `revision` is that of the payments in the same snapshot; None if it is unknown."""
+
+    value: Any
+    revision: int | None
+
 
 READING = ("GET", "HEAD")
 ALLOW = "GET, HEAD, OPTIONS"
@@ -124,25 +132,22 @@ class PaymentView(APIView):
         return self.reads.listing(cast("AuthenticatedKey", self.request.auth))
 
     def respond(
-        self, read: Callable[[], Content], *, listing: Listing, parameters: tuple[Any, ...]
+        self, read: Callable[[], Document], *, listing: Listing, parameters: tuple[Any, ...]
     ) -> HttpResponseBase:
-        """Return the content, or 304 if the client knows it. `parameters` are those of the request.
+        """Return the document that `read` returns, or 304 if the client knows it. `parameters` are the request's.
 
         A page of the browsable API also depends on templates, so it has no ETag.
         """
-        request = self.request
-        if request.accepted_renderer.media_type != HAL:
-            return read().build()
-        return conditional_response(
-            read,
-            request=(self.links.parts, listing.access, parameters),
-            revision=listing.revision,
-            known=self.known,
-        )
+        renderer = self.request.accepted_renderer
+        if not isinstance(renderer, HALRenderer):
+            return Response(read().value)
 
-    def content(self, build_document: Callable[[], Any], *, version: tuple[Any, ...], revision: int | None) -> Content:
-        build = partial(build_response, self.request, build_document)
-        return Content((self.links.parts, version), revision, build)
+        def content() -> Content:
+            value, revision = read()
+            return Content(renderer.render(value), revision)
+
+        request = (self.links.parts, listing.access, parameters)
+        return conditional_response(content, request=request, revision=listing.revision, known=self.known)
 
 
 class PaymentList(PaymentView):
@@ -160,14 +165,10 @@ class PaymentList(PaymentView):
         listing = self.listing()
         return self.respond(partial(self.read, listing), listing=listing, parameters=parameters.as_tuple())
 
-    def read(self, listing: Listing) -> Content:
+    def read(self, listing: Listing) -> Document:
         listed = self.paginator.paginate(listing)
-
-        def document() -> dict[str, Any]:
-            records = serialize_page(listed.page.rows, links=self.links)
-            return self.paginator.envelope(listed, records, links=self.links)
-
-        return self.content(document, version=listed.version, revision=listed.page.revision)
+        records = serialize_page(listed.page.rows, links=self.links)
+        return Document(self.paginator.envelope(listed, records, links=self.links), listed.page.revision)
 
 
 class PaymentDetail(PaymentView):
@@ -186,13 +187,12 @@ class PaymentDetail(PaymentView):
         listing = self.listing()
         return self.respond(partial(self.read, listing, payment_id), listing=listing, parameters=(payment_id,))
 
-    def read(self, listing: Listing, payment_id: str) -> Content:
+    def read(self, listing: Listing, payment_id: str) -> Document:
         found = find_payment(listing, payment_id)
         if not found.rows:
             raise NotFound
         [row] = found.rows
-        serializer = self.serializer_class(row, links=self.links)
-        return self.content(lambda: serializer.data, version=(row,), revision=found.revision)
+        return Document(self.serializer_class(row, links=self.links).data, found.revision)
 
 
 class PaymentReads(NamedTuple):

@@ -8,6 +8,7 @@ It uses private APIs of Django: `BaseHandler.load_middleware`, `convert_exceptio
 Django has no public way to serve some paths without middleware.
 """
 
+import io
 import logging
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from typing import Any, TypeAlias, cast
 from django.conf import settings
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
-from django.core.handlers.wsgi import WSGIHandler
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_path_info, get_script_name
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.response import SimpleTemplateResponse
@@ -27,7 +28,7 @@ from django.urls import ResolverMatch, resolve, set_script_prefix
 from django.utils.log import log_response
 
 from payments.api.error_pages import is_api, too_many_pages
-from payments.api.header_fields import list_fields, set_fields
+from payments.api.responses import list_fields, set_fields
 from payments.runtime import request_ids
 from payments.runtime.process import process
 from payments.runtime.sessions import Sessions
@@ -77,7 +78,7 @@ def respond_with_id(request: HttpRequest, respond: Callable[[HttpRequest], HttpR
     """Return the response with the request's ID, and write the access log if it is enabled."""
     started_at = time.monotonic()
     request_id = request_ids.assign(request.META)
-    response = process.hooks.respond(request, respond)
+    response = process.hooks.respond(request, respond) if process.hooks.registered else respond(request)
     set_fields(response, {request_ids.HEADER: request_id})
     if settings.ACCESS_LOG:
         log_access(request, response, seconds=time.monotonic() - started_at)
@@ -86,9 +87,10 @@ def respond_with_id(request: HttpRequest, respond: Callable[[HttpRequest], HttpR
 
 def finish(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Add the headers and log the errors. For pages, Django's middleware does this."""
+    fields = {"X-Content-Type-Options": "nosniff"}
     if response.status_code != NOT_MODIFIED:  # its length would be the length of the full response
-        set_fields(response, {"Content-Length": str(len(response.content))})
-    set_fields(response, {"X-Content-Type-Options": "nosniff"})
+        fields["Content-Length"] = str(len(response.content))
+    set_fields(response, fields)
     if settings.SECURE_HSTS_SECONDS and request.is_secure():
         set_fields(response, {"Strict-Transport-Security": f"max-age={settings.SECURE_HSTS_SECONDS}"})
     if response.status_code >= BAD_REQUEST and response.status_code != SERVICE_UNAVAILABLE:
@@ -102,6 +104,7 @@ def call_view(request: HttpRequest) -> HttpResponseBase:
     request.resolver_match = match
     response = match.func(request, *match.args, **match.kwargs)
     if isinstance(response, SimpleTemplateResponse):  # OPTIONS, and the browsable API
+        set_script_prefix(request.META["SCRIPT_NAME"])  # for the URLs in templates
         response.render()
     return cast("HttpResponseBase", response)
 
@@ -113,6 +116,21 @@ def cached_resolve(path: str) -> ResolverMatch:
 
 def log_access(request: HttpRequest, response: HttpResponseBase, *, seconds: float) -> None:
     access_logger.info("%s %.500s %s %.1f ms", request.method, request.path, response.status_code, seconds * 1000)
+
+
+class BodilessRequest(WSGIRequest):
+    """A request whose body nothing reads. Django's initialization takes longer, and fails on some types of bodies."""
+
+    def __init__(self, environ: dict[str, Any]) -> None:
+        self.environ = self.META = environ
+        self.method = environ["REQUEST_METHOD"].upper()
+        environ["SCRIPT_NAME"] = get_script_name(environ)
+        environ["PATH_INFO"] = self.path_info = get_path_info(environ) or "/"
+        self.path = f"{environ['SCRIPT_NAME'].rstrip('/')}/{self.path_info.removeprefix('/')}"
+        self.content_type, self.content_params = "", {}
+        self.resolver_match = None
+        self._stream = io.BytesIO()  # the body
+        self._read_started = False
 
 
 class Handler(ApiHandler, WSGIHandler):
@@ -154,10 +172,6 @@ class Handler(ApiHandler, WSGIHandler):
 
     def send(self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder) -> list[bytes]:
         """Return the response's body as a list, which Granian sends at once. It streams any other iterable."""
-        # Django fails on some content types and is slow on others. Nothing reads the body here, so remove the type.
-        environ.pop("CONTENT_TYPE", None)
-        request = self.request_class(environ)
-        set_script_prefix(request.META["SCRIPT_NAME"])
-        response: Any = respond_with_id(request, respond)
+        response: Any = respond_with_id(BodilessRequest(environ), respond)
         start_response(f"{response.status_code} {response.reason_phrase}", list_fields(response))
         return [response.content]
