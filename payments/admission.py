@@ -23,20 +23,23 @@ def reading(access: Access, *, has_filters: bool, can_wait: bool = True) -> Abst
     Entering raises NoPlace if too many reads with filters are in progress, and RecentOutage if another read of these
     payments has just failed after a long time.
     """
-    return filtering(access, can_wait=can_wait) if has_filters else guard(access)
+    return filtering(access, can_wait=can_wait) if has_filters else PaymentsGuard(process.outages, access)
 
 
-def guard(access: Access, *, timeouts_count: bool = True) -> Guard:
-    """Return the guard of an outage of these payments. With a replica it only holds the error of the read."""
-    return process.outages.guard(access, is_on=not has_replica(), timeouts_count=timeouts_count)
+class PaymentsGuard(Guard):
+    """The guard of a read of payments. With a replica, it records no outage."""
+
+    def is_outage(self, error: BaseException) -> bool:
+        return super().is_outage(error) and not has_replica()
 
 
 @contextmanager
 def filtering(access: Access, *, can_wait: bool) -> Iterator[Guard]:
     if can_wait:
         process.turns.end()
-    with process.filter_share.place(access, can_wait=can_wait), guard(access, timeouts_count=False) as guarded:
-        yield guarded
+    guard = PaymentsGuard(process.outages, access, timeouts_count=False)
+    with process.filter_share.place(access, can_wait=can_wait), guard:
+        yield guard
 
 
 def run_admitted(
@@ -52,8 +55,12 @@ def run_admitted(
     :raises NoPlace, RecentOutage: see `reading`
     :raises Error: a statement could not be prepared
     """
-    with reading(access, has_filters=any(query.has_filters for query in queries), can_wait=can_wait) as guarded:
-        outcomes = run_together(statements, [*([key_query] if key_query else []), *queries])
-        if key_query is None or not isinstance(outcomes[0], Error):  # otherwise no data can be read
-            guarded.error = next((outcome for outcome in outcomes if isinstance(outcome, Error)), None)
+    has_filters = any(query.statement.is_planned_each_time for query in queries)
+    with reading(access, has_filters=has_filters, can_wait=can_wait) as guard:
+        outcomes = run_together(statements, [key_query, *queries] if key_query else queries)
+        for outcome in outcomes:
+            if isinstance(outcome, Error):
+                if outcome is not outcomes[0] or key_query is None:  # without the key, no data can be read
+                    guard.error = outcome
+                break
     return outcomes

@@ -12,7 +12,7 @@ from payments.database.round_trips import NOTHING, Query, ReadAhead, pipelined_s
 from payments.database.statements import Placeholder, Statement
 from payments.expressions import SecondsText
 from payments.models import Access, ApiKey
-from payments.runtime.outages import RecentOutage
+from payments.runtime.outages import Guard, RecentOutage
 from payments.runtime.process import KnownKey, process
 from payments.runtime.servers import PRIMARY, has_replica, run_with_failover
 from payments.runtime.shares import NoPlace
@@ -47,28 +47,34 @@ def no_queries(_access: Access) -> Sequence[Query]:
 def find_key(text: str, *, now: datetime, queries_for: QueriesFor = no_queries) -> AuthenticatedKey | None:
     """Return the usable key with this text; `now` is in UTC. One query, unless the primary is unavailable.
 
+    A text without the form of a key causes no query.
+
     It reads the primary, so new and revoked keys take effect immediately. It reads a replica while the primary is
     unavailable.
     """
     digest = api_keys.digest(text)
+    known = process.known_keys.get(digest)
+    if known is None and not api_keys.is_key(text):
+        return None
     query = Query(key_statement(), {"digest": digest, "now": str(now.replace(tzinfo=None))})
-    key = find_key_with_failover(query, queries_for) if has_replica() else find_key_on_primary(query, queries_for)
+    find = find_key_with_failover if has_replica() else find_key_on_primary
+    key = find(query, known, queries_for)
     if key is None:
         process.known_keys.remove(digest)
-    else:
+    elif known != (key.id, *key.access):
         process.known_keys.set(digest, KnownKey(key.id, *key.access))
     return key
 
 
-def find_key_on_primary(query: Query, queries_for: QueriesFor) -> AuthenticatedKey | None:
-    with process.outages.guard(KEYS):
-        rows, read_ahead = read_key(query, queries_for)
+def find_key_on_primary(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> AuthenticatedKey | None:
+    with Guard(process.outages, KEYS):
+        rows, read_ahead = read_key(query, known, queries_for)
     return authenticated_key(*rows[0], read_ahead=read_ahead) if rows else None
 
 
-def find_key_with_failover(query: Query, queries_for: QueriesFor) -> AuthenticatedKey | None:
+def find_key_with_failover(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> AuthenticatedKey | None:
     def read_on(using: str) -> KeyRead:
-        return read_key(query, queries_for) if using == PRIMARY else KeyRead(query.rows(using))
+        return read_key(query, known, queries_for) if using == PRIMARY else KeyRead(query.rows(using))
 
     (rows, read_ahead), server = run_with_failover(read_on, primary=process.primary, replica=process.replica)
     is_from_primary = server is process.primary
@@ -77,13 +83,12 @@ def find_key_with_failover(query: Query, queries_for: QueriesFor) -> Authenticat
     return authenticated_key(*rows[0], is_from_primary=is_from_primary, read_ahead=read_ahead) if rows else None
 
 
-def read_key(query: Query, queries_for: QueriesFor) -> KeyRead:
+def read_key(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> KeyRead:
     """Run the key statement. If the key is known, the queries of the request run in the same round trip.
 
     They run with the organization and mode that the key had when this process last saw it. Whether the key still has
     them is known only from the rows of the key statement.
     """
-    known = process.known_keys.get(query.values["digest"])
     if known is None or not has_requests_left(known.id) or (statements := pipelined_statements()) is None:
         return KeyRead(query.rows())
     access = Access(known.organization_id, known.mode)

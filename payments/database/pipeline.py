@@ -47,7 +47,8 @@ class Pipeline:
             for send in sends:
                 send()
                 pgconn.pipeline_sync()
-            self.flush(pgconn)
+            if pgconn.flush():
+                self.send_rest(pgconn)
             self.wait_for_input(pgconn)
             process.turns.record(monotonic() - started_at)
             for _ in sends:
@@ -57,7 +58,7 @@ class Pipeline:
             self.connection.close()
             raise
 
-    def flush(self, pgconn: PGconn) -> None:
+    def send_rest(self, pgconn: PGconn) -> None:
         """Wait until everything is sent. Read meanwhile, because the server may wait for that."""
         while pgconn.flush():
             self.input_or_space.poll()
@@ -65,17 +66,16 @@ class Pipeline:
 
     def receive(self, pgconn: PGconn) -> PGresult:
         """Return the next statement's result, which null and a synchronization point follow."""
-        result = self.next_result(pgconn)
+        while pgconn.is_busy():
+            self.wait_for_input(pgconn)
+        result = pgconn.get_result()
         end = pgconn.get_result()  # libpq has it as soon as it has the result
-        synchronization = self.next_result(pgconn)
+        while pgconn.is_busy():
+            self.wait_for_input(pgconn)
+        synchronization = pgconn.get_result()
         if result and not end and synchronization and synchronization.status == ExecStatus.PIPELINE_SYNC:
             return result
         raise psycopg.OperationalError(pgconn.get_error_message() or "The server sent an unexpected result.")
-
-    def next_result(self, pgconn: PGconn) -> PGresult | None:
-        while pgconn.is_busy():
-            self.wait_for_input(pgconn)
-        return pgconn.get_result()
 
     def wait_for_input(self, pgconn: PGconn) -> None:
         process.turns.wait(self.input)

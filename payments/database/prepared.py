@@ -96,10 +96,10 @@ class PreparedStatements:
                 outcomes.append(attempt(statement.load_rows, result))
         except psycopg.OperationalError as error:
             return [*outcomes, *[error] * (len(runs) - len(outcomes))]
-        return [
-            attempt(self.repeat, statement, run.values, outcome) if isinstance(outcome, UNUSABLE) else outcome
-            for statement, run, outcome in zip(statements, runs, outcomes, strict=True)
-        ]
+        for number, outcome in enumerate(outcomes):
+            if isinstance(outcome, UNUSABLE):
+                outcomes[number] = attempt(self.repeat, statements[number], runs[number].values, outcome)
+        return outcomes
 
     def repeat(self, statement: "PreparedStatement | LiteralStatement", values: Values, error: psycopg.Error) -> Rows:
         """Run a statement again, unprepared, after its prepared form has become unusable.
@@ -205,7 +205,8 @@ def attempt(function: Callable[..., Rows], *arguments: Any) -> Rows | psycopg.Er
 
 
 def load_rows(transformer: Any, pgconn: PGconn, result: PGresult) -> Rows:
-    raise_unless(ExecStatus.TUPLES_OK, pgconn, result)
+    if result.status != ExecStatus.TUPLES_OK:
+        raise error_of(pgconn, result)
     transformer.set_pgresult(result)
     rows: Rows = transformer.load_rows(0, result.ntuples, tuple)
     transformer.set_pgresult(None)  # otherwise the result stays in memory until the next run
@@ -217,8 +218,12 @@ def raise_unless(status: ExecStatus, pgconn: PGconn, result: PGresult) -> None:
 
     :raises psycopg.Error: the result has another status
     """
-    if result.status == status:
-        return
+    if result.status != status:
+        raise error_of(pgconn, result)
+
+
+def error_of(pgconn: PGconn, result: PGresult) -> psycopg.Error:
+    """Return the error of the connection if it is broken, else the server's."""
     if pgconn.status == ConnStatus.BAD:
-        raise psycopg.OperationalError(pgconn.error_message.decode(errors="replace"))
-    raise error_from_result(result)
+        return psycopg.OperationalError(pgconn.error_message.decode(errors="replace"))
+    return error_from_result(result)

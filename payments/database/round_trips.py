@@ -87,7 +87,10 @@ def exchange(statements: PreparedStatements, queries: Sequence[Query]) -> list[O
         outcomes = statements.run_together(runs)
     except psycopg.Error as error:
         raise converted(error) from error
-    return [converted(outcome) if isinstance(outcome, psycopg.Error) else outcome for outcome in outcomes]
+    for number, outcome in enumerate(outcomes):
+        if isinstance(outcome, psycopg.Error):
+            outcomes[number] = converted(outcome)  # type: ignore[call-overload]
+    return outcomes  # type: ignore[return-value]  # the remaining errors are Django's
 
 
 def converted(error: psycopg.Error) -> Error:

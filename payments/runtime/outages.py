@@ -32,15 +32,16 @@ class Outage:
 
 
 class Guard:
-    """A context manager for one read of data. A slow outage in its block is recorded.
+    """A context manager that reads data, or fails fast during an outage of this data. A slow outage is recorded.
 
+    `timeouts_count`: a statement that PostgreSQL ends at its time limit is an outage, because it is usually fast.
     `error` is the error of the read; set it if the block does not raise it.
+    Entering raises RecentOutage if another thread retries, or if it is too early for that.
     """
 
-    def __init__(self, outages: "Outages", name: Hashable, *, is_on: bool, timeouts_count: bool) -> None:
+    def __init__(self, outages: "Outages", name: Hashable, *, timeouts_count: bool = True) -> None:
         self.outages = outages
         self.name = name
-        self.is_on = is_on
         self.timeouts_count = timeouts_count
         self.error: BaseException | None = None
 
@@ -58,7 +59,7 @@ class Guard:
             self.outages.end(self.name)
 
     def is_outage(self, error: BaseException) -> bool:
-        return self.is_on and is_outage(error) and (self.timeouts_count or not is_timeout(error))
+        return is_outage(error) and (self.timeouts_count or not is_timeout(error))
 
 
 class Outages:
@@ -67,15 +68,6 @@ class Outages:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.by_name: dict[Hashable, Outage] = {}
-
-    def guard(self, name: Hashable, *, is_on: bool = True, timeouts_count: bool = True) -> Guard:
-        """Return a context manager that reads data, or fails fast during an outage of this data.
-
-        `is_on`: if not, no outage begins. `timeouts_count`: a statement that PostgreSQL ends at its time limit is an
-        outage, because it is usually fast.
-        Entering raises RecentOutage if another thread retries, or if it is too early for that.
-        """
-        return Guard(self, name, is_on=is_on, timeouts_count=timeouts_count)
 
     def admits(self, name: Hashable) -> bool:
         """Return whether the data can be read. During an outage, this is the start of the only retry."""

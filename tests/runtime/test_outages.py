@@ -4,7 +4,7 @@ import pytest
 from django.db import Error, OperationalError
 
 from payments.runtime import outages
-from payments.runtime.outages import Outages, RecentOutage
+from payments.runtime.outages import Guard, Outages, RecentOutage
 from tests.support.list_errors import timeout_error
 
 OUTAGE = OperationalError("the server does not respond")
@@ -16,7 +16,7 @@ def any_failure_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fail(current: Outages, name: str, error: Error, *, timeouts_count: bool = True) -> None:
-    with pytest.raises(type(error)), current.guard(name, timeouts_count=timeouts_count):
+    with pytest.raises(type(error)), Guard(current, name, timeouts_count=timeouts_count):
         raise error
 
 
@@ -24,9 +24,9 @@ def test_reads_of_the_same_data_fail_fast_after_an_outage(any_failure_is_slow: N
     current = Outages()
     fail(current, "a", OUTAGE)
 
-    with pytest.raises(RecentOutage), current.guard("a"):
+    with pytest.raises(RecentOutage), Guard(current, "a"):
         raise AssertionError("unreachable")
-    with current.guard("b"):
+    with Guard(current, "b"):
         pass
 
 
@@ -36,9 +36,9 @@ def test_one_read_at_a_time_tries_again(monkeypatch: pytest.MonkeyPatch) -> None
     current = Outages()
     fail(current, "a", OUTAGE)
 
-    with current.guard("a"), pytest.raises(RecentOutage), current.guard("a"):
+    with Guard(current, "a"), pytest.raises(RecentOutage), Guard(current, "a"):
         raise AssertionError("unreachable")
-    with current.guard("a"), current.guard("a"):
+    with Guard(current, "a"), Guard(current, "a"):
         pass
 
 
@@ -60,10 +60,10 @@ def test_interrupted_retry_lets_others_try(monkeypatch: pytest.MonkeyPatch, inte
     current = Outages()
     fail(current, "a", OUTAGE)
 
-    with pytest.raises(interruption), current.guard("a"):
+    with pytest.raises(interruption), Guard(current, "a"):
         raise interruption
 
-    with current.guard("a"):
+    with Guard(current, "a"):
         pass
 
 
@@ -86,7 +86,7 @@ def test_timeout_of_a_statement_can_be_an_outage(
 
 def test_error_that_is_not_raised_can_be_an_outage(any_failure_is_slow: None) -> None:
     current = Outages()
-    with current.guard("a") as guard:
+    with Guard(current, "a") as guard:
         guard.error = OUTAGE
 
     assert list(current.by_name) == ["a"]
