@@ -33,11 +33,8 @@ class AuthenticatedKey(NamedTuple):
     read_ahead: ReadAhead = NOTHING
 
 
-class KeyRead(NamedTuple):
-    """The rows of the key statement, and what was read in the same round trip."""
-
-    rows: list[tuple[Any, ...]]
-    read_ahead: ReadAhead = NOTHING
+# The rows of the key statement, and what was read in the same round trip.
+KeyRead: TypeAlias = tuple[list[tuple[Any, ...]], ReadAhead]
 
 
 def no_queries(_access: Access) -> Sequence[Query]:
@@ -74,7 +71,7 @@ def find_key_on_primary(query: Query, known: KnownKey | None, queries_for: Queri
 
 def find_key_with_failover(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> AuthenticatedKey | None:
     def read_on(using: str) -> KeyRead:
-        return read_key(query, known, queries_for) if using == PRIMARY else KeyRead(query.rows(using))
+        return read_key(query, known, queries_for) if using == PRIMARY else (query.rows(using), NOTHING)
 
     (rows, read_ahead), server = run_with_failover(read_on, primary=process.primary, replica=process.replica)
     is_from_primary = server is process.primary
@@ -90,14 +87,14 @@ def read_key(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> K
     them is known only from the rows of the key statement.
     """
     if known is None or not has_requests_left(known.id) or (statements := pipelined_statements()) is None:
-        return KeyRead(query.rows())
+        return query.rows(), NOTHING
     access = Access(known.organization_id, known.mode)
     queries = queries_for(access)
     try:
         key, *others = run_admitted(statements, access, queries, key_query=query, can_wait=False)
     except (NoPlace, RecentOutage):  # the response reports it, if the key is valid
-        return KeyRead(query.rows())
-    return KeyRead(unwrap(key), ReadAhead(queries, others))
+        return query.rows(), NOTHING
+    return unwrap(key), ReadAhead(queries, others)
 
 
 def authenticated_key(

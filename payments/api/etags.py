@@ -11,7 +11,7 @@ PostgreSQL's `xmin` is not suitable: in a database rebuilt by the same steps, ot
 
 import re
 from collections.abc import Callable, Sequence
-from http import HTTPStatus
+from http.client import NOT_MODIFIED, OK
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,11 +66,11 @@ def conditional_response(
     for known_etag in known:
         if known_etag.endswith(ending) or known_etag == ANY:
             return not_modified(etag if known_etag == ANY else known_etag)
-    return ApiResponse(HTTPStatus.OK, {**caching_fields(etag), "Content-Type": HAL}, body)
+    return ApiResponse(OK, {**caching_fields(etag), "Content-Type": HAL}, body)
 
 
 def not_modified(etag: str) -> ApiResponse:
-    return ApiResponse(HTTPStatus.NOT_MODIFIED, caching_fields(etag))
+    return ApiResponse(NOT_MODIFIED, caching_fields(etag))
 
 
 def caching_fields(etag: str) -> dict[str, str]:

@@ -14,7 +14,8 @@ LIMIT_MAX = 250
 
 LIMIT = re.compile(r"[1-9][0-9]{0,2}")
 START = re.compile(PAYMENT_ID)
-NAMES = frozenset({"limit", "from", *PARAMETERS})
+PAGE_NAMES = frozenset({"limit", "from"})
+NAMES = PAGE_NAMES.union(PARAMETERS)
 
 
 class ListParameters(NamedTuple):
@@ -38,6 +39,8 @@ def parse_list_parameters(query: str) -> ListParameters:
     parameters = parse_query(query, known=NAMES, pattern=METADATA)
     limit = parse_limit(parameters["limit"]) if "limit" in parameters else LIMIT_DEFAULT
     start = parse_start(parameters["from"]) if "from" in parameters else None
+    if parameters.keys() <= PAGE_NAMES:
+        return ListParameters(limit, start)
     try:
         return ListParameters(limit, start, parse_selection(parameters))
     except InvalidSelection as error:
@@ -69,8 +72,7 @@ def split_query(query: str) -> list[tuple[str, str]]:
     if "%" in query or "+" in query or not query.isascii():
         text = query.encode("latin-1").decode(errors="surrogateescape")  # WSGI strings hold bytes (PEP 3333)
         return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
-    parts = (part.partition("=") for part in query.split("&") if part)
-    return [(name, value) for name, _, value in parts]
+    return [part.partition("=")[::2] for part in query.split("&") if part]
 
 
 def parse_limit(text: str) -> int:

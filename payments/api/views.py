@@ -3,11 +3,10 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from django.utils.functional import cached_property
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
@@ -55,6 +54,8 @@ class PaymentView(APIView):
     format_kwarg = None  # the API has no format suffixes
 
     links: Links
+    known: Sequence[str]  # the ETags that the client knows
+    reads: RequestReads
     throttles: Sequence[BaseThrottle] = ()
 
     @property
@@ -68,6 +69,8 @@ class PaymentView(APIView):
         The context refers to the request and the view. That reference cycle would keep both in memory until the
         garbage collector runs.
         """
+        self.known = parse_known(request.META.get("HTTP_IF_NONE_MATCH"))
+        self.reads = RequestReads(self.get_content_reads(), can_skip_content=can_skip_content(self.known))
         authenticators, negotiator = self.get_authenticators(), self.get_content_negotiator()
         drf_request = Request(request, authenticators=authenticators, negotiator=negotiator)
         drf_request.parser_context.clear()
@@ -78,16 +81,8 @@ class PaymentView(APIView):
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Return the authenticators. They run the queries of the view in the same round trip as their own."""
         queries_for = self.reads.queries_for if self.request.method in READING else no_queries
-        return [cast("type[BearerAuthentication]", each)(queries_for) for each in self.authentication_classes]
-
-    @cached_property
-    def known(self) -> Sequence[str]:
-        """Return the ETags that the client knows."""
-        return parse_known(self.request.META.get("HTTP_IF_NONE_MATCH"))
-
-    @cached_property
-    def reads(self) -> RequestReads:
-        return RequestReads(self.get_content_reads(), can_skip_content=can_skip_content(self.known))
+        classes: Sequence[type[BearerAuthentication]] = self.authentication_classes  # type: ignore[assignment]
+        return [authentication_class(queries_for) for authentication_class in classes]
 
     def get_content_reads(self) -> ContentReads:
         """Return what the content needs. It must not refer to the view (reference cycle)."""
@@ -129,7 +124,8 @@ class PaymentView(APIView):
 
     def listing(self) -> Listing:
         """Return the list of all payments that the key gives access to."""
-        return self.reads.listing(cast("AuthenticatedKey", self.request.auth))
+        key: AuthenticatedKey = self.request.auth  # type: ignore[assignment]  # HasKey requires it
+        return self.reads.listing(key)
 
     def respond(
         self, read: Callable[[], Document], *, listing: Listing, parameters: tuple[Any, ...]

@@ -93,7 +93,7 @@ class PreparedStatements:
         outcomes: list[Rows | psycopg.Error] = []
         try:
             for statement, result in zip(statements, self.pipeline.exchange(sends), strict=True):
-                outcomes.append(attempt(statement.load_rows, result))
+                outcomes.append(attempt(load_rows, statement.transformer, statement.pgconn, result))
         except psycopg.OperationalError as error:
             return [*outcomes, *[error] * (len(runs) - len(outcomes))]
         for number, outcome in enumerate(outcomes):
@@ -160,21 +160,19 @@ class PreparedStatement:
         return f"${self.placeholders.index(placeholder) + 1}"
 
     def rows(self, values: Values) -> Rows:
-        return self.load_rows(self.pgconn.exec_prepared(self.name, self.parameters(values)))
+        return load_rows(self.transformer, self.pgconn, self.pgconn.exec_prepared(self.name, self.parameters(values)))
 
     def send(self, values: Values) -> None:
         """Send the statement without waiting for its result."""
         self.pgconn.send_query_prepared(self.name, self.parameters(values))
 
     def rows_unprepared(self, values: Values) -> Rows:
-        return self.load_rows(self.pgconn.exec_params(self.numbered_sql, self.parameters(values)))
+        result = self.pgconn.exec_params(self.numbered_sql, self.parameters(values))
+        return load_rows(self.transformer, self.pgconn, result)
 
     def parameters(self, values: Values) -> list[Any]:
         """Return the values in PostgreSQL's text format."""
         return [None if (value := values[name]) is None else str(value).encode() for name in self.placeholders]
-
-    def load_rows(self, result: PGresult) -> Rows:
-        return load_rows(self.transformer, self.pgconn, result)
 
     def close(self) -> None:
         """Remove the statement from the server, by libpq's own message: poolers do not recognize a DEALLOCATE."""
@@ -185,15 +183,13 @@ class LiteralStatement:
     """A statement with its values written into the SQL, so that the server plans it with them."""
 
     def __init__(self, connection: psycopg.Connection[Any], run: Run) -> None:
-        self.connection = connection
+        self.pgconn = connection.pgconn
+        self.transformer = Transformer(connection)
         self.sql = ClientCursor(connection).mogrify(run.sql, run.values).encode()
 
     def send(self, _values: Values) -> None:
         """Send the statement without waiting for its result."""
-        self.connection.pgconn.send_query_params(self.sql, None)
-
-    def load_rows(self, result: PGresult) -> Rows:
-        return load_rows(Transformer(self.connection), self.connection.pgconn, result)
+        self.pgconn.send_query_params(self.sql, None)
 
 
 def attempt(function: Callable[..., Rows], *arguments: Any) -> Rows | psycopg.Error:

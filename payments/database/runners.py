@@ -17,7 +17,8 @@ Runner = TypeVar("Runner")
 def open_connection(using: str) -> BaseDatabaseWrapper:
     """Return the thread's connection to a database, open and checked once for each request."""
     connection = connections[using]
-    connection.close_if_health_check_failed()
+    if not connection.health_check_done:  # type: ignore[attr-defined]  # missing in the stubs
+        connection.close_if_health_check_failed()
     if connection.connection is None:
         connection.ensure_connection()
     return connection

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, cast
 from django.conf import settings
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
-from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_path_info, get_script_name
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_path_info
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.response import SimpleTemplateResponse
@@ -124,9 +124,9 @@ class BodilessRequest(WSGIRequest):
     def __init__(self, environ: dict[str, Any]) -> None:
         self.environ = self.META = environ
         self.method = environ["REQUEST_METHOD"].upper()
-        environ["SCRIPT_NAME"] = get_script_name(environ)
-        environ["PATH_INFO"] = self.path_info = get_path_info(environ) or "/"
-        self.path = f"{environ['SCRIPT_NAME'].rstrip('/')}/{self.path_info.removeprefix('/')}"
+        environ["PATH_INFO"] = self.path_info = get_path_info(environ)
+        environ["SCRIPT_NAME"] = script_name = environ.get("SCRIPT_NAME", "").encode("latin-1").decode()
+        self.path = f"{script_name}{self.path_info}"
         self.content_type, self.content_params = "", {}
         self.resolver_match = None
         self._stream = io.BytesIO()  # the body

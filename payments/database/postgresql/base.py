@@ -1,7 +1,7 @@
 """The PostgreSQL backend. Django requires a module named `base` with a class named `DatabaseWrapper`.
 
 It overrides methods of Django's backend that are not documented: `get_new_connection`, `init_connection_state`,
-`_close` and `is_usable`. Django has no public API for the time limits that they set.
+`close_if_unusable_or_obsolete`, `_close` and `is_usable`. Django has no public API for the time limits that they set.
 """
 
 import os
@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -119,6 +120,20 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         settings = self.request_settings if process.deadlines.database.is_active else {}
         with self.connection.cursor() as cursor:
             cursor.execute("; ".join([PLAN_ONCE, *(f"SET {name} = '{value}'" for name, value in settings.items())]))
+
+    def close_if_unusable_or_obsolete(self) -> None:
+        """Close the connection if it is broken or too old. Each request begins with this.
+
+        Django would check whether the connection works before its first use, with more calls.
+        """
+        if self.connection is None:
+            return
+        is_old = self.close_at is not None and monotonic() >= self.close_at
+        if is_old or self.autocommit != self.settings_dict["AUTOCOMMIT"] or not self.is_usable():
+            self.close()
+        else:
+            self.errors_occurred = False
+            self.health_check_done = True
 
     def _close(self) -> None:
         process.deadlines.database.unregister(name=self.alias)
