@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from operator import methodcaller
 from typing import Any, TypeAlias
 
 from django.conf import settings
@@ -93,9 +95,8 @@ class Links:
             set_script_prefix(prefix)
 
 
-def admin_quoted(payment_id: str) -> str:
-    """Return the ID as the admin's URLs contain it: Django writes the underscore as _5F."""
-    return payment_id.replace("_", "_5F")
+# Returns a payment's ID as the admin's URLs contain it: Django writes the underscore as _5F. Each record needs this.
+admin_quoted: Callable[[str], str] = methodcaller("replace", "_", "_5F")
 
 
 cached_links = lru_cache(CACHED_MAX)(Links)

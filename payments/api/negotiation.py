@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
 
 from rest_framework.exceptions import NotAcceptable
 from rest_framework.negotiation import BaseContentNegotiation
@@ -37,18 +36,23 @@ class HALNegotiation(BaseContentNegotiation):
         :raises NotAcceptable: the client accepts no media type of the API
         """
         by_media_type = {renderer.media_type: renderer for renderer in renderers}
-        accepted = accepted_ranges(request.META)
-        if HTML in by_media_type and prefers_html(accepted):
-            return by_media_type[HTML], HTML
-        if hal_quality(accepted) > 0:
-            return by_media_type[HAL], HAL
-        raise NotAcceptable
+        header = request.META.get("HTTP_ACCEPT", "")
+        choose = cached_media_type if len(header) <= CACHED_LENGTH_MAX else choose_media_type
+        media_type = choose(header, HTML in by_media_type)
+        if media_type is None:
+            raise NotAcceptable
+        return by_media_type[media_type], media_type
 
 
-def accepted_ranges(meta: Mapping[str, Any]) -> Mapping[str, float]:
-    """Return the media ranges that a request accepts, with their quality."""
-    header = meta.get("HTTP_ACCEPT", "")
-    return cached_ranges(header) if len(header) <= CACHED_LENGTH_MAX else parse_accept(header)
+def choose_media_type(header: str, has_html: bool) -> str | None:  # noqa: FBT001  positional, for its cache
+    """Return the media type for an Accept header; None if the client accepts no media type of the API."""
+    accepted = parse_accept(header)
+    if has_html and prefers_html(accepted):
+        return HTML
+    return HAL if hal_quality(accepted) > 0 else None
+
+
+cached_media_type = lru_cache(CACHED_HEADERS_MAX)(choose_media_type)
 
 
 def parse_accept(header: str) -> Mapping[str, float]:
@@ -62,9 +66,6 @@ def parse_accept(header: str) -> Mapping[str, float]:
         media_range, *parameters = map(str.strip, item.split(";"))
         accepted[media_range] = max(quality(parameters), accepted.get(media_range, 0))
     return accepted
-
-
-cached_ranges = lru_cache(CACHED_HEADERS_MAX)(parse_accept)
 
 
 def prefers_html(accepted: Mapping[str, float]) -> bool:

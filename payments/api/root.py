@@ -6,7 +6,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from payments.api.negotiation import accepted_ranges, prefers_html
+from payments.api.negotiation import parse_accept, prefers_html
 from payments.api.renderers import HALRenderer
 from payments.hal import HAL, HTML, Link
 from payments.links import Links
@@ -20,7 +20,7 @@ def root(request: HttpRequest) -> HttpResponse:
 
     It does not redirect to the list: clients drop the Authorization header on a redirect.
     """
-    if prefers_html(accepted_ranges(request.META)):
+    if prefers_html(parse_accept(request.META.get("HTTP_ACCEPT", ""))):
         return redirect("documentation")
     return HttpResponse(HALRenderer().render({"_links": root_links(Links.of(request))}), content_type=HAL)
 

@@ -10,13 +10,14 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from payments.database.prepared import PreparedStatements
+from payments.runtime.process import process
 
 Runner = TypeVar("Runner")
 
 
 def open_connection(using: str) -> BaseDatabaseWrapper:
     """Return the thread's connection to a database, open and checked once for each request."""
-    connection = connections[using]
+    connection = process.thread_connections.current.get(using) or connections[using]
     if not connection.health_check_done:  # type: ignore[attr-defined]  # missing in the stubs
         connection.close_if_health_check_failed()
     if connection.connection is None:
@@ -31,18 +32,21 @@ def is_observed(connection: BaseDatabaseWrapper) -> bool:
 
 def prepared_statements(connection: BaseDatabaseWrapper) -> PreparedStatements:
     """Return the prepared statements of a connection to PostgreSQL."""
-    return cached_runner(connection, lambda: PreparedStatements(connection.connection))
+    return cached_runner(connection, PreparedStatements)
 
 
 def driver_cursor(connection: BaseDatabaseWrapper) -> Any:
     """Return the driver's cursor. Opening the ORM's cursor takes as long as a small query."""
-    return cached_runner(connection, lambda: connection.cursor().cursor)
+    return cached_runner(connection, lambda _: connection.cursor().cursor)
 
 
-def cached_runner(connection: BaseDatabaseWrapper, make: Callable[[], Runner]) -> Runner:
-    """Return the connection's cached cursor or prepared statements. Call `make` again after a reconnect."""
+def cached_runner(connection: BaseDatabaseWrapper, make: Callable[[Any], Runner]) -> Runner:
+    """Return the connection's cached cursor or prepared statements. Call `make` again after a reconnect.
+
+    `make` gets the driver's connection.
+    """
     runner: Any = vars(connection).get("statement_runner")
     if runner is None or runner.connection is not connection.connection:
-        runner = vars(connection)["statement_runner"] = make()
+        runner = vars(connection)["statement_runner"] = make(connection.connection)
     result: Runner = runner
     return result

@@ -71,7 +71,8 @@ class Deadline:
             connection.close()
 
     def __enter__(self) -> None:
-        self.watchdog.ensure_started()
+        if self.watchdog.thread is None:
+            self.watchdog.start()
         self.has_aborted = False
         self.ends_at = time.monotonic() + self.seconds_max
 
@@ -131,9 +132,8 @@ class Watchdog:
             self.deadlines.add(deadline)
         return deadline
 
-    def ensure_started(self) -> None:
-        if self.thread is not None:
-            return
+    def start(self) -> None:
+        """Start the thread, unless another thread has just done so."""
         with self.lock:
             if self.thread is None:
                 self.thread = threading.Thread(target=self.run, name="watchdog", daemon=True)

@@ -19,6 +19,7 @@ from payments.runtime.rate_limits import RateLimits
 from payments.runtime.recent import RecentValues
 from payments.runtime.servers import PRIMARY, REPLICA, Replica, Server
 from payments.runtime.shares import Share
+from payments.runtime.thread_connections import ThreadConnections
 from payments.runtime.turns import Turns
 
 # PostgreSQL starts a process for each connection.
@@ -45,6 +46,7 @@ class Process:
         self.hooks = Hooks()
         self.watchdog = Watchdog()
         self.deadlines = ThreadDeadlines(self.watchdog)
+        self.thread_connections = ThreadConnections()
         self.primary = Server(PRIMARY)
         self.replica = Replica(
             REPLICA,

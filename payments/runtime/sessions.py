@@ -31,13 +31,14 @@ class Session:
     def __enter__(self) -> None:
         process.deadlines.database = self.deadline
         self.deadline.__enter__()
-        for alias, connection in self.connections.items():
-            connections[alias] = connection
+        process.thread_connections.begin(self.connections)
+        for connection in self.connections.values():
             connection.close_if_unusable_or_obsolete()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        process.thread_connections.end()
         self.deadline.__exit__(kind, error, traceback)
         self.used_at = monotonic()
         self.sessions.idle.append(self)
@@ -57,16 +58,11 @@ class Sessions:
 
     def take(self) -> Session:
         """Return the session that was used last, or a new one."""
-        with self.lock:
-            expired = self.take_expired()
-            session = self.idle.pop() if self.idle else None
-        for each in expired:
-            each.close()
-        return session or Session(self)
-
-    def take_expired(self) -> list[Session]:
-        """Return the sessions that were idle for too long. They are not used again."""
         expired: list[Session] = []
-        while self.idle and monotonic() - self.idle[0].used_at > IDLE_SECONDS_MAX:
-            expired.append(self.idle.pop(0))
-        return expired
+        with self.lock:
+            while self.idle and monotonic() - self.idle[0].used_at > IDLE_SECONDS_MAX:
+                expired.append(self.idle.pop(0))
+            session = self.idle.pop() if self.idle else None
+        for unused in expired:
+            unused.close()
+        return session or Session(self)

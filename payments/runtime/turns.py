@@ -46,7 +46,7 @@ class Turns:
         return min(self.shortest, self.shortest_before) < NEAR_SECONDS
 
     def __enter__(self) -> None:
-        if not self.are_useful:
+        if self.shortest >= NEAR_SECONDS and not self.are_useful:
             return
         with self.lock:
             if self.owner is None:
@@ -64,7 +64,8 @@ class Turns:
                 self.queue.remove(place)
 
     def __exit__(self, *_error: object) -> None:
-        self.end()
+        if self.owner == get_ident():
+            self.end()
 
     def end(self) -> None:
         """End the turn of this thread, if it has one."""

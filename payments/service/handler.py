@@ -102,11 +102,11 @@ def call_view(request: HttpRequest) -> HttpResponseBase:
     path = request.path_info
     match = cached_resolve(path) if len(path) <= CACHED_PATH_CHARACTERS_MAX else resolve(path)
     request.resolver_match = match
-    response = match.func(request, *match.args, **match.kwargs)
+    response: HttpResponseBase = match.func(request, *match.args, **match.kwargs)
     if isinstance(response, SimpleTemplateResponse):  # OPTIONS, and the browsable API
         set_script_prefix(request.META["SCRIPT_NAME"])  # for the URLs in templates
         response.render()
-    return cast("HttpResponseBase", response)
+    return response
 
 
 @lru_cache
@@ -120,6 +120,8 @@ def log_access(request: HttpRequest, response: HttpResponseBase, *, seconds: flo
 
 class BodilessRequest(WSGIRequest):
     """A request whose body nothing reads. Django's initialization takes longer, and fails on some types of bodies."""
+
+    encoding = "utf-8"
 
     def __init__(self, environ: dict[str, Any]) -> None:
         self.environ = self.META = environ

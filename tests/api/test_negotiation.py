@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from payments.api.negotiation import cached_ranges, parse_accept
+from payments.api.negotiation import cached_media_type, parse_accept
 from tests.support.api import BROWSER, Api
 from tests.support.growth import LINEAR_MAX, growth
 
@@ -86,8 +86,8 @@ def test_time_to_parse_a_header_is_linear(quoted: str) -> None:
 
 
 def test_long_header_is_not_cached(api: Api) -> None:
-    cached = cached_ranges.cache_info().currsize
+    cached = cached_media_type.cache_info().currsize
 
     api.send("GET", "/v2/payments", Accept=f"application/json;x={'a' * 1000}")
 
-    assert cached_ranges.cache_info().currsize == cached
+    assert cached_media_type.cache_info().currsize == cached
