@@ -1,7 +1,6 @@
 """Runs a listing's statement on the primary or on a replica."""
 
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from payments.admission import reading
 from payments.database.round_trips import Query, ReadAhead
@@ -34,8 +33,8 @@ def fetch_rows(listing: Listing, query: Query) -> Fetched:
 
     :raises NoPlace, RecentOutage: the listing needs admission; see `reading`
     """
-    if listing.read_ahead.has(query):
-        return from_primary(listing.read_ahead.rows(query))
+    if (rows := listing.read_ahead.rows(query)) is not None:
+        return from_primary(rows)
     if listing.needs_admission:
         with reading(listing.access, has_filters=query.has_filters):
             return run_query(listing, query)
@@ -104,8 +103,12 @@ def read_revision(access: Access, read_ahead: ReadAhead) -> int | None:
     :raises Error: the primary failed, and there is no replica
     """
     query = revision_query(access)
-    read = partial(read_ahead.rows, query) if read_ahead.has(query) else query.rows
-    rows = process.primary.run(lambda _alias: read()) if has_replica() else read()
+
+    def read(_alias: str = PRIMARY) -> list[Any]:
+        rows = read_ahead.rows(query)
+        return query.rows() if rows is None else rows
+
+    rows = process.primary.run(read) if has_replica() else read()
     if rows is None:
         return None
     return int(rows[0][0]) if rows else 0

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.db import OperationalError
-from django.utils.functional import cached_property
 from rest_framework.pagination import BasePagination
 
 from payments import hal
@@ -34,19 +33,15 @@ class KeysetPagination(BasePagination):
     DRF's `paginate_queryset` is not used: the page is fetched by a compiled statement, not from a QuerySet.
     """
 
+    parameters = ListParameters()
+
     def __init__(self, query_string: str) -> None:
-        self.query_string = query_string
-
-    @cached_property
-    def parameters(self) -> ListParameters:
-        return parse_list_parameters(self.query_string)
-
-    @property
-    def is_valid(self) -> bool:
+        self.errors: list[InvalidParameter] = []  # at most one; `validate` raises it, after the key has been checked
         try:
-            return self.parameters is not None
-        except InvalidParameter:
-            return False
+            self.parameters = parse_list_parameters(query_string)
+        except InvalidParameter as error:
+            self.errors.append(error)
+        self.is_valid = not self.errors
 
     def queries_for(self, access: Access) -> list[Query]:
         """Return the query that `paginate` needs. The parameters must be valid."""
@@ -59,12 +54,12 @@ class KeysetPagination(BasePagination):
 
         :raises InvalidParameter: for the first invalid parameter; `paginate` finds other unknown values of `from`
         """
-        try:
+        if self.is_valid:
             return self.parameters
-        except InvalidParameter as error:
-            if error.start is not None and not find_payment(listing(), error.start).rows:
-                raise invalid_from() from None
-            raise
+        error_start = self.errors[0].start
+        if error_start is not None and not find_payment(listing(), error_start).rows:
+            raise invalid_from()
+        raise self.errors.pop()  # an exception that is raised refers to this object, so that one must not refer to it
 
     def paginate(self, listing: Listing) -> ListPage:
         """Return the page. The parameters must be valid.

@@ -32,6 +32,7 @@ class RequestReads:
     def __init__(self, content: ContentReads, *, can_skip_content: bool) -> None:
         self.content = content
         self.can_skip_content = can_skip_content
+        self.has_replica = has_replica()
 
     @cached_property
     def using(self) -> str:
@@ -41,7 +42,7 @@ class RequestReads:
     @property
     def needs_revision(self) -> bool:
         """Return whether the revision is read before the content: to skip it, or to compare it with a replica's."""
-        return self.can_skip_content or self.using != PRIMARY
+        return self.can_skip_content or (self.has_replica and self.using != PRIMARY)
 
     def queries_for(self, access: Access) -> Sequence[Query]:
         """Return the queries for the primary."""
@@ -56,8 +57,9 @@ class RequestReads:
         """
         read_ahead = self.read_ahead(key) if key.is_from_primary else None
         revision = read_revision(key.access, read_ahead) if read_ahead and self.needs_revision else None
+        using = self.using if self.has_replica else PRIMARY
         return Listing(
-            key.access, using=self.using, revision=revision, read_ahead=read_ahead or NOTHING, needs_admission=True
+            key.access, using=using, revision=revision, read_ahead=read_ahead or NOTHING, needs_admission=True
         )
 
     def read_ahead(self, key: AuthenticatedKey) -> ReadAhead | None:
@@ -66,7 +68,7 @@ class RequestReads:
 
     def read_on_primary(self, access: Access) -> ReadAhead | None:
         """Return what has not been read with the key; None if the primary has just failed and there is a replica."""
-        return process.primary.run(lambda _alias: self.read(access)) if has_replica() else self.read(access)
+        return process.primary.run(lambda _alias: self.read(access)) if self.has_replica else self.read(access)
 
     def read(self, access: Access) -> ReadAhead:
         """Read in one round trip what has not been read with the key."""

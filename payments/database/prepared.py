@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import psycopg
 from psycopg import ClientCursor
@@ -47,12 +47,21 @@ Values: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = list[tuple[Any, ...]]
 
 
-class Run(NamedTuple):
-    """SQL with a value for each `%(name)s`. `is_planned_each_time`: the server plans it with its values."""
+class CompiledStatement(Protocol):
+    """SQL with placeholders `%(name)s`. `is_planned_each_time`: the server plans it with its values."""
 
     sql: str
-    values: Values
-    is_planned_each_time: bool = False
+    is_planned_each_time: bool
+
+
+class BoundStatement(Protocol):
+    """A statement and a value for each placeholder."""
+
+    @property
+    def statement(self) -> CompiledStatement: ...
+
+    @property
+    def values(self) -> Values: ...
 
 
 class PreparedStatements:
@@ -78,7 +87,7 @@ class PreparedStatements:
         except UNUSABLE as error:
             return self.repeat(statement, values, error)
 
-    def run_together(self, runs: Sequence[Run]) -> list[Rows | psycopg.Error]:
+    def run_together(self, queries: Sequence[BoundStatement]) -> list[Rows | psycopg.Error]:
         """Run statements in one round trip, and return the rows or the error of each.
 
         If the connection fails, the statements without a result get its error.
@@ -86,19 +95,24 @@ class PreparedStatements:
         :raises psycopg.Error: a statement could not be prepared
         """
         statements = [
-            LiteralStatement(self.connection, run) if run.is_planned_each_time else self.find_or_prepare(run.sql)
-            for run in runs
+            LiteralStatement(self.connection, query)
+            if query.statement.is_planned_each_time
+            else self.find_or_prepare(query.statement.sql)
+            for query in queries
         ]
-        sends = [partial(statement.send, run.values) for statement, run in zip(statements, runs, strict=True)]
+        sends = [partial(statement.send, query.values) for statement, query in zip(statements, queries, strict=True)]
         outcomes: list[Rows | psycopg.Error] = []
         try:
             for statement, result in zip(statements, self.pipeline.exchange(sends), strict=True):
-                outcomes.append(attempt(load_rows, statement.transformer, statement.pgconn, result))
+                try:
+                    outcomes.append(load_rows(statement.transformer, statement.pgconn, result))
+                except psycopg.Error as error:
+                    outcomes.append(error)
         except psycopg.OperationalError as error:
-            return [*outcomes, *[error] * (len(runs) - len(outcomes))]
+            return [*outcomes, *[error] * (len(queries) - len(outcomes))]
         for number, outcome in enumerate(outcomes):
             if isinstance(outcome, UNUSABLE):
-                outcomes[number] = attempt(self.repeat, statements[number], runs[number].values, outcome)
+                outcomes[number] = attempt(self.repeat, statements[number], queries[number].values, outcome)
         return outcomes
 
     def repeat(self, statement: "PreparedStatement | LiteralStatement", values: Values, error: psycopg.Error) -> Rows:
@@ -114,11 +128,6 @@ class PreparedStatements:
         if self.connection.pgconn.transaction_status != TransactionStatus.IDLE:
             raise error
         return statement.rows_unprepared(values)
-
-    def can_run(self) -> bool:
-        """Return whether a statement can run directly: a cursor begins the transaction with its first statement."""
-        in_transaction = self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
-        return self.connection.autocommit or in_transaction
 
     def discard_plans(self) -> None:
         """Make the server plan each statement again at its next use, with current statistics."""
@@ -182,10 +191,10 @@ class PreparedStatement:
 class LiteralStatement:
     """A statement with its values written into the SQL, so that the server plans it with them."""
 
-    def __init__(self, connection: psycopg.Connection[Any], run: Run) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], query: BoundStatement) -> None:
         self.pgconn = connection.pgconn
         self.transformer = Transformer(connection)
-        self.sql = ClientCursor(connection).mogrify(run.sql, run.values).encode()
+        self.sql = ClientCursor(connection).mogrify(query.statement.sql, query.values).encode()
 
     def send(self, _values: Values) -> None:
         """Send the statement without waiting for its result."""

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeAlias
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
-from payments.database.prepared import PreparedStatements, Run
-from payments.database.runners import is_observed, open_connection, prepared_statements
+from payments.database.prepared import PreparedStatements
+from payments.database.runners import can_run_directly, is_observed, open_connection, prepared_statements
 from payments.database.statements import Statement
 from payments.runtime.process import process
 
@@ -39,15 +39,13 @@ class ReadAhead(NamedTuple):
     queries: Sequence[Query] = ()
     outcomes: Sequence[Outcome] = ()
 
-    def has(self, query: Query) -> bool:
-        """Return whether the same statement has run with the same values."""
-        return query in self.queries
-
-    def rows(self, query: Query) -> list[Any]:
-        """Return the rows of a query that has run.
+    def rows(self, query: Query) -> list[Any] | None:
+        """Return the rows of a query; None unless the same statement has run with the same values.
 
         :raises Error: the query failed
         """
+        if query not in self.queries:
+            return None
         return unwrap(self.outcomes[self.queries.index(query)])
 
 
@@ -64,10 +62,9 @@ def unwrap(outcome: Outcome) -> list[Any]:
 def pipelined_statements() -> PreparedStatements | None:
     """Return the thread's prepared statements; None if the database cannot run several of them in one round trip."""
     connection = open_connection(DEFAULT_DB_ALIAS)
-    if connection.vendor != "postgresql" or is_observed(connection):
+    if connection.vendor != "postgresql" or is_observed(connection) or not can_run_directly(connection):
         return None
-    statements = prepared_statements(connection)
-    return statements if statements.can_run() else None
+    return prepared_statements(connection)
 
 
 def run_together(statements: PreparedStatements, queries: Sequence[Query]) -> list[Outcome]:
@@ -82,9 +79,8 @@ def run_together(statements: PreparedStatements, queries: Sequence[Query]) -> li
 
 
 def exchange(statements: PreparedStatements, queries: Sequence[Query]) -> list[Outcome]:
-    runs = [Run(query.statement.sql, query.values, query.statement.is_planned_each_time) for query in queries]
     try:
-        outcomes = statements.run_together(runs)
+        outcomes = statements.run_together(queries)
     except psycopg.Error as error:
         raise converted(error) from error
     for number, outcome in enumerate(outcomes):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import TransactionStatus
 
 from payments.database.prepared import PreparedStatements
 from payments.runtime.process import process
@@ -33,6 +34,11 @@ def is_observed(connection: BaseDatabaseWrapper) -> bool:
 def prepared_statements(connection: BaseDatabaseWrapper) -> PreparedStatements:
     """Return the prepared statements of a connection to PostgreSQL."""
     return cached_runner(connection, PreparedStatements)
+
+
+def can_run_directly(connection: BaseDatabaseWrapper) -> bool:
+    """Return whether a statement can run without a cursor. A cursor begins the transaction with its first statement."""
+    return connection.autocommit or connection.connection.pgconn.transaction_status == TransactionStatus.INTRANS
 
 
 def driver_cursor(connection: BaseDatabaseWrapper) -> Any:

@@ -14,7 +14,7 @@ from django.db.models import Expression, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
 from psycopg import ClientCursor
 
-from payments.database.runners import driver_cursor, is_observed, open_connection, prepared_statements
+from payments.database.runners import can_run_directly, driver_cursor, is_observed, open_connection, prepared_statements
 from payments.runtime.process import process
 
 RowT = TypeVar("RowT", bound=tuple[Any, ...])
@@ -66,9 +66,8 @@ class Statement(Generic[RowT]):
     def run_on_postgresql(self, connection: BaseDatabaseWrapper, values: Mapping[str, Any]) -> list[RowT]:
         if self.is_planned_each_time:
             return fetch(ClientCursor(connection.connection), self.sql, values)
-        statements = prepared_statements(connection)
-        if statements.can_run():
-            return cast("list[RowT]", statements.rows(self.sql, values))
+        if can_run_directly(connection):
+            return cast("list[RowT]", prepared_statements(connection).rows(self.sql, values))
         return fetch(connection.cursor(), self.sql, values)  # Django's cursor starts the transaction
 
 

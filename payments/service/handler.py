@@ -126,7 +126,8 @@ class BodilessRequest(WSGIRequest):
     def __init__(self, environ: dict[str, Any]) -> None:
         self.environ = self.META = environ
         self.method = environ["REQUEST_METHOD"].upper()
-        environ["PATH_INFO"] = self.path_info = get_path_info(environ)
+        path: str = environ["PATH_INFO"]
+        environ["PATH_INFO"] = self.path_info = path if path.isascii() else get_path_info(environ)
         environ["SCRIPT_NAME"] = script_name = environ.get("SCRIPT_NAME", "").encode("latin-1").decode()
         self.path = f"{script_name}{self.path_info}"
         self.content_type, self.content_params = "", {}

@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
@@ -11,7 +12,7 @@ from psycopg.errors import DivisionByZero, QueryCanceled
 from psycopg.pq import PipelineStatus
 
 from payments.database.postgresql.base import AbortableConnection
-from payments.database.prepared import PreparedStatements, Run
+from payments.database.prepared import PreparedStatements
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.sql import execute
 from tests.support.waiting import wait_until
@@ -21,13 +22,32 @@ pytestmark = pytest.mark.django_db(transaction=True)
 DIVIDE = "SELECT 6 / %(divisor)s::int"
 
 
-def outcomes(statements: PreparedStatements, *runs: Run) -> list[Any]:
+@dataclass
+class Sql:
+    """SQL that is not made from a QuerySet."""
+
+    sql: str
+    is_planned_each_time: bool
+
+
+class Query(NamedTuple):
+    """SQL and the values of its placeholders."""
+
+    statement: Sql
+    values: dict[str, Any]
+
+
+def query(sql: str, values: dict[str, Any], *, is_planned_each_time: bool = False) -> Query:
+    return Query(Sql(sql, is_planned_each_time), values)
+
+
+def outcomes(statements: PreparedStatements, *queries: Query) -> list[Any]:
     """Return the rows of each statement, or the class of its error."""
-    return [outcome if isinstance(outcome, list) else type(outcome) for outcome in statements.run_together(runs)]
+    return [outcome if isinstance(outcome, list) else type(outcome) for outcome in statements.run_together(queries)]
 
 
-def divide(divisor: int, *, is_planned_each_time: bool = False) -> Run:
-    return Run(DIVIDE, {"divisor": divisor}, is_planned_each_time)
+def divide(divisor: int, *, is_planned_each_time: bool = False) -> Query:
+    return query(DIVIDE, {"divisor": divisor}, is_planned_each_time=is_planned_each_time)
 
 
 def is_idle(statements: PreparedStatements) -> bool:
@@ -35,7 +55,7 @@ def is_idle(statements: PreparedStatements) -> bool:
 
 
 def test_each_statement_has_its_own_rows(statements: PreparedStatements) -> None:
-    runs = [divide(1), Run("SELECT generate_series(1, 3)", {}), Run("SELECT WHERE false", {}), divide(2)]
+    runs = [divide(1), query("SELECT generate_series(1, 3)", {}), query("SELECT WHERE false", {}), divide(2)]
 
     assert outcomes(statements, *runs) == [[(6,)], [(1,), (2,), (3,)], [], [(3,)]]
     assert is_idle(statements)
@@ -54,7 +74,7 @@ def test_error_of_one_statement_does_not_affect_the_others(
 
 def test_statement_planned_each_time_contains_its_values(statements: PreparedStatements) -> None:
     text = "é'\\%s"
-    run = Run("SELECT %(text)s || '%%'", {"text": text}, is_planned_each_time=True)
+    run = query("SELECT %(text)s || '%%'", {"text": text}, is_planned_each_time=True)
 
     assert outcomes(statements, divide(1), run) == [[(6,)], [(f"{text}%",)]]
 
@@ -62,7 +82,7 @@ def test_statement_planned_each_time_contains_its_values(statements: PreparedSta
 def test_timeout_of_one_statement_does_not_affect_the_others(statements: PreparedStatements) -> None:
     execute("SET statement_timeout = '50ms'")
 
-    assert outcomes(statements, divide(1), Run("SELECT pg_sleep(60)::text", {}), divide(2)) == [
+    assert outcomes(statements, divide(1), query("SELECT pg_sleep(60)::text", {}), divide(2)) == [
         [(6,)],
         QueryCanceled,
         [(3,)],
@@ -71,7 +91,7 @@ def test_timeout_of_one_statement_does_not_affect_the_others(statements: Prepare
 
 def test_unusable_statements_are_prepared_again(statements: PreparedStatements) -> None:
     execute("CREATE TEMPORARY TABLE changing AS SELECT 1 AS value")
-    runs = [Run("SELECT value FROM changing", {}), divide(1)]
+    runs = [query("SELECT value FROM changing", {}), divide(1)]
     assert outcomes(statements, *runs) == [[(1,)], [(6,)]]
 
     execute("ALTER TABLE changing ALTER value TYPE text")
@@ -84,13 +104,13 @@ def test_statements_run_in_the_current_transaction(statements: PreparedStatement
     with transaction.atomic():
         execute("CREATE TEMPORARY TABLE uncommitted AS SELECT 7 AS value")
 
-        assert outcomes(statements, Run("SELECT value FROM uncommitted", {}), divide(1)) == [[(7,)], [(6,)]]
+        assert outcomes(statements, query("SELECT value FROM uncommitted", {}), divide(1)) == [[(7,)], [(6,)]]
         transaction.set_rollback(True)
 
 
 def test_long_statements_and_results_are_exchanged_completely(statements: PreparedStatements) -> None:
     text = "x" * 10_000_000
-    run = Run("SELECT %(text)s::text", {"text": text})
+    run = query("SELECT %(text)s::text", {"text": text})
 
     assert outcomes(statements, run, divide(1), run) == [[(text,)], [(6,)], [(text,)]]
 
@@ -121,8 +141,8 @@ def test_ended_connection_fails_and_is_closed(
 def test_results_before_the_end_of_the_connection_are_kept(
     statements: PreparedStatements, administrator: psycopg.Connection[Any]
 ) -> None:
-    sleep = Run("SELECT pg_sleep(60)::text", {})
-    statements.find_or_prepare(sleep.sql)
+    sleep = query("SELECT pg_sleep(60)::text", {})
+    statements.find_or_prepare(sleep.statement.sql)
     ending = threading.Thread(target=end_when_it_sleeps, args=[administrator])
     ending.start()
 

@@ -7,6 +7,7 @@ from psycopg.errors import FeatureNotSupported, SyntaxError  # noqa: A004  Postg
 
 from payments.database import prepared
 from payments.database.prepared import PreparedStatements
+from payments.database.runners import can_run_directly
 from tests.support.sql import execute
 
 pytestmark = [
@@ -69,7 +70,7 @@ def test_outdated_statement_fails_only_within_a_transaction(statements: Prepared
 
     with transaction.atomic():
         execute("SELECT 1")  # the first statement begins the transaction
-        assert statements.can_run()
+        assert can_run_directly(connection)
         with pytest.raises(FeatureNotSupported):
             statements.rows("SELECT value FROM changing", {})
         transaction.set_rollback(True)
@@ -78,9 +79,9 @@ def test_outdated_statement_fails_only_within_a_transaction(statements: Prepared
 
 
 def test_statement_cannot_begin_a_transaction(statements: PreparedStatements) -> None:
-    assert statements.can_run()
+    assert can_run_directly(connection)
     with transaction.atomic():
-        assert not statements.can_run()
+        assert not can_run_directly(connection)
 
 
 def test_error_of_the_server_is_raised_each_time(statements: PreparedStatements) -> None:
