@@ -30,7 +30,7 @@ Origin: TypeAlias = tuple[str | None, ...]  # their values
 HOST_LENGTH_MAX = 253 + len(":65535")  # a DNS name (RFC 1035) and a port
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Links:
     """Absolute URLs below one base, such as `https://pay.example`."""
 

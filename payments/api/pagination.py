@@ -1,7 +1,7 @@
 """Keyset pagination: reads the parameters of a list, fetches the page, and builds its HAL envelope."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import OperationalError
 from rest_framework.pagination import BasePagination
@@ -20,13 +20,6 @@ from payments.rows import ID
 from payments.runtime.database_errors import is_timeout
 
 
-class ListPage(NamedTuple):
-    """A page and the parameters of its request."""
-
-    parameters: ListParameters
-    page: Page
-
-
 class KeysetPagination(BasePagination):
     """Pages by position: a link names the payment that the next page starts at.
 
@@ -42,12 +35,12 @@ class KeysetPagination(BasePagination):
         except InvalidParameter as error:
             self.errors.append(error)
         self.is_valid = not self.errors
+        self.selection = self.parameters.selection
 
     def queries_for(self, access: Access) -> list[Query]:
         """Return the query that `paginate` needs. The parameters must be valid."""
         parameters = self.parameters
-        listing = Listing(access, parameters.selection)
-        return [page_query(listing, start=parameters.start, limit=parameters.limit)]
+        return [page_query(Listing(access, self.selection), start=parameters.start, limit=parameters.limit)]
 
     def validate(self, listing: Callable[[], Listing]) -> ListParameters:
         """Return the parameters. `listing` is called only if an unknown `from` would be the first error.
@@ -61,34 +54,31 @@ class KeysetPagination(BasePagination):
             raise invalid_from()
         raise self.errors.pop()  # an exception that is raised refers to this object, so that one must not refer to it
 
-    def paginate(self, listing: Listing) -> ListPage:
-        """Return the page. The parameters must be valid.
+    def paginate(self, listing: Listing) -> Page:
+        """Return the page of a listing with the request's selection. The parameters must be valid.
 
         :raises InvalidParameter: `from` is unknown
         :raises QueryTimeout: a query with filters exceeded its time limit
         """
         parameters = self.parameters
-        selected = listing._replace(selection=parameters.selection)
         try:
-            return ListPage(parameters, fetch_page(selected, start=parameters.start, limit=parameters.limit))
+            return fetch_page(listing, start=parameters.start, limit=parameters.limit)
         except UnknownStart:
             raise invalid_from() from None
         except OperationalError as error:
-            if parameters.selection.filters and is_timeout(error):
+            if self.selection.filters and is_timeout(error):
                 raise QueryTimeout from error
             raise
 
-    def envelope(self, listed: ListPage, records: Sequence[Any], *, links: Links) -> dict[str, Any]:
+    def envelope(self, page: Page, records: Sequence[Any], *, links: Links) -> dict[str, Any]:
         """Return the HAL document of a page.
 
         `self` names the page's first payment, so the link still leads to this page when newer payments have arrived.
         """
-        parameters, page = listed
+        parameters, query = self.parameters, self.selection.query
 
         def link(start: str | None) -> Link:
-            return Link(
-                href=links.page(limit=parameters.limit, start=start, query=parameters.selection.query), type=HAL
-            )
+            return Link(href=links.page(limit=parameters.limit, start=start, query=query), type=HAL)
 
         page_links = {
             "self": link(page.rows[0][ID] if page.rows else parameters.start),

@@ -8,6 +8,7 @@ from django.utils.functional import cached_property
 from payments.access.keys import AuthenticatedKey
 from payments.admission import run_admitted
 from payments.database.round_trips import NOTHING, Query, ReadAhead, pipelined_statements
+from payments.filters import Selection
 from payments.listing import Listing
 from payments.models import Access
 from payments.routing import read_revision, revision_query, server_for_lists
@@ -17,6 +18,10 @@ from payments.runtime.servers import PRIMARY, has_replica
 
 class ContentReads(Protocol):
     """What the content of a response needs."""
+
+    @property
+    def selection(self) -> Selection:
+        """Return the filters and the order of the list."""
 
     @property
     def is_valid(self) -> bool:
@@ -51,7 +56,7 @@ class RequestReads:
         return [revision_query(access)] if self.needs_revision else self.content.queries_for(access)
 
     def listing(self, key: AuthenticatedKey) -> Listing:
-        """Return the list of all payments that the key gives access to, with its revision if it is needed.
+        """Return the list that the request asks for, with its revision if it is needed.
 
         :raises Error: the revision cannot be read, and there is no replica
         """
@@ -59,7 +64,12 @@ class RequestReads:
         revision = read_revision(key.access, read_ahead) if read_ahead and self.needs_revision else None
         using = self.using if self.has_replica else PRIMARY
         return Listing(
-            key.access, using=using, revision=revision, read_ahead=read_ahead or NOTHING, needs_admission=True
+            key.access,
+            self.content.selection,
+            using=using,
+            revision=revision,
+            read_ahead=read_ahead or NOTHING,
+            needs_admission=True,
         )
 
     def read_ahead(self, key: AuthenticatedKey) -> ReadAhead | None:

@@ -27,6 +27,7 @@ from payments.api.renderers import HALRenderer
 from payments.api.responses import set_fields
 from payments.api.serializers import PaymentSerializer, serialize_page
 from payments.database.round_trips import Query
+from payments.filters import EVERYTHING, Selection
 from payments.links import Links
 from payments.listing import Listing
 from payments.models import PAYMENT_ID, Access
@@ -162,9 +163,9 @@ class PaymentList(PaymentView):
         return self.respond(partial(self.read, listing), listing=listing, parameters=parameters.as_tuple())
 
     def read(self, listing: Listing) -> Document:
-        listed = self.paginator.paginate(listing)
-        records = serialize_page(listed.page.rows, links=self.links)
-        return Document(self.paginator.envelope(listed, records, links=self.links), listed.page.revision)
+        page = self.paginator.paginate(listing)
+        records = serialize_page(page.rows, links=self.links)
+        return Document(self.paginator.envelope(page, records, links=self.links), page.revision)
 
 
 class PaymentDetail(PaymentView):
@@ -196,6 +197,7 @@ class PaymentReads(NamedTuple):
 
     query_string: str
     payment_id: str
+    selection: Selection = EVERYTHING
 
     @property
     def is_valid(self) -> bool:

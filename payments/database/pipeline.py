@@ -49,7 +49,8 @@ class Pipeline:
                 pgconn.pipeline_sync()
             if pgconn.flush():
                 self.send_rest(pgconn)
-            self.wait_for_input(pgconn)
+            process.turns.wait(self.input)
+            pgconn.consume_input()
             process.turns.record(monotonic() - started_at)
             for _ in sends:
                 yield self.receive(pgconn)
@@ -66,17 +67,16 @@ class Pipeline:
 
     def receive(self, pgconn: PGconn) -> PGresult:
         """Return the next statement's result, which null and a synchronization point follow."""
+        wait = process.turns.wait
         while pgconn.is_busy():
-            self.wait_for_input(pgconn)
+            wait(self.input)
+            pgconn.consume_input()
         result = pgconn.get_result()
         end = pgconn.get_result()  # libpq has it as soon as it has the result
         while pgconn.is_busy():
-            self.wait_for_input(pgconn)
+            wait(self.input)
+            pgconn.consume_input()
         synchronization = pgconn.get_result()
         if result and not end and synchronization and synchronization.status == ExecStatus.PIPELINE_SYNC:
             return result
         raise psycopg.OperationalError(pgconn.get_error_message() or "The server sent an unexpected result.")
-
-    def wait_for_input(self, pgconn: PGconn) -> None:
-        process.turns.wait(self.input)
-        pgconn.consume_input()

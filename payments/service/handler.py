@@ -57,9 +57,12 @@ class ApiHandler(BaseHandler):
     def load_middleware(self, is_async: bool = False) -> None:  # noqa: FBT001, FBT002  Django's own signature
         super().load_middleware(is_async)
         self.view_responder = cast("Responder", convert_exception_to_response(call_view))
+        # Read once: each look-up of a setting calls a function of Django.
+        self.has_access_log = settings.ACCESS_LOG
+        self.hsts_seconds = settings.SECURE_HSTS_SECONDS
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:
-        return respond_with_id(request, self.direct_responder(request.path_info) or super().get_response)
+        return self.respond_with_id(request, self.direct_responder(request.path_info) or super().get_response)
 
     def direct_responder(self, path: str) -> Responder | None:
         """Return the method that responds to a path without middleware; None if the path needs middleware."""
@@ -68,34 +71,34 @@ class ApiHandler(BaseHandler):
         return self.respond_to_probe if path in PROBES else None
 
     def respond_to_probe(self, request: HttpRequest) -> HttpResponse:
-        return finish(request, self.view_responder(request))
+        return self.finish(request, self.view_responder(request))
 
     def respond_to_api(self, request: HttpRequest) -> HttpResponse:
-        return finish(request, self.view_responder(request))
+        return self.finish(request, self.view_responder(request))
 
+    def respond_with_id(
+        self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]
+    ) -> HttpResponseBase:
+        """Return the response with the request's ID, and write the access log if it is enabled."""
+        started_at = time.monotonic()
+        request_id = request_ids.assign(request.META)
+        response = process.hooks.respond(request, respond) if process.hooks.registered else respond(request)
+        set_fields(response, {request_ids.HEADER: request_id})
+        if self.has_access_log:
+            log_access(request, response, seconds=time.monotonic() - started_at)
+        return response
 
-def respond_with_id(request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
-    """Return the response with the request's ID, and write the access log if it is enabled."""
-    started_at = time.monotonic()
-    request_id = request_ids.assign(request.META)
-    response = process.hooks.respond(request, respond) if process.hooks.registered else respond(request)
-    set_fields(response, {request_ids.HEADER: request_id})
-    if settings.ACCESS_LOG:
-        log_access(request, response, seconds=time.monotonic() - started_at)
-    return response
-
-
-def finish(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Add the headers and log the errors. For pages, Django's middleware does this."""
-    fields = {"X-Content-Type-Options": "nosniff"}
-    if response.status_code != NOT_MODIFIED:  # its length would be the length of the full response
-        fields["Content-Length"] = str(len(response.content))
-    set_fields(response, fields)
-    if settings.SECURE_HSTS_SECONDS and request.is_secure():
-        set_fields(response, {"Strict-Transport-Security": f"max-age={settings.SECURE_HSTS_SECONDS}"})
-    if response.status_code >= BAD_REQUEST and response.status_code != SERVICE_UNAVAILABLE:
-        log_response("%s: %s", response.reason_phrase, request.path, response=response, request=request)
-    return response
+    def finish(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        """Add the headers and log the errors. For pages, Django's middleware does this."""
+        fields = {"X-Content-Type-Options": "nosniff"}
+        if response.status_code != NOT_MODIFIED:  # its length would be the length of the full response
+            fields["Content-Length"] = str(len(response.content))
+        set_fields(response, fields)
+        if self.hsts_seconds and request.is_secure():
+            set_fields(response, {"Strict-Transport-Security": f"max-age={self.hsts_seconds}"})
+        if response.status_code >= BAD_REQUEST and response.status_code != SERVICE_UNAVAILABLE:
+            log_response("%s: %s", response.reason_phrase, request.path, response=response, request=request)
+        return response
 
 
 def call_view(request: HttpRequest) -> HttpResponseBase:
@@ -157,13 +160,13 @@ class Handler(ApiHandler, WSGIHandler):
             with process.page_share.place(PAGES):
                 return self.respond_to_page(environ, start_response)
         except NoPlace:
-            return self.send(environ, start_response, lambda request: finish(request, too_many_pages()))
+            return self.send(environ, start_response, partial(self.finish, response=too_many_pages()))
 
     def respond_to_page(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         try:
             read_body(environ)
         except InvalidBody as error:
-            return self.send(environ, start_response, partial(finish, response=error.response()))
+            return self.send(environ, start_response, partial(self.finish, response=error.response()))
         with self.sessions.take(), closing(super().__call__(environ, start_response)) as parts:
             return [b"".join(parts)]
 
@@ -175,6 +178,6 @@ class Handler(ApiHandler, WSGIHandler):
 
     def send(self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder) -> list[bytes]:
         """Return the response's body as a list, which Granian sends at once. It streams any other iterable."""
-        response: Any = respond_with_id(BodilessRequest(environ), respond)
+        response: Any = self.respond_with_id(BodilessRequest(environ), respond)
         start_response(f"{response.status_code} {response.reason_phrase}", list_fields(response))
         return [response.content]
