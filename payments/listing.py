@@ -55,8 +55,6 @@ class Listing(NamedTuple):
 
     @property
     def shape(self) -> Shape:
-        if not self.selection.filters:
-            return ()
         return tuple(
             FilterShape(name, filter_, len(values), values if filter_.values_are_literals else None)
             for name, filter_, values in self.selection.filters

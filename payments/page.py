@@ -75,7 +75,8 @@ def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
 
 def page_query(listing: Listing, *, start: str | None, limit: int) -> Query:
     """Return the query for the rows of a page, the first row of the next page, and the revision."""
-    statement = page_statement(limit, start is not None, listing.selection.order, listing.shape)
+    shape = listing.shape if listing.selection.filters else ()
+    statement = page_statement(limit, start is not None, listing.selection.order, shape)
     return Query(statement, listing.values(start=start))
 
 

@@ -19,14 +19,14 @@ from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, Format, export_part
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.api.errors import RETRY_SECONDS
-from payments.api.serializers import link_template
+from payments.api.serializers import serialize_page
 from payments.filters import FILTERS, AppliedFilter, Selection
 from payments.links import Links
 from payments.listing import Listing
 from payments.models import PAYMENT_ID, Access, Organization, Payment, PaymentQuerySet
 from payments.page import Page, UnknownStart, fetch_page
 from payments.record import encode
-from payments.rows import as_rows, build_record
+from payments.rows import as_rows
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 from payments.runtime.shares import NoPlace
@@ -157,7 +157,7 @@ def payment_context(payment: PaymentDisplay, *, links: Links) -> dict[str, Any]:
     """Return the template context of a payment's page."""
     organization = Organization.objects.get(id=payment.record.organization_id)
     access = Access(organization.id, payment.record.mode)
-    api_response = encode(build_record(payment.row, link_template(links).fill(payment.record.id)))
+    api_response = encode(serialize_page([payment.row], links=links)[0])
     return {
         "payment": payment,
         "organization": organization,

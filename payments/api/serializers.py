@@ -21,33 +21,31 @@ class PaymentSerializer(BaseSerializer[Row]):
 
     def __init__(self, instance: Row | None = None, *, links: Links) -> None:
         super().__init__(instance)
-        self.record_links = link_template(links)
+        self.links = links
 
     def to_representation(self, instance: Row) -> Record:
-        return build_record(instance, self.record_links.fill(instance[ID]))
+        [record] = serialize_page([instance], links=self.links)
+        return record
 
 
 def serialize_page(rows: Sequence[Row], *, links: Links) -> list[Record]:
     """Return the records of a page."""
-    fill = link_template(links).fill
-    return [build_record(row, fill(row[ID])) for row in rows]
+    before, between, after = link_template(links)
+    return [
+        build_record(row, Raw(f"{before}{row[ID]}{between}{admin_quoted(row[ID])}{after}"))  # no call for each row
+        for row in rows
+    ]
 
 
-class LinkTemplate:
-    """The JSON of a record's links, which differ only in the payment's ID."""
-
-    MARK = "\0"  # stands for the ID: no URL contains this character, and JSON has one form for it
-
-    def __init__(self, links: Links) -> None:
-        record_links = RecordLinks(
-            itself=Link(href=links.payment(self.MARK), type=HAL),
-            dashboard=Link(href=links.dashboard(self.MARK), type=HTML),
-            documentation=Link(href=links.documentation, type=HTML),
-        )
-        self.before, self.between, self.after = encode(record_links).decode().split(encode(self.MARK).decode()[1:-1])
-
-    def fill(self, payment_id: str) -> Raw:
-        return Raw(f"{self.before}{payment_id}{self.between}{admin_quoted(payment_id)}{self.after}")
+MARK = "\0"  # stands for an ID: no URL contains this character, and JSON has one form for it
 
 
-link_template = lru_cache(CACHED_MAX)(LinkTemplate)
+@lru_cache(CACHED_MAX)
+def link_template(links: Links) -> list[str]:
+    """Return the three parts of the JSON of a record's links, which have the payment's ID between them."""
+    record_links = RecordLinks(
+        itself=Link(href=links.payment(MARK), type=HAL),
+        dashboard=Link(href=links.dashboard(MARK), type=HTML),
+        documentation=Link(href=links.documentation, type=HTML),
+    )
+    return encode(record_links).decode().split(encode(MARK).decode()[1:-1])

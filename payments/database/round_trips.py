@@ -72,15 +72,11 @@ def run_together(statements: PreparedStatements, queries: Sequence[Query]) -> li
 
     :raises Error: a statement could not be prepared
     """
+    run = partial(statements.run_together, queries)
     if process.hooks.registered:
-        sql = SEPARATOR.join(query.statement.sql for query in queries)
-        return process.hooks.run_statement(sql, partial(exchange, statements, queries))
-    return exchange(statements, queries)
-
-
-def exchange(statements: PreparedStatements, queries: Sequence[Query]) -> list[Outcome]:
+        run = partial(process.hooks.run_statement, SEPARATOR.join(query.statement.sql for query in queries), run)
     try:
-        outcomes = statements.run_together(queries)
+        outcomes = run()
     except psycopg.Error as error:
         raise converted(error) from error
     for number, outcome in enumerate(outcomes):
