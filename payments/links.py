@@ -20,12 +20,11 @@ from rest_framework.request import Request
 # How many base URLs are cached. Without PUBLIC_BASE_URL each host of ALLOWED_HOSTS has its own.
 CACHED_MAX = 64
 
-# The variables of a WSGI request that its host, scheme and path prefix depend on.
-ORIGIN_VARIABLES = (
-    *("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME", "wsgi.url_scheme"),
-    *("HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO"),
-)
-Origin: TypeAlias = tuple[str | None, ...]  # their values
+# The variables of a WSGI request that its host, scheme and path prefix depend on: directly, and behind a trusted proxy.
+# Without such a proxy, clients could send any values for it, which would fill the cache.
+DIRECT = ("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME", "wsgi.url_scheme")
+PROXIED = (*DIRECT, "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO")
+Names: TypeAlias = tuple[str, ...]
 
 HOST_LENGTH_MAX = 253 + len(":65535")  # a DNS name (RFC 1035) and a port
 
@@ -43,7 +42,8 @@ class Links:
 
         :raises DisallowedHost: the host is not in ALLOWED_HOSTS
         """
-        return links_for(tuple(map(request.META.get, ORIGIN_VARIABLES)))
+        names = PROXIED if settings.USE_X_FORWARDED_HOST else DIRECT
+        return links_for(names, tuple(map(request.META.get, names)))
 
     @classmethod
     def of_error(cls, request: HttpRequest | Request) -> Links:
@@ -103,12 +103,12 @@ cached_links = lru_cache(CACHED_MAX)(Links)
 
 
 @lru_cache(CACHED_MAX)
-def links_for(origin: Origin) -> Links:
+def links_for(names: Names, values: tuple[str | None, ...]) -> Links:
     """Return the links for requests with these variables. Django's check of the host takes longer than many a response.
 
     :raises DisallowedHost: the host is not in ALLOWED_HOSTS
     """
-    variables = {name: value for name, value in zip(ORIGIN_VARIABLES, origin, strict=True) if value is not None}
+    variables = {name: value for name, value in zip(names, values, strict=True) if value is not None}
     script_name = variables.pop("SCRIPT_NAME", "")  # decoded already, unlike WSGIRequest expects
     request = WSGIRequest({"REQUEST_METHOD": "GET", "wsgi.input": io.BytesIO(), **variables})
     host = request.get_host()

@@ -24,8 +24,8 @@ from payments.hal import HAL
 
 ANY = "*"
 
-# The ETags of the service. A proxy that compresses a response makes its ETag weak, so `W/` may precede it.
-ETAG = re.compile(r'"[0-9a-f]*-[0-9a-f]+"')
+# The ETags of the service. Proxies that compress a response write `W/` before them, or add a word within them.
+ETAG = re.compile(r'"[0-9a-f]*-[^"]*"')
 
 
 def digest_of_source(directory: Path) -> str:

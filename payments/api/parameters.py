@@ -25,10 +25,6 @@ class ListParameters(NamedTuple):
     start: str | None = None
     selection: Selection = EVERYTHING
 
-    def as_tuple(self) -> tuple[int, str | None, str]:
-        """Return the parameters as the client sent them."""
-        return self.limit, self.start, self.selection.query
-
 
 def parse_list_parameters(query: str) -> ListParameters:
     """Parse the query string of a list. Whether the payment `from` exists is not checked.

@@ -158,9 +158,9 @@ class PaymentList(PaymentView):
         return self.paginator
 
     def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
-        parameters = self.paginator.validate(self.listing)
+        limit, start, selection = self.paginator.validate(self.listing)
         listing = self.listing()
-        return self.respond(partial(self.read, listing), listing=listing, parameters=parameters.as_tuple())
+        return self.respond(partial(self.read, listing), listing=listing, parameters=(limit, start, selection.query))
 
     def read(self, listing: Listing) -> Document:
         page = self.paginator.paginate(listing)

@@ -1,5 +1,6 @@
 """The database backends: their connections have a deadline, and are checked without a query."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -67,6 +68,31 @@ def test_usable_connection_is_recognized_without_a_query(connected: Any) -> None
     assert connected.is_usable()
 
     assert last_statement(connected.connection.info.backend_pid) == "SELECT 'the last statement'"
+
+
+def has_been_checked(connected: Any) -> bool:
+    """Return whether the connection is open and needs no further check in this request."""
+    connected.health_check_done = False
+    connected.close_if_unusable_or_obsolete()
+    return connected.connection is not None and connected.health_check_done
+
+
+def test_request_begins_with_a_check_of_the_connection(connected: Any) -> None:
+    assert has_been_checked(connected)
+    with psycopg.connect(connected.connection.info.dsn, password=connected.connection.info.password) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [connected.connection.info.backend_pid])
+
+    assert not has_been_checked(connected)
+
+
+def test_request_begins_without_an_old_or_changed_connection(connected: Any) -> None:
+    connected.close_at = time.monotonic()
+    was_old = has_been_checked(connected)
+    connected.ensure_connection()
+    connected.set_autocommit(False)
+    was_changed = has_been_checked(connected)
+
+    assert (was_old, was_changed, connected.connection) == (False, False, None)
 
 
 def test_connection_after_an_error_is_checked_only_outside_of_requests(connected: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
+from payments.database.runners import open_connection
 from payments.runtime.process import process
 from payments.runtime.sessions import IDLE_SECONDS_MAX, Sessions
 
@@ -68,6 +69,24 @@ def test_the_session_that_was_used_last_is_used_next(sessions: Sessions) -> None
         last = connection.connection
 
     assert in_thread(lambda: request(sessions)) is last
+
+
+def test_orm_uses_the_connection_of_each_session(sessions: Sessions) -> None:
+    with sessions.take():
+        in_thread(lambda: request(sessions))
+    one, other = sessions.idle
+
+    for session in (one, other, one):
+        with session:
+            assert connections["default"] is session.connections["default"] is open_connection("default")
+
+
+def test_connections_belong_to_the_session_only_while_it_is_used(sessions: Sessions) -> None:
+    with sessions.take():
+        assert process.thread_connections.current
+        assert not in_thread(lambda: process.thread_connections.current)
+
+    assert not process.thread_connections.current
 
 
 def test_deadline_belongs_to_the_session(sessions: Sessions) -> None:

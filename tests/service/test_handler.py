@@ -6,8 +6,10 @@ import logging
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
+from wsgiref.util import setup_testing_defaults
 
 import pytest
+from django.core.handlers.wsgi import WSGIRequest
 from django.db import OperationalError, connection
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext, override_script_prefix
@@ -15,6 +17,7 @@ from pytest_django import Settings
 
 from payments.models import Organization
 from payments.runtime import outages
+from payments.service.handler import BodilessRequest
 from tests.support.api import REQUEST_ID, Api
 from tests.support.application import application
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
@@ -168,6 +171,27 @@ def test_timeout_of_a_filter_does_not_fail_later_requests(api: Api, failing_fast
         assert api.get(status="open").status_code == 503
 
     assert api.get().status_code == 200
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"PATH_INFO": "/v2/payments", "QUERY_STRING": "limit=2&from=pt_1"},
+        {"PATH_INFO": "/v2/payments/pt_1", "SCRIPT_NAME": "/shop", "REQUEST_METHOD": "head"},
+        {"PATH_INFO": "/v2/caf\xc3\xa9\xff", "SCRIPT_NAME": "/caf\xc3\xa9", "wsgi.url_scheme": "https"},
+        {"PATH_INFO": "/v2//payments", "HTTP_COOKIE": "a=b", "SERVER_PORT": "443"},
+    ],
+)
+def test_bodiless_request_is_like_djangos(variables: dict[str, str]) -> None:
+    environ: dict[str, Any] = {**variables}
+    setup_testing_defaults(environ)
+
+    ours, djangos = BodilessRequest({**environ}), WSGIRequest({**environ})
+
+    assert vars(djangos).keys() == vars(ours).keys()
+    for name in ("META", "method", "path", "path_info", "scheme", "GET", "COOKIES", "headers", "content_type", "body"):
+        assert getattr(ours, name) == getattr(djangos, name), name
+    assert ours.build_absolute_uri() == djangos.build_absolute_uri()
 
 
 @pytest.mark.django_db(transaction=True)
