@@ -4,8 +4,8 @@ Pages use sessions, forms, messages and frames, each with a layer of middleware.
 they would take longer than the response itself. So a request below `/v2` goes directly from its URL to its view. The
 handler still does what Django does for every response: it handles and logs errors, and replaces broken connections.
 
-It uses private APIs of Django: `BaseHandler.load_middleware`, `convert_exception_to_response` and `log_response`.
-Django has no public way to serve some paths without middleware.
+It uses private APIs of Django: `BaseHandler.load_middleware`, `convert_exception_to_response` and `log_response`,
+because Django has no public way to serve some paths without middleware; and the attributes of a `WSGIRequest`.
 """
 
 import io
@@ -90,9 +90,10 @@ class ApiHandler(BaseHandler):
 
     def finish(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         """Add the headers and log the errors. For pages, Django's middleware does this."""
-        fields = {"X-Content-Type-Options": "nosniff"}
+        fields = {}
         if response.status_code != NOT_MODIFIED:  # its length would be the length of the full response
             fields["Content-Length"] = str(len(response.content))
+        fields["X-Content-Type-Options"] = "nosniff"
         set_fields(response, fields)
         if self.hsts_seconds and request.is_secure():
             set_fields(response, {"Strict-Transport-Security": f"max-age={self.hsts_seconds}"})

@@ -46,6 +46,8 @@ ONLY_POSTGRESQL: Final = (
     "database/test_backends.py::test_connection_after_an_error_is_checked_only_outside_of_requests",
     "database/test_backends.py::test_connection_is_not_attempted_just_before_the_deadline",
     "database/test_backends.py::test_new_connection_has_the_limits_only_in_a_request",
+    "database/test_backends.py::test_request_begins_with_a_check_of_the_connection",
+    "database/test_backends.py::test_request_begins_without_an_old_or_changed_connection",
     "database/test_backends.py::test_usable_connection_is_recognized_without_a_query",
     "database/test_distribution.py",
     "test_changes.py::test_documented_sql_renews_the_revisions_of_all_payments",
