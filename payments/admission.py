@@ -39,6 +39,7 @@ def filtering(access: Access, *, can_wait: bool) -> Iterator[Guard]:
         process.turns.end()
     guard = PaymentsGuard(process.outages, access, timeouts_count=False)
     with process.filter_share.place(access, can_wait=can_wait), guard:
+        process.turns.end()  # a read with filters may take long
         yield guard
 
 

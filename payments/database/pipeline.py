@@ -40,8 +40,9 @@ class Pipeline:
 
         :raises psycopg.OperationalError: the connection failed, or the watchdog aborted it
         """
-        pgconn = self.connection.pgconn
+        pgconn, turns = self.connection.pgconn, process.turns
         started_at = monotonic()  # before sending: then the time cannot be shorter than the round trip
+        turns.begin_wait(started_at)
         try:
             pgconn.enter_pipeline_mode()
             for send in sends:
@@ -49,15 +50,17 @@ class Pipeline:
                 pgconn.pipeline_sync()
             if pgconn.flush():
                 self.send_rest(pgconn)
-            process.turns.wait(self.input)
+            self.input.poll()
+            turns.record(monotonic() - started_at)
             pgconn.consume_input()
-            process.turns.record(monotonic() - started_at)
             for _ in sends:
                 yield self.receive(pgconn)
             pgconn.exit_pipeline_mode()
         except BaseException:
             self.connection.close()
             raise
+        finally:
+            turns.end_wait()
 
     def send_rest(self, pgconn: PGconn) -> None:
         """Wait until everything is sent. Read meanwhile, because the server may wait for that."""
@@ -67,14 +70,13 @@ class Pipeline:
 
     def receive(self, pgconn: PGconn) -> PGresult:
         """Return the next statement's result, which null and a synchronization point follow."""
-        wait = process.turns.wait
         while pgconn.is_busy():
-            wait(self.input)
+            self.input.poll()
             pgconn.consume_input()
         result = pgconn.get_result()
         end = pgconn.get_result()  # libpq has it as soon as it has the result
         while pgconn.is_busy():
-            wait(self.input)
+            self.input.poll()
             pgconn.consume_input()
         synchronization = pgconn.get_result()
         if result and not end and synchronization and synchronization.status == ExecStatus.PIPELINE_SYNC:

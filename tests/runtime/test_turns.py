@@ -1,8 +1,7 @@
 """With a near database, requests run one after the other. No request delays others for long."""
 
-import os
-import select
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -67,31 +66,38 @@ def test_turn_ends_with_an_error(turns: Turns) -> None:
 
 
 def test_long_wait_ends_the_turn(turns: Turns) -> None:
-    receiving, sending = os.pipe()
-    answer = select.poll()
-    answer.register(receiving, select.POLLIN)
-
     with turns, another_request(turns) as runs:
-        threading.Thread(target=lambda: runs.wait(TIMEOUT) and os.write(sending, b"answer")).start()
-        turns.wait(answer)
-        assert runs.is_set()
+        turns.begin_wait(time.monotonic())
+        assert runs.wait(TIMEOUT)
 
-    os.close(receiving)
-    os.close(sending)
+
+def test_turn_that_was_ended_is_not_ended_again(turns: Turns) -> None:
+    """The turn of the next request continues when the first one has its answer."""
+    begun, can_end = threading.Event(), threading.Event()
+
+    def run() -> None:
+        with turns:
+            begun.set()
+            can_end.wait(TIMEOUT)
+
+    next_request = threading.Thread(target=run)
+    with turns:
+        next_request.start()
+        turns.begin_wait(time.monotonic())
+        assert begun.wait(TIMEOUT)
+        turns.end_wait()
+    assert turns.owner == next_request.ident
+    can_end.set()
+    next_request.join(TIMEOUT)
+
+    assert turns.owner is None
 
 
 def test_short_wait_keeps_the_turn(turns: Turns) -> None:
-    receiving, sending = os.pipe()
-    answer = select.poll()
-    answer.register(receiving, select.POLLIN)
-    os.write(sending, b"answer")
-
     with turns:
-        turns.wait(answer)
+        turns.begin_wait(time.monotonic())
+        turns.end_wait()
         assert not runs_meanwhile(turns)
-
-    os.close(receiving)
-    os.close(sending)
 
 
 def test_request_runs_without_a_turn_after_a_long_wait_for_it(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
