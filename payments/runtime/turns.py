@@ -14,8 +14,8 @@ NEAR_SECONDS = 0.0002
 # Longer waits for the database end the turn.
 WAIT_SECONDS_MAX = 0.005
 
-# How often a request in the queue checks this. The request whose turn it is does not: a wait with a time limit is expensive
-# on virtual machines.
+# How often a request in the queue checks this. The request that has the turn does not: a wait with a time limit is
+# expensive on virtual machines.
 CHECK_SECONDS = 0.005
 
 # A request that has waited so long for its turn runs without one.
