@@ -56,7 +56,7 @@ def run_admitted(
     :raises NoPlace, RecentOutage: see `reading`
     :raises Error: a statement could not be prepared
     """
-    has_filters = bool(queries) and queries[0].statement.is_planned_each_time  # they are the queries of one list
+    has_filters = bool(queries) and queries[0].has_filters  # they are the queries of one list
     with reading(access, has_filters=has_filters, can_wait=can_wait) as guard:
         outcomes = run_together(statements, [key_query, *queries] if key_query else queries)
         for outcome in outcomes:

@@ -40,7 +40,7 @@ encode = msgspec.msgpack.Encoder().encode
 
 
 class Content(NamedTuple):
-    """The body of a response. `revision` is that of the payments in the same snapshot; None if it is unknown."""
+    """The body of a response, and the revision of the payments in the same snapshot. None: unknown revision."""
 
     body: bytes
     revision: int | None
@@ -54,7 +54,7 @@ def conditional_response(
     `request` has all values that the response depends on, except for the payments. `revision` is their revision on the
     primary; None if it is unknown.
     """
-    if revision is not None and known and ANY not in known:
+    if revision is not None and can_skip_content(known):
         beginning = f'"{state_digest(request, revision)}-'
         for etag in known:
             if etag.startswith(beginning):

@@ -33,16 +33,15 @@ from payments.listing import Listing
 from payments.models import PAYMENT_ID, Access
 from payments.routing import find_payment, payment_query
 
+READING = ("GET", "HEAD")
+ALLOW = "GET, HEAD, OPTIONS"
+
 
 class Document(NamedTuple):
-    """What a response shows. `revision` is that of the payments in the same snapshot; None if it is unknown."""
+    """The document of a response, and the revision of the payments in the same snapshot. None: unknown revision."""
 
     value: Any
     revision: int | None
-
-
-READING = ("GET", "HEAD")
-ALLOW = "GET, HEAD, OPTIONS"
 
 
 class PaymentView(APIView):
