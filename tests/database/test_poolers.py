@@ -144,7 +144,8 @@ def walk(service: Service, key: str, path: str) -> list[str]:
 
 def walk_concurrently(service: Service, key: str) -> list[list[str]]:
     """Walk all lists at once, with one client for each."""
-    with ThreadPoolExecutor(len(LISTS)) as clients:
+    # No more clients than the requests with filters of one key that a worker admits.
+    with ThreadPoolExecutor(3) as clients:
         return list(clients.map(lambda path: walk(service, key, path), LISTS))
 
 
