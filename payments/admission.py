@@ -5,18 +5,19 @@ from contextlib import AbstractContextManager, contextmanager
 
 from django.db import Error
 
-from payments.database.prepared import PreparedStatements
 from payments.database.round_trips import Outcome, Query, run_together
 from payments.models import Access
 from payments.runtime.outages import Guard
 from payments.runtime.process import process
 from payments.runtime.servers import has_replica
+from payments.runtime.shares import NoPlace
+from payments.runtime.slots import paused
 
 
 def reading(access: Access, *, has_filters: bool, can_wait: bool = True) -> AbstractContextManager[Guard]:
     """Return a context manager for a read of payments.
 
-    Reads with filters may take long. So those of one organization and mode use only their share of the threads. Other
+    Reads with filters may take long. So those of one organization and mode use only their share of the places. Other
     reads take long only if the database does not respond, for example one server of a Citus cluster. Then reads of
     payments on that server fail fast, unless there is a replica: its circuit breakers decide which server responds.
 
@@ -35,16 +36,21 @@ class PaymentsGuard(Guard):
 
 @contextmanager
 def filtering(access: Access, *, can_wait: bool) -> Iterator[Guard]:
-    if can_wait:
-        process.turns.end()
-    guard = PaymentsGuard(process.outages, access, timeouts_count=False)
-    with process.filter_share.place(access, can_wait=can_wait), guard:
-        process.turns.end()  # a read with filters may take long
-        yield guard
+    places = process.filter_places
+    if not places.acquire(access):
+        if not can_wait:
+            raise NoPlace
+        with paused():
+            places.wait(access)
+    try:
+        with PaymentsGuard(process.outages, access, timeouts_count=False) as guard:
+            process.turns.end()  # a read with filters may take long
+            yield guard
+    finally:
+        places.release(access)
 
 
 def run_admitted(
-    statements: PreparedStatements,
     access: Access,
     queries: Sequence[Query],
     *,
@@ -58,7 +64,7 @@ def run_admitted(
     """
     has_filters = bool(queries) and queries[0].has_filters  # they are the queries of one list
     with reading(access, has_filters=has_filters, can_wait=can_wait) as guard:
-        outcomes = run_together(statements, [key_query, *queries] if key_query else queries)
+        outcomes = run_together([key_query, *queries] if key_query else queries)
         for outcome in outcomes:
             if isinstance(outcome, Error):
                 if outcome is not outcomes[0] or key_query is None:  # without the key, no data can be read

@@ -99,10 +99,10 @@ def flag(text: str) -> bool:
     return text.lower() in TRUE
 
 
-def threads(text: str) -> int:
-    """Return a number of threads."""
-    if not re.fullmatch(r"[1-9][0-9]?|100", text):
-        raise ValidationError("Must be a whole number from 1 to 100.")
+def number(text: str, *, maximum: int) -> int:
+    """Return a whole number from 1 to a bound."""
+    if not re.fullmatch("[1-9][0-9]{0,9}", text) or int(text) > maximum:
+        raise ValidationError(f"Must be a whole number from 1 to {maximum}.")
     return int(text)
 
 

@@ -16,11 +16,11 @@ from payments_site.environment import (
     directory,
     flag,
     hosts,
+    number,
     rate,
     read_or_create_secret,
     seconds,
     secret_keys,
-    threads,
 )
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -37,10 +37,10 @@ env.add_parser("base_url", base_url)
 env.add_parser("directory", directory)
 env.add_parser("flag", flag)
 env.add_parser("hosts", hosts)
+env.add_parser("number", number)
 env.add_parser("rate", rate)
 env.add_parser("seconds", seconds)
 env.add_parser("secret_keys", secret_keys)
-env.add_parser("threads", threads)
 
 DEBUG = env.flag("DEBUG", "false")
 SECRET_KEY = env.str("SECRET_KEY", "")
@@ -63,7 +63,8 @@ ACCESS_LOG = env.flag("ACCESS_LOG", "false")
 METRICS = env.flag("METRICS", "false")
 TRACING = env.flag("TRACING", "false")
 RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
-WEB_THREADS = env.threads("WEB_THREADS", "6")
+WEB_WORKERS = env.number("WEB_WORKERS", "1", maximum=1000)
+WEB_THREADS = env.number("WEB_THREADS", "6", maximum=100)
 HSTS_SECONDS = env.seconds("HSTS_SECONDS", "0", minimum=0)
 
 errors: dict[str, list[str]] = {}

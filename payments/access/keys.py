@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from payments import api_keys
 from payments.access.limits import has_requests_left
 from payments.admission import run_admitted
-from payments.database.round_trips import NOTHING, Query, ReadAhead, pipelined_statements, unwrap
+from payments.database.round_trips import NOTHING, Query, ReadAhead, can_pipeline, unwrap
 from payments.database.statements import Placeholder, Statement
 from payments.expressions import SecondsText
 from payments.models import Access, ApiKey
@@ -86,12 +86,12 @@ def read_key(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> K
     They run with the organization and mode that the key had when this process last saw it. Whether the key still has
     them is known only from the rows of the key statement.
     """
-    if known is None or not has_requests_left(known.id) or (statements := pipelined_statements()) is None:
+    if known is None or not has_requests_left(known.id) or not can_pipeline():
         return query.rows(), NOTHING
     access = Access(known.organization_id, known.mode)
     queries = queries_for(access)
     try:
-        key, *others = run_admitted(statements, access, queries, key_query=query, can_wait=False)
+        key, *others = run_admitted(access, queries, key_query=query, can_wait=False)
     except (NoPlace, RecentOutage):  # the response reports it, if the key is valid
         return query.rows(), NOTHING
     return unwrap(key), ReadAhead(queries, others)

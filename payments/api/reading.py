@@ -7,7 +7,7 @@ from django.utils.functional import cached_property
 
 from payments.access.keys import AuthenticatedKey
 from payments.admission import run_admitted
-from payments.database.round_trips import NOTHING, Query, ReadAhead, pipelined_statements
+from payments.database.round_trips import NOTHING, Query, ReadAhead, can_pipeline
 from payments.filters import Selection
 from payments.listing import Listing
 from payments.models import Access
@@ -83,6 +83,6 @@ class RequestReads:
     def read(self, access: Access) -> ReadAhead:
         """Read in one round trip what has not been read with the key."""
         queries = self.queries_for(access)
-        if not queries or (statements := pipelined_statements()) is None:
+        if not queries or not can_pipeline():
             return NOTHING
-        return ReadAhead(queries, run_admitted(statements, access, queries))
+        return ReadAhead(queries, run_admitted(access, queries))

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, TypeAlias
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
-from payments.database.prepared import PreparedStatements
 from payments.database.runners import can_run_directly, is_observed, open_connection, prepared_statements
 from payments.database.statements import Statement
 from payments.runtime.process import process
@@ -59,20 +58,18 @@ def unwrap(outcome: Outcome) -> list[Any]:
     return outcome
 
 
-def pipelined_statements() -> PreparedStatements | None:
-    """Return the thread's prepared statements; None if the database cannot run several of them in one round trip."""
+def can_pipeline() -> bool:
+    """Return whether the database can now run several queries in one round trip."""
     connection = open_connection(DEFAULT_DB_ALIAS)
-    if connection.vendor != "postgresql" or is_observed(connection) or not can_run_directly(connection):
-        return None
-    return prepared_statements(connection)
+    return connection.vendor == "postgresql" and not is_observed(connection) and can_run_directly(connection)
 
 
-def run_together(statements: PreparedStatements, queries: Sequence[Query]) -> list[Outcome]:
-    """Return the rows or the error of each query. `statements` are those of `pipelined_statements`.
+def run_together(queries: Sequence[Query]) -> list[Outcome]:
+    """Return the rows or the error of each query. Call it only if `can_pipeline`.
 
     :raises Error: a statement could not be prepared
     """
-    run = partial(statements.run_together, queries)
+    run = partial(prepared_statements(open_connection(DEFAULT_DB_ALIAS)).run_together, queries)
     if process.hooks.registered:
         run = partial(process.hooks.run_statement, SEPARATOR.join(query.statement.sql for query in queries), run)
     try:

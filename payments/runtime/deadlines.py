@@ -43,7 +43,7 @@ class Abortable(Protocol):
 
 
 class Deadline:
-    """A deadline for the duration of a `with` block.
+    """A deadline for the duration of a `with` block, or between `begin` and `end`.
 
     The watchdog aborts the registered connections after the deadline, and again at each check until the block ends.
     """
@@ -71,12 +71,18 @@ class Deadline:
             connection.close()
 
     def __enter__(self) -> None:
+        self.begin()
+
+    def __exit__(self, *_error: object) -> None:
+        self.end()
+
+    def begin(self) -> None:
         if self.watchdog.thread is None:
             self.watchdog.start()
         self.has_aborted = False
         self.ends_at = time.monotonic() + self.seconds_max
 
-    def __exit__(self, *_error: object) -> None:
+    def end(self) -> None:
         with self.lock:  # wait for an abort in progress: it must not hit the next request
             self.ends_at = None
 

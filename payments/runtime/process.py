@@ -11,6 +11,8 @@ from typing import NamedTuple
 from django.conf import settings
 
 from payments.runtime.deadlines import ThreadDeadlines, Watchdog
+from payments.runtime.filter_places import FilterPlaces
+from payments.runtime.gate import Gate
 from payments.runtime.hooks import Hooks
 from payments.runtime.outages import Outages
 from payments.runtime.pace import Pace
@@ -27,8 +29,8 @@ CONNECTION_INTERVAL_SECONDS = 0.01
 
 KNOWN_KEYS_MAX = 5000
 
-# How long a request with filters waits until others of the same organization and mode have ended.
-FILTER_WAIT_SECONDS_MAX = 0.5
+# Half of the threads that scripts/start adds for requests that wait.
+FILTERS_WAITING_MAX = 32
 
 
 class KnownKey(NamedTuple):
@@ -57,11 +59,12 @@ class Process:
         self.connection_pace = Pace(CONNECTION_INTERVAL_SECONDS)
         self.outages = Outages()
         share = max(1, settings.WEB_THREADS // 2)
-        self.filter_share = Share(places_max=1, waiting_max=share - 1, wait_seconds=FILTER_WAIT_SECONDS_MAX)
+        self.filter_places = FilterPlaces(on_machine=max(1, settings.WEB_WORKERS // 2), waiting_max=FILTERS_WAITING_MAX)
         self.page_share = Share(places_max=share)
         self.export_share = Share(places_max=1)  # Python computes it, so it competes with all other threads
         self.known_keys: RecentValues[str, KnownKey] = RecentValues(KNOWN_KEYS_MAX)  # by the digest of the key
         self.password_queue = PasswordQueue()
+        self.gate = Gate(settings.WEB_THREADS)
         self.turns = Turns()
         self.last_use_paused_until: dict[int, datetime] = {}  # by the ID of an API key
 

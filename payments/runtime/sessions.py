@@ -7,7 +7,6 @@ ends when they are idle.
 
 from threading import Lock
 from time import monotonic
-from types import TracebackType
 
 from django.db import connections
 
@@ -18,7 +17,7 @@ IDLE_SECONDS_MAX = 180.0
 
 
 class Session:
-    """A connection to each database, and the deadline that is enforced on them. Use it as a context manager."""
+    """A connection to each database, and the deadline that is enforced on them."""
 
     def __init__(self, sessions: "Sessions") -> None:
         self.sessions = sessions
@@ -28,18 +27,18 @@ class Session:
             connection.inc_thread_sharing()  # the threads use it one after the other
         self.used_at = monotonic()
 
-    def __enter__(self) -> None:
+    def begin(self) -> None:
+        """Use the session for a request of this thread."""
         process.deadlines.database = self.deadline
-        self.deadline.__enter__()
+        self.deadline.begin()
         process.thread_connections.begin(self.connections)
         for connection in self.connections.values():
             connection.close_if_unusable_or_obsolete()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def end(self) -> None:
+        """Give the session back."""
         process.thread_connections.end()
-        self.deadline.__exit__(kind, error, traceback)
+        self.deadline.end()
         self.used_at = monotonic()
         self.sessions.idle.append(self)
 
@@ -50,7 +49,7 @@ class Session:
 
 
 class Sessions:
-    """The sessions that no request uses, in the order of their last use. There are no more sessions than threads."""
+    """The sessions that no request uses, in the order of their last use. There are no more than requests that run."""
 
     def __init__(self) -> None:
         self.lock = Lock()

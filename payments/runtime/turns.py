@@ -35,7 +35,7 @@ class Place:
 
 
 class Turns:
-    """The turns of a process, first come, first served. Use it as a context manager for a request."""
+    """The turns of a process, first come, first served."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -50,7 +50,8 @@ class Turns:
         """Return whether the database is near. The shortest of the last round trips shows it even on a busy machine."""
         return min(self.shortest, self.shortest_before) < NEAR_SECONDS
 
-    def __enter__(self) -> None:
+    def begin(self) -> None:
+        """Begin the turn of this thread. Wait until those before it have ended."""
         if self.shortest >= NEAR_SECONDS and not self.are_useful:
             return
         with self.lock:
@@ -85,9 +86,6 @@ class Turns:
             place.waiting.release()
         else:
             self.owner = None
-
-    def __exit__(self, *_error: object) -> None:
-        self.end()
 
     def end(self) -> None:
         """End the turn of this thread, if it has one."""

@@ -33,6 +33,7 @@ from payments.runtime import request_ids
 from payments.runtime.process import process
 from payments.runtime.sessions import Sessions
 from payments.runtime.shares import NoPlace
+from payments.runtime.slots import Slot
 from payments.service.bodies import InvalidBody, read_body
 
 PROBES = {"/healthz", "/readyz", *(["/metrics"] if settings.METRICS else [])}
@@ -40,7 +41,7 @@ PROBES = {"/healthz", "/readyz", *(["/metrics"] if settings.METRICS else [])}
 # Read once: later, the setting begins with the path that the site is mounted at, which the path of a request lacks.
 STATIC_PATH = settings.STATIC_URL
 
-PAGES = "pages"  # the name of the share of threads that pages use
+PAGES = "pages"  # the name of the share of threads that pages use, and of their client
 
 # Only the URL matches of paths without an ID are cached. IDs are too many, and a response time must not reveal which
 # IDs other clients have requested.
@@ -168,13 +169,14 @@ class Handler(ApiHandler, WSGIHandler):
             read_body(environ)
         except InvalidBody as error:
             return self.send(environ, start_response, partial(self.finish, response=error.response()))
-        with self.sessions.take(), closing(super().__call__(environ, start_response)) as parts:
+        with Slot(self.sessions, PAGES, takes_turn=False), closing(super().__call__(environ, start_response)) as parts:
             return [b"".join(parts)]
 
     def respond_directly(
         self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder
     ) -> list[bytes]:
-        with process.turns, self.sessions.take():
+        client = environ.get("HTTP_AUTHORIZATION", "")
+        with Slot(self.sessions, client, takes_turn=True):
             return self.send(environ, start_response, respond)
 
     def send(self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder) -> list[bytes]:

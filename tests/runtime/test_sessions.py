@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -9,9 +10,18 @@ from django.db import connection, connections
 
 from payments.database.runners import open_connection
 from payments.runtime.process import process
-from payments.runtime.sessions import IDLE_SECONDS_MAX, Sessions
+from payments.runtime.sessions import IDLE_SECONDS_MAX, Session, Sessions
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@contextmanager
+def in_use(session: Session) -> Iterator[None]:
+    session.begin()
+    try:
+        yield
+    finally:
+        session.end()
 
 
 def in_thread(work: Callable[[], Any]) -> Any:
@@ -30,7 +40,7 @@ def sessions() -> Iterator[Sessions]:
     sessions = Sessions()
     yield sessions
     for session in [*sessions.idle]:
-        with session:
+        with in_use(session):
             connections.close_all()
     for alias, opened in own.items():
         connections[alias] = opened
@@ -39,7 +49,7 @@ def sessions() -> Iterator[Sessions]:
 
 def request(sessions: Sessions) -> Any:
     """Read the database as a request does, and return the driver's connection."""
-    with sessions.take(), connection.cursor() as cursor:
+    with in_use(sessions.take()), connection.cursor() as cursor:
         cursor.execute("SELECT 1")
         assert cursor.fetchone() == (1,)
         return connection.connection
@@ -53,7 +63,7 @@ def test_requests_of_all_threads_use_the_same_connection(sessions: Sessions) -> 
 
 
 def test_requests_at_the_same_time_use_different_connections(sessions: Sessions) -> None:
-    with sessions.take():
+    with in_use(sessions.take()):
         connection.ensure_connection()
         first = connection.connection
         second = in_thread(lambda: request(sessions))
@@ -63,7 +73,7 @@ def test_requests_at_the_same_time_use_different_connections(sessions: Sessions)
 
 
 def test_the_session_that_was_used_last_is_used_next(sessions: Sessions) -> None:
-    with sessions.take():
+    with in_use(sessions.take()):
         in_thread(lambda: request(sessions))
         connection.ensure_connection()
         last = connection.connection
@@ -72,17 +82,17 @@ def test_the_session_that_was_used_last_is_used_next(sessions: Sessions) -> None
 
 
 def test_orm_uses_the_connection_of_each_session(sessions: Sessions) -> None:
-    with sessions.take():
+    with in_use(sessions.take()):
         in_thread(lambda: request(sessions))
     one, other = sessions.idle
 
     for session in (one, other, one):
-        with session:
+        with in_use(session):
             assert connections["default"] is session.connections["default"] is open_connection("default")
 
 
 def test_connections_belong_to_the_session_only_while_it_is_used(sessions: Sessions) -> None:
-    with sessions.take():
+    with in_use(sessions.take()):
         assert process.thread_connections.current
         assert not in_thread(lambda: process.thread_connections.current)
 
@@ -91,7 +101,7 @@ def test_connections_belong_to_the_session_only_while_it_is_used(sessions: Sessi
 
 def test_deadline_belongs_to_the_session(sessions: Sessions) -> None:
     were_active: list[bool] = []
-    with sessions.take():
+    with in_use(sessions.take()):
         deadline = process.deadlines.database
         were_active.append(deadline.is_active)
         connection.ensure_connection()
@@ -103,7 +113,7 @@ def test_deadline_belongs_to_the_session(sessions: Sessions) -> None:
 
 
 def test_connections_close_after_a_long_time_without_requests(sessions: Sessions) -> None:
-    with sessions.take():
+    with in_use(sessions.take()):
         in_thread(lambda: request(sessions))
         connection.ensure_connection()
     unused, recent = sessions.idle

@@ -1,6 +1,7 @@
 """A share limits how many threads do the same kind of work."""
 
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -39,57 +40,112 @@ def test_place_is_free_after_the_block(error: type[BaseException] | None) -> Non
     assert not share.running
 
 
-def enter(share: Share, entered: threading.Event) -> None:
-    with share.place("a"):
-        entered.set()
+def wait(share: Share) -> None:
+    share.wait("a", seconds_max=60)
 
 
 def test_waiting_thread_gets_the_place_that_becomes_free() -> None:
-    share = Share(places_max=1, waiting_max=1, wait_seconds=60)
-    entered = threading.Event()
+    share = Share(places_max=1, waiting_max=1)
     with ThreadPoolExecutor() as pool:
         with share.place("a"):
-            waiting = pool.submit(enter, share, entered)
-            wait_until(lambda: share.waiting["a"] == 1)
-            assert not entered.is_set()
+            waiting = pool.submit(wait, share)
+            wait_until(lambda: "a" in share.waiting)
+            assert not waiting.done()
 
-            with pytest.raises(NoPlace), share.place("a"):  # another thread waits already
-                raise AssertionError("unreachable")
+            with pytest.raises(NoPlace):  # another thread waits already
+                wait(share)
         waiting.result(timeout=60)
 
-    assert entered.is_set()
-    assert not share.waiting
+        assert not share.acquire("a")
+        assert not share.waiting
+    share.release("a")
+    assert not share.running
 
 
-@pytest.mark.parametrize(("wait_seconds", "can_wait"), [(0.01, True), (60, False)])
-def test_place_that_does_not_become_free_is_refused(wait_seconds: float, can_wait: bool) -> None:
-    share = Share(places_max=1, waiting_max=1, wait_seconds=wait_seconds)
+def test_thread_that_has_waited_longest_gets_the_place() -> None:
+    """A thread that has not waited does not overtake those that wait."""
+    share = Share(places_max=1, waiting_max=3)
+    order: list[int] = []
+
+    def work(number: int) -> None:
+        wait(share)
+        order.append(number)
+        share.release("a")
+
+    with ThreadPoolExecutor() as pool:
+        assert share.acquire("a")
+        for number in range(3):
+            pool.submit(work, number)
+            wait_until(lambda: len(share.waiting["a"]) == number + 1)  # noqa: B023  ends before the next number
+        share.release("a")
+
+    assert order == [0, 1, 2]
+
+
+def test_free_place_needs_no_waiting() -> None:
+    share = Share(places_max=1)
+
+    share.wait("a", seconds_max=0)
+
+    assert share.running == {"a": 1}
+
+
+@pytest.mark.parametrize(("waiting_max", "seconds_max"), [(1, 0.01), (0, 60)])
+def test_place_that_does_not_become_free_is_refused(waiting_max: int, seconds_max: float) -> None:
+    share = Share(places_max=1, waiting_max=waiting_max)
     with share.place("a"):
-        with pytest.raises(NoPlace), share.place("a", can_wait=can_wait):
-            raise AssertionError("unreachable")
+        with pytest.raises(NoPlace):
+            share.wait("a", seconds_max=seconds_max)
 
         assert not share.waiting
+        assert share.running == {"a": 1}
 
 
 def test_many_threads_never_exceed_the_share() -> None:
-    share = Share(places_max=3, waiting_max=100, wait_seconds=60)
+    share = Share(places_max=3, waiting_max=100)
     lock = threading.Lock()
     running, most = 0, 0
 
     def work() -> None:
         nonlocal running, most
         for _ in range(50):
-            with share.place("a"):
-                with lock:
-                    running += 1
-                    most = max(most, running)
-                threading.Event().wait(0.0001)
-                with lock:
-                    running -= 1
+            wait(share)
+            with lock:
+                running += 1
+                most = max(most, running)
+            threading.Event().wait(0.0001)
+            with lock:
+                running -= 1
+            share.release("a")
 
     with ThreadPoolExecutor(10) as pool:
         for future in [pool.submit(work) for _ in range(10)]:
             future.result(timeout=60)
 
     assert most == 3
+    assert (share.running, share.waiting) == ({}, {})
+
+
+def test_threads_that_give_up_lose_no_place() -> None:
+    """A thread may get its place just when it gives up."""
+    share = Share(places_max=1, waiting_max=100)
+    outcomes: Counter[bool] = Counter()
+
+    def work() -> None:
+        for _ in range(100):
+            try:
+                share.wait("a", seconds_max=0.0005)
+            except NoPlace:
+                outcomes[False] += 1
+            else:
+                threading.Event().wait(0.0003)
+                share.release("a")
+                outcomes[True] += 1
+
+    with ThreadPoolExecutor(8) as pool:
+        for future in [pool.submit(work) for _ in range(8)]:
+            future.result(timeout=60)
+
+    assert outcomes[True]
+    assert outcomes[False]
     assert (share.running, share.waiting) == ({}, {})

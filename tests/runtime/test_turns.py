@@ -26,12 +26,22 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Turns:
 
 
 @contextmanager
+def request(turns: Turns) -> Iterator[None]:
+    """Run the block as a request."""
+    turns.begin()
+    try:
+        yield
+    finally:
+        turns.end()
+
+
+@contextmanager
 def another_request(turns: Turns) -> Iterator[threading.Event]:
     """Start a request in another thread. The event is set when the request runs."""
     runs = threading.Event()
 
     def run() -> None:
-        with turns:
+        with request(turns):
             runs.set()
 
     thread = threading.Thread(target=run)
@@ -54,19 +64,19 @@ def runs_meanwhile(turns: Turns) -> bool:
 
 
 def test_requests_run_one_after_the_other(turns: Turns) -> None:
-    with turns:
+    with request(turns):
         assert not runs_meanwhile(turns)
 
 
 def test_turn_ends_with_an_error(turns: Turns) -> None:
-    with pytest.raises(ZeroDivisionError), turns:
+    with pytest.raises(ZeroDivisionError), request(turns):
         raise ZeroDivisionError
 
     assert runs_meanwhile(turns)
 
 
 def test_long_wait_ends_the_turn(turns: Turns) -> None:
-    with turns, another_request(turns) as runs:
+    with request(turns), another_request(turns) as runs:
         turns.begin_wait(time.monotonic())
         assert runs.wait(TIMEOUT)
 
@@ -76,12 +86,12 @@ def test_turn_that_was_ended_is_not_ended_again(turns: Turns) -> None:
     begun, can_end = threading.Event(), threading.Event()
 
     def run() -> None:
-        with turns:
+        with request(turns):
             begun.set()
             can_end.wait(TIMEOUT)
 
     next_request = threading.Thread(target=run)
-    with turns:
+    with request(turns):
         next_request.start()
         turns.begin_wait(time.monotonic())
         assert begun.wait(TIMEOUT)
@@ -94,7 +104,7 @@ def test_turn_that_was_ended_is_not_ended_again(turns: Turns) -> None:
 
 
 def test_short_wait_keeps_the_turn(turns: Turns) -> None:
-    with turns:
+    with request(turns):
         turns.begin_wait(time.monotonic())
         turns.end_wait()
         assert not runs_meanwhile(turns)
@@ -103,13 +113,13 @@ def test_short_wait_keeps_the_turn(turns: Turns) -> None:
 def test_request_runs_without_a_turn_after_a_long_wait_for_it(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TURN_SECONDS_MAX", 0.01)
 
-    with turns:
+    with request(turns):
         assert runs_meanwhile(turns)
         assert turns.owner is None
 
 
 def test_request_without_a_turn_does_not_end_that_of_another(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    with turns:
+    with request(turns):
         monkeypatch.setattr(module, "TURN_SECONDS_MAX", 0.01)
         with another_request(turns) as runs:
             assert runs.wait(TIMEOUT)
@@ -120,14 +130,14 @@ def test_requests_with_a_far_database_run_at_the_same_time() -> None:
     turns = Turns()
     turns.record(FAR)
 
-    with turns:
+    with request(turns):
         assert runs_meanwhile(turns)
 
 
 def test_requests_before_the_first_round_trip_run_at_the_same_time() -> None:
     turns = Turns()
 
-    with turns:
+    with request(turns):
         assert runs_meanwhile(turns)
 
 
@@ -149,10 +159,10 @@ def test_turns_are_in_the_order_of_the_requests(turns: Turns) -> None:
     order: list[int] = []
 
     def run(number: int) -> None:
-        with turns:
+        with request(turns):
             order.append(number)
 
-    with turns:
+    with request(turns):
         threads = [threading.Thread(target=run, args=[number]) for number in range(5)]
         for number, thread in enumerate(threads):
             thread.start()
@@ -164,7 +174,7 @@ def test_turns_are_in_the_order_of_the_requests(turns: Turns) -> None:
 
 
 def test_request_that_no_longer_waits_gets_no_turn(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    with turns:
+    with request(turns):
         monkeypatch.setattr(module, "TURN_SECONDS_MAX", 0.01)
         assert runs_meanwhile(turns)
 

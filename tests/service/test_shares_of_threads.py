@@ -1,5 +1,6 @@
 """Slow work of one kind or of one client uses only its share of the threads; other requests are served meanwhile."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from io import BytesIO
@@ -11,12 +12,24 @@ from django.urls import clear_script_prefix, set_script_prefix
 from pytest_django import Settings
 
 from payments.models import Access, Mode
+from payments.runtime import filter_places
 from payments.runtime.process import process
 from payments.runtime.shares import Share
 from payments.service.handler import PAGES
 from tests.support.api import Api
 from tests.support.application import application
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
+from tests.support.processes import ROOT
+
+
+@contextmanager
+def filtering(access: Access) -> Iterator[None]:
+    """Occupy the place of a client's filters in this process."""
+    assert process.filter_places.acquire(access)
+    try:
+        yield
+    finally:
+        process.filter_places.release(access)
 
 
 @contextmanager
@@ -30,14 +43,14 @@ def occupied(share: Share, name: Any) -> Iterator[None]:
 
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process.filter_share, "wait_seconds", 0)
+    monkeypatch.setattr(filter_places, "WAIT_SECONDS_MAX", 0)
 
 
 @pytest.mark.parametrize("is_known", [False, True])
 def test_request_with_filters_beyond_the_share_gets_a_429(api: Api, no_waiting: None, is_known: bool) -> None:
     if is_known:
         api.get()
-    with occupied(process.filter_share, api.key.access):
+    with filtering(api.key.access):
         refused = api.get(status="open")
         without_filters = api.get()
     admitted = api.get(status="open")
@@ -55,7 +68,7 @@ def test_share_of_filters_is_that_of_one_organization_and_mode(
     organization = api.key.organization if organization_id == 1 else OrganizationFactory.create(id=organization_id)
     other = Api(client, ApiKeyFactory.create(organization=organization, mode=mode))
 
-    with occupied(process.filter_share, Access(1, Mode.LIVE)):
+    with filtering(Access(1, Mode.LIVE)):
         assert api.get(status="open").status_code == 429
         assert other.get(status="open").status_code == 200
 
@@ -64,7 +77,7 @@ def test_revoked_key_beyond_the_share_gets_a_401(api: Api, no_waiting: None) -> 
     api.get()
     type(api.key).objects.update(revoked_at="2026-01-01T00:00:00Z")
 
-    with occupied(process.filter_share, api.key.access):
+    with filtering(api.key.access):
         assert api.get(status="open").status_code == 401
 
 
@@ -107,6 +120,19 @@ def test_other_requests_are_served_while_pages_use_their_share(api: Api, path: s
     assert status == "200"
 
 
-@pytest.mark.parametrize("share", [process.filter_share, process.page_share])
-def test_share_leaves_at_least_half_of_the_threads(share: Share, settings: Settings) -> None:
+def test_pages_leave_at_least_half_of_the_threads(settings: Settings) -> None:
+    share = process.page_share
+
     assert 0 < share.places_max + share.waiting_max <= settings.WEB_THREADS / 2
+
+
+def test_client_may_use_half_of_the_workers_for_filters() -> None:
+    assert process.filter_places.on_machine == 1  # the tests run in one process
+    assert process.filter_places.in_process.places_max == 1
+
+
+def test_filters_that_wait_leave_half_of_the_waiting_threads() -> None:
+    script = (ROOT / "scripts/start").read_text()
+    threads = int(re.search(r"^WAITING_THREADS=(\d+)$", script, re.MULTILINE)[1])  # type: ignore[index]
+
+    assert process.filter_places.in_process.waiting_max == threads / 2
