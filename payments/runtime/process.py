@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from django.conf import settings
 
+from payments.runtime import processors
+from payments.runtime.byte_locks import ByteLocks
 from payments.runtime.deadlines import ThreadDeadlines, Watchdog
 from payments.runtime.filter_places import FilterPlaces
 from payments.runtime.gate import Gate
@@ -66,6 +68,7 @@ class Process:
         self.password_queue = PasswordQueue()
         self.gate = Gate(settings.WEB_THREADS)
         self.turns = Turns()
+        self.processor_locks = ByteLocks(processors.FILE_NAME)
         self.last_use_paused_until: dict[int, datetime] = {}  # by the ID of an API key
 
     def report_lag(self, seconds: float) -> None:
