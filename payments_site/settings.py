@@ -64,7 +64,7 @@ METRICS = env.flag("METRICS", "false")
 TRACING = env.flag("TRACING", "false")
 RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
 WEB_WORKERS = env.number("WEB_WORKERS", "1", maximum=1000)
-WEB_THREADS = env.number("WEB_THREADS", "6", maximum=100)
+WEB_THREADS = env.number("WEB_THREADS", "8", maximum=100)
 HSTS_SECONDS = env.seconds("HSTS_SECONDS", "0", minimum=0)
 
 errors: dict[str, list[str]] = {}
