@@ -61,7 +61,7 @@ class QueryTimeout(Unavailable):
 
 
 class TooManyFilters(exceptions.Throttled):
-    """Requests with filters of the same organization and mode occupy their share of the threads."""
+    """Requests with filters of the same organization and mode occupy all of their places."""
 
     default_detail = "Too many requests with filters at the same time. Send fewer at once, or narrow createdAt."
 

@@ -62,7 +62,10 @@ class Share:
             self.stop_waiting(name, turn)
 
     def stop_waiting(self, name: Hashable, turn: Lock) -> None:
-        """:raises NoPlace: except if the thread has just got its place"""
+        """Leave the queue, unless the thread has just got its place.
+
+        :raises NoPlace: the thread has left the queue
+        """
         with self.lock:
             if turn in self.waiting.get(name, ()):
                 self.waiting[name].remove(turn)
