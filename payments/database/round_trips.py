@@ -67,12 +67,12 @@ def can_pipeline() -> bool:
 def run_together(queries: Sequence[Query]) -> list[Outcome]:
     """Return the rows or the error of each query. Call it only if `can_pipeline`.
 
-    :raises Error: a statement could not be prepared
+    :raises Error: a statement could not be prepared, or the connection is lost
     """
-    run = partial(prepared_statements(open_connection(DEFAULT_DB_ALIAS)).run_together, queries)
-    if process.hooks.registered:
-        run = partial(process.hooks.run_statement, SEPARATOR.join(query.statement.sql for query in queries), run)
     try:
+        run = partial(prepared_statements(open_connection(DEFAULT_DB_ALIAS)).run_together, queries)
+        if process.hooks.registered:
+            run = partial(process.hooks.run_statement, SEPARATOR.join(query.statement.sql for query in queries), run)
         outcomes = run()
     except psycopg.Error as error:
         raise converted(error) from error

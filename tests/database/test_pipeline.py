@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import psycopg
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from psycopg.errors import DivisionByZero, QueryCanceled
 from psycopg.pq import PipelineStatus
 
+from payments.access.keys import key_statement
+from payments.database import round_trips
 from payments.database.postgresql.base import AbortableConnection
 from payments.database.prepared import PreparedStatements
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
@@ -200,3 +202,15 @@ def test_waiting_for_a_frozen_server_lets_other_threads_run(breakable: Breakable
 
     assert found == [psycopg.OperationalError] * 2
     assert frozen.closed
+
+
+def test_connection_that_is_lost_before_its_first_statement_raises_djangos_error() -> None:
+    """The watchdog may abort a connection as soon as it is open."""
+    connection.close()
+    connection.ensure_connection()
+    connection.connection.close()
+
+    with pytest.raises(OperationalError):
+        round_trips.run_together([round_trips.Query(key_statement(), {"digest": "", "now": "2026-01-01"})])
+
+    connection.close()
