@@ -1,12 +1,13 @@
 """The gate limits how many requests run, and lets the clients that wait enter in turn."""
 
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
 from payments.runtime.gate import Gate
+from tests.support.threads import most_at_once
 from tests.support.waiting import wait_until
 
 TIMEOUT = 60
@@ -75,24 +76,8 @@ def test_requests_of_a_client_enter_in_their_order() -> None:
 
 def test_no_more_requests_run_than_there_are_places() -> None:
     gate = Gate(3)
-    lock = threading.Lock()
-    running, most = 0, 0
 
-    def requests(client: str) -> None:
-        nonlocal running, most
-        for _ in range(50):
-            gate.enter(client)
-            with lock:
-                running += 1
-                most = max(most, running)
-            threading.Event().wait(0.0001)
-            with lock:
-                running -= 1
-            gate.leave()
-
-    with ThreadPoolExecutor(10) as pool:
-        for future in [pool.submit(requests, client) for client in "aaaaaabbcd"]:
-            future.result(timeout=TIMEOUT)
+    most = most_at_once([(partial(gate.enter, client), gate.leave) for client in "aaaaaabbcd"])
 
     assert most == 3
     assert gate.free == 3

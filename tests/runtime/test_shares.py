@@ -4,10 +4,12 @@ import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
 from payments.runtime.shares import NoPlace, Share
+from tests.support.threads import most_at_once
 from tests.support.waiting import wait_until
 
 
@@ -103,24 +105,8 @@ def test_place_that_does_not_become_free_is_refused(waiting_max: int, seconds_ma
 
 def test_many_threads_never_exceed_the_share() -> None:
     share = Share(places_max=3, waiting_max=100)
-    lock = threading.Lock()
-    running, most = 0, 0
 
-    def work() -> None:
-        nonlocal running, most
-        for _ in range(50):
-            wait(share)
-            with lock:
-                running += 1
-                most = max(most, running)
-            threading.Event().wait(0.0001)
-            with lock:
-                running -= 1
-            share.release("a")
-
-    with ThreadPoolExecutor(10) as pool:
-        for future in [pool.submit(work) for _ in range(10)]:
-            future.result(timeout=60)
+    most = most_at_once([(partial(wait, share), partial(share.release, "a"))] * 10)
 
     assert most == 3
     assert (share.running, share.waiting) == ({}, {})
