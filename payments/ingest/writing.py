@@ -139,10 +139,11 @@ def upsert(rows: Sequence[StoredRow], *, key: PrimaryKey) -> int:
         cursor.execute(
             f"INSERT INTO {TABLE} AS stored ({column_list(STORED_COLUMNS)}) "
             f"SELECT {column_list(STORED_COLUMNS)} FROM {STAGING_TABLE} WHERE TRUE ORDER BY id "
-            f"ON CONFLICT ({column_list(key)}) DO UPDATE SET {changes} WHERE {is_same_payment} AND {has_changed}"
+            f"ON CONFLICT ({column_list(key)}) DO UPDATE SET {changes} WHERE {is_same_payment} AND {has_changed} "
+            "RETURNING 1"
         )
-        changed: int = cursor.rowcount
-    return changed
+        # Not `rowcount`: if the shards write the rows, Citus reports the number of rows that it sent to them.
+        return len(cursor.fetchall())
 
 
 def find_conflicts(organization_ids: Collection[int], *, key: PrimaryKey) -> dict[str, InvalidRecord]:
