@@ -253,17 +253,20 @@ def test_batch_is_read_along_the_index_of_the_list(organization: Organization) -
 
 
 @pytest.mark.django_db(transaction=True)
-def test_command_fails_immediately_if_another_process_writes_the_payments(organization: Organization, run: Run) -> None:
+def test_payments_that_another_process_writes_are_reported_and_the_others_anonymized(
+    organization: Organization, run: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
     payment = create_payment(organization=organization)
+    other = create_payment(organization=OrganizationFactory.create(id=2))
     info = connection.connection.info
 
     with psycopg.connect(info.dsn, password=info.password) as importing:
         importing.execute("UPDATE payments_payment SET description = 'changed' WHERE id = %s", [payment.id])
-        with pytest.raises(
-            CommandError, match=r"The database failed: could not .* Run the command again for the rest\."
-        ):
+        with pytest.raises(CommandError, match=r"^Not all payments were anonymized\. Run the command again"):
             run("--before", "2026-01-02")
 
+    assert capfd.readouterr().err.startswith("Organization 1 (live): the database failed: could not obtain lock")
+    assert Payment.objects.get(**BLANK) == other
     assert run("--before", "2026-01-02") == "1 payments anonymized.\n"
 
 

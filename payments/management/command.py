@@ -4,7 +4,8 @@ from argparse import RawDescriptionHelpFormatter
 from inspect import cleandoc
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser, DjangoHelpFormatter
+from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
+from django.db import InterfaceError, OperationalError
 
 # The exit status after Ctrl-C, as shells report it: 128 and the number of SIGINT.
 INTERRUPTED = 130
@@ -42,7 +43,10 @@ class PaymentsCommand(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         self.is_silent = options["verbosity"] == 0
-        return super().execute(*args, **options)
+        try:
+            return super().execute(*args, **options)
+        except (InterfaceError, OperationalError) as error:
+            raise CommandError(f"The database failed: {first_line(error)}") from error
 
     def write_success(self, message: str, *next_steps: str) -> None:
         """Write a message and the next steps to stderr, unless --verbosity is 0."""
