@@ -21,6 +21,10 @@ FOREIGN_KEYS = {
 HAS_CITUS = "SELECT to_regclass('pg_dist_partition') IS NOT NULL"
 HAS_COORDINATOR = "SELECT EXISTS (SELECT FROM pg_dist_node WHERE groupid = 0)"
 
+# Workers read this table for /readyz. As a table of Citus, they can read it from the coordinator.
+MIGRATIONS = "django_migrations"
+KNOWS_MIGRATIONS = f"SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = '{MIGRATIONS}'::regclass)"
+
 KEY_HAS_ORGANIZATION = """
     SELECT EXISTS (
         SELECT FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum = ANY (conkey)
@@ -54,6 +58,7 @@ class State(NamedTuple):
 
     key_has_organization: bool
     has_reference: bool
+    knows_migrations: bool
     payments: TableState
     states: TableState
 
@@ -69,7 +74,13 @@ def is_true(query: str) -> bool:
 
 
 def read_state() -> State:
-    return State(is_true(KEY_HAS_ORGANIZATION), is_true(HAS_REFERENCE), read_table(PAYMENTS), read_table(STATES))
+    return State(
+        key_has_organization=is_true(KEY_HAS_ORGANIZATION),
+        has_reference=is_true(HAS_REFERENCE),
+        knows_migrations=is_true(KNOWS_MIGRATIONS),
+        payments=read_table(PAYMENTS),
+        states=read_table(STATES),
+    )
 
 
 def read_table(table: str) -> TableState:
@@ -115,8 +126,11 @@ def complete_tables(state: State) -> Iterator[str]:
                 f"ALTER TABLE {name} ADD CONSTRAINT {FOREIGN_KEYS[name]} "
                 "FOREIGN KEY (organization_id) REFERENCES payments_organization (id)"
             )
-    for name, table in state.tables.items():
-        if table.has_local_rows:
-            yield f"SELECT truncate_local_data_after_distributing_table('{name}')"
-    if any(not table.is_distributed or table.has_local_rows for table in state.tables.values()):
-        yield f"ANALYZE {PAYMENTS}"
+    if not state.knows_migrations:
+        yield f"SELECT citus_add_local_table_to_metadata('{MIGRATIONS}')"
+    changed = [name for name, table in state.tables.items() if not table.is_distributed or table.has_local_rows]
+    for name in changed:
+        yield f"SELECT truncate_local_data_after_distributing_table('{name}')"
+    if changed:
+        # A page reads fewer buffers of a table after VACUUM, and autovacuum starts only after many more changes.
+        yield f"VACUUM (ANALYZE) {PAYMENTS}"

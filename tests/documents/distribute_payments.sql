@@ -6,6 +6,7 @@ SELECT create_distributed_table('payments_payment', 'organization_id');
 SELECT create_distributed_table('payments_accessstate', 'organization_id', colocate_with => 'payments_payment');
 ALTER TABLE payments_payment ADD CONSTRAINT payments_payment_organization_id_b9527654_fk_payments_ FOREIGN KEY (organization_id) REFERENCES payments_organization (id);
 ALTER TABLE payments_accessstate ADD CONSTRAINT payments_accessstate_organization_id_0518b8ae_fk_payments_ FOREIGN KEY (organization_id) REFERENCES payments_organization (id);
+SELECT citus_add_local_table_to_metadata('django_migrations');
 SELECT truncate_local_data_after_distributing_table('payments_payment');
 SELECT truncate_local_data_after_distributing_table('payments_accessstate');
-ANALYZE payments_payment;
+VACUUM (ANALYZE) payments_payment;

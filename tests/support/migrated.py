@@ -1,15 +1,16 @@
 """A migrated, empty database. It is created once per test run, and every test database is a copy of it.
 
 The variable `MIGRATED_DATABASE` contains the path of the SQLite file, or the name of the database on the PostgreSQL
-server of `DATABASE_URL`.
+server of `DATABASE_URL`. If this is the coordinator of a Citus cluster, `CITUS_WORKER_PORTS` contains the ports of the
+workers, and databases are copied on all servers (tests/support/citus.py).
 """
 
 import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
@@ -22,6 +23,9 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.support.connecting import connected_to
 
 VARIABLE: Final = "MIGRATED_DATABASE"
+EMPTY_VARIABLE: Final = "EMPTY_DATABASE"
+WORKERS_VARIABLE: Final = "CITUS_WORKER_PORTS"
+IS_CITUS: Final = WORKERS_VARIABLE in os.environ
 
 
 @contextmanager
@@ -59,14 +63,39 @@ def database(directory: Path, *, copy_of: str | None) -> Iterator[str]:
             shutil.copy(copy_of, directory / "payments.sqlite3")
         yield f"sqlite:///{directory}/payments.sqlite3"
         return
+    with copied_database([server, *worker_urls(server)], copy_of=copy_of or empty_template()) as url:
+        yield url
+
+
+def empty_template() -> str:
+    return os.environ.get(EMPTY_VARIABLE, "template1")
+
+
+def worker_urls(coordinator: str) -> list[str]:
+    """Return the URLs of the workers of a Citus cluster, on the host of its coordinator."""
+    ports = os.environ.get(WORKERS_VARIABLE, "").split(",")
+    return [postgresql_url(coordinator, port=port) for port in ports if port]
+
+
+@contextmanager
+def copied_database(servers: Sequence[str], *, copy_of: str) -> Iterator[str]:
+    """Copy a database on all servers of a cluster, and yield the URL of the copy on the first one. Drop it afterwards.
+
+    `servers` are the URLs of databases from which others can be created.
+    """
     name = f"payments_{secrets.token_hex(6)}"
-    template = sql.Identifier(copy_of or "template1")
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), template))
-        try:
-            yield f"postgresql:///?{urlencode({**conninfo_to_dict(server), 'dbname': name})}"
-        finally:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    copy, template = sql.Identifier(name), sql.Identifier(copy_of)
+    with ExitStack() as stack:
+        for server in servers:
+            connection = stack.enter_context(psycopg.connect(server, autocommit=True))
+            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(copy, template))
+            stack.callback(connection.execute, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(copy))
+        yield postgresql_url(servers[0], dbname=name)
+
+
+def postgresql_url(url: str, **parameters: str) -> str:
+    """Return a URL with other connection parameters."""
+    return f"postgresql:///?{urlencode({**conninfo_to_dict(url), **parameters})}"
 
 
 def name_of(url: str) -> str:

@@ -1,7 +1,8 @@
 """The databases and the group of each test. docs/testing.md explains them.
 
-The suite runs on SQLite and, at the same time, on PostgreSQL. A test that is not listed runs on both. An entry is a
-module, or one test of a module, relative to `tests/`.
+The suite runs on SQLite and, at the same time, on PostgreSQL. A test that is not listed runs on both. If Citus is
+available, some tests also run on a cluster whose payments are distributed. An entry is a module, or one test of a
+module, relative to `tests/`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,7 @@ from typing import Final
 import pytest
 from django.db import connection
 
+from tests.support.migrated import IS_CITUS
 from tests.support.scale import IS_LONG
 
 TESTS: Final = Path(__file__).parents[1]
@@ -142,6 +144,43 @@ ONCE_ON_SQLITE: Final = (
 # Independent of the database: they run once, on PostgreSQL, so that both runs take about as long.
 ONCE_ON_POSTGRESQL: Final = ("service/test_metrics.py", "deploy/test_upgrading.py")
 
+# About Citus.
+ONLY_CITUS: Final = ("citus",)
+
+# These modules also run on Citus: the contract of the list, and everything that writes or reads payments.
+ALSO_CITUS: Final = (
+    "access/test_authentication.py",
+    "access/test_read_ahead.py",
+    "admin/test_downloads.py",
+    "admin/test_keys.py",
+    "admin/test_organizations.py",
+    "admin/test_overview.py",
+    "admin/test_payments.py",
+    "api/test_errors.py",
+    "api/test_etags.py",
+    "api/test_filters.py",
+    "api/test_inputs.py::test_corpus_gets_the_responses_of_the_contract",
+    "api/test_isolation.py",
+    "api/test_list.py",
+    "api/test_record.py",
+    "api/test_responses.py",
+    "api/test_revision_order.py",
+    "ingest/test_imports.py",
+    "management/test_commands.py",
+    "test_anonymization.py",
+    "test_listing.py",
+    "test_totals.py",
+)
+ALSO_CITUS_IF_LONG: Final = ("api/test_polling.py", "api/test_promises.py")
+
+# There an ID is unique only within an organization, and imports always use the staging table.
+NEVER_CITUS: Final = (
+    "ingest/test_imports.py::test_all_kinds_of_errors_are_reported_in_one_run",
+    "ingest/test_imports.py::test_payment_cannot_change_its_organization_within_a_file",
+    "ingest/test_imports.py::test_payment_inserted_by_a_concurrent_import_is_updated",
+    "ingest/test_imports.py::test_payment_of_another_organization_is_refused_and_unchanged",
+)
+
 # A module that imports one of these names starts processes.
 STARTERS: Final = ("subprocess", "run_command", "output_of", "breakable_postgresql", "empty_database", "fresh_database")
 
@@ -193,7 +232,16 @@ def rank(path: str, entries: Iterable[str]) -> int | None:
 
 @cache
 def databases(path: str) -> set[str]:
-    """Return the databases on which a test runs. An entry for the test overrides the entry for its module."""
+    """Return the databases on which a test runs."""
+    if rank(path, ONLY_CITUS):
+        return {"citus"}
+    also_citus = ALSO_CITUS + ALSO_CITUS_IF_LONG if IS_LONG else ALSO_CITUS
+    runs_on_citus = rank(path, also_citus) and not rank(path, NEVER_CITUS)
+    return vendors(path) | ({"citus"} if runs_on_citus else set())
+
+
+def vendors(path: str) -> set[str]:
+    """Return whether a test runs on SQLite or PostgreSQL. An entry for the test overrides the entry for its module."""
     entries = {"sqlite": ONLY_SQLITE, "postgresql": ONLY_POSTGRESQL}
     if not IS_LONG:
         entries = {"sqlite": ONLY_SQLITE + ONCE_ON_SQLITE, "postgresql": ONLY_POSTGRESQL + ONCE_ON_POSTGRESQL}
@@ -204,7 +252,8 @@ def databases(path: str) -> set[str]:
 
 def runs_here(item: pytest.Item) -> bool:
     """Return whether the test runs on this database and in a run of this length."""
-    return connection.vendor in databases(path_of(item)) and (IS_LONG or not item.get_closest_marker("long"))
+    database = "citus" if IS_CITUS else connection.vendor
+    return database in databases(path_of(item)) and (IS_LONG or not item.get_closest_marker("long"))
 
 
 def starts_processes(item: pytest.Item) -> bool:
@@ -236,6 +285,10 @@ def unknown_entries() -> Iterator[str]:
         *ONLY_POSTGRESQL,
         *ONCE_ON_SQLITE,
         *ONCE_ON_POSTGRESQL,
+        *ONLY_CITUS,
+        *ALSO_CITUS,
+        *ALSO_CITUS_IF_LONG,
+        *NEVER_CITUS,
         *FIRST,
         *chain(*GROUPS.values()),
     }:

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any, ClassVar, LiteralString
 
 import psutil
 import psycopg
@@ -76,21 +77,61 @@ class BreakablePostgresql:
     port: int = field(default_factory=free_port)
     postmaster: psutil.Popen | None = None  # the main process, while the server runs
 
+    # The directory of another PostgreSQL's programs, and further settings.
+    binaries: ClassVar[Path | None] = None
+    settings: ClassVar[dict[str, str]] = {}
+
     @property
     def url(self) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
+    def program(self, name: str) -> Path:
+        return (self.binaries or Path(get_server(self.data, start=False).bin_path)) / name
+
+    @property
+    def system_user(self) -> str | None:
+        """Return the user that the server runs as, because PostgreSQL refuses to run as root."""
+        user: str | None = get_server(self.data, start=False).system_user
+        return user
+
+    def initialize(self) -> None:
+        if self.binaries is None:
+            get_server(self.data, start=False).ensure_pgdata_inited()
+        elif not (self.data / "PG_VERSION").exists():
+            self.make_directory()
+            options = ("--auth=trust", "--encoding=utf8", "--username=postgres", "--no-sync")
+            subprocess.run(
+                [self.program("initdb"), "--pgdata", self.data, *options],
+                user=self.system_user,
+                stdout=subprocess.DEVNULL,
+                check=True,
+            )
+
+    def make_directory(self) -> None:
+        self.data.mkdir(exist_ok=True)
+        self.data.chmod(PRIVATE)
+        if self.system_user is not None:
+            shutil.chown(self.data, self.system_user)
+
     def start(self) -> None:
         """Start the server and wait until it accepts connections: after a crash, until it has recovered."""
         assert self.postmaster is None, "the server is already running"
-        server = get_server(self.data, start=False)
-        server.ensure_pgdata_inited()
-        address = ("-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-p", str(self.port))
-        following = ("-c", "wal_retrieve_retry_interval=100ms", "-c", "fsync=off")
+        self.initialize()
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "port": str(self.port),
+            "wal_retrieve_retry_interval": "100ms",
+            "fsync": "off",
+            **self.settings,
+        }
         with self.log.open("ab") as log:
             self.postmaster = psutil.Popen(
-                [server.bin_path / "postgres", "-D", self.data, *address, *following],
-                user=server.system_user,
+                [
+                    *(self.program("postgres"), "-D", self.data),
+                    *chain.from_iterable(("-c", f"{name}={value}") for name, value in settings.items()),
+                ],
+                user=self.system_user,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # so that Ctrl-C ends only the tests
@@ -102,17 +143,14 @@ class BreakablePostgresql:
 
         If the address names several servers, it follows the one that accepts writes.
         """
-        server = get_server(self.data, start=False)
-        self.data.chmod(PRIVATE)
-        if server.system_user is not None:
-            shutil.chown(self.data, server.system_user)
+        self.make_directory()
         address = f"{primary_address}?target_session_attrs=read-write"
         subprocess.run(
             [
-                *(server.bin_path / "pg_basebackup", "--pgdata", self.data, "--dbname", address),
+                *(self.program("pg_basebackup"), "--pgdata", self.data, "--dbname", address),
                 *("--write-recovery-conf", "--checkpoint", "fast", "--no-sync"),
             ],
-            user=server.system_user,
+            user=self.system_user,
             check=True,
         )
 

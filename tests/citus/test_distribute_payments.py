@@ -1,0 +1,124 @@
+"""`distribute_payments` on a cluster: its statements, their order, and what is left of them after an interruption."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from payments.management.distribution import State, TableState, read_state
+from payments.models import AccessState, Payment
+from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.scale import IS_LONG
+from tests.support.sql import execute, fetch_value
+
+DISTRIBUTED_TABLE = TableState(has_foreign_key=True, is_distributed=True, has_local_rows=False)
+DISTRIBUTED = State(
+    key_has_organization=True,
+    has_reference=True,
+    knows_migrations=True,
+    payments=DISTRIBUTED_TABLE,
+    states=DISTRIBUTED_TABLE,
+)
+
+# After how many statements the command is interrupted.
+INTERRUPTIONS = range(1, 12) if IS_LONG else (1, 5, 7, 10)
+
+Run = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """A function that runs the command and returns its stdout and its stderr."""
+
+    def run(*arguments: str) -> tuple[str, str]:
+        call_command("distribute_payments", *arguments, stdout=sys.stdout, stderr=sys.stderr)
+        written = capfd.readouterr()
+        return written.out, written.err
+
+    return run
+
+
+@pytest.fixture
+def document(documents: Path) -> str:
+    return (documents / "distribute_payments.sql").read_text()
+
+
+@pytest.fixture
+def payments(local_tables: str) -> set[str]:
+    """Store payments of several organizations in undistributed tables, and return their IDs."""
+    for number in range(1, 5):
+        PaymentFactory.create_batch(3, organization=OrganizationFactory.create(id=number))
+    return payment_ids()
+
+
+def payment_ids() -> set[str]:
+    return set(Payment.objects.values_list("id", flat=True))
+
+
+def assert_distributed(payments: set[str]) -> None:
+    """Assert that the tables are distributed and have all rows."""
+    assert read_state() == DISTRIBUTED
+    assert payment_ids() == payments
+    assert AccessState.objects.exclude(revision=0).count() == 4
+    assert fetch_value("SELECT count(DISTINCT nodeport) FROM citus_shards") == 3  # reference tables are everywhere
+
+
+def test_command_runs_these_statements(payments: set[str], run: Run, document: str) -> None:
+    output, messages = run()
+
+    assert output == document
+    assert messages.splitlines() == [
+        "Payments are distributed by organization.",
+        "Next: start the service, then check the cluster (docs/citus.md)",
+    ]
+    assert_distributed(payments)
+
+
+def test_dry_run_prints_the_same_statements_and_changes_nothing(payments: set[str], run: Run, document: str) -> None:
+    before = read_state()
+
+    output, messages = run("--dry-run")
+
+    assert output == document
+    assert messages.splitlines() == ["Nothing was changed.", "Next: run the same command without --dry-run"]
+    assert read_state() == before
+
+
+def test_second_run_changes_nothing(payments: set[str], run: Run) -> None:
+    run()
+
+    assert run() == ("", "Payments are already distributed. Nothing was changed.\n")
+    assert_distributed(payments)
+
+
+@pytest.mark.parametrize("count", INTERRUPTIONS)
+def test_command_continues_after_an_interruption(payments: set[str], run: Run, document: str, count: int) -> None:
+    statements = document.splitlines(keepends=True)
+    for statement in statements[:count]:
+        execute(statement)
+
+    output, _ = run()
+
+    assert output == "".join(statements[count:])
+    assert_distributed(payments)
+
+
+def test_failed_statement_ends_the_command(payments: set[str], run: Run) -> None:
+    execute("CREATE UNIQUE INDEX own ON payments_payment (created_at, id)")
+
+    with pytest.raises(CommandError, match=r"^The database failed: cannot create constraint.* Run the command again"):
+        run()
+
+    assert read_state().payments.has_local_rows
+    assert payment_ids() == payments
+
+
+def test_citus_without_coordinator_address_is_refused(local_tables: str, run: Run) -> None:
+    execute("SELECT citus_remove_node(nodename, nodeport) FROM pg_dist_node WHERE groupid = 0")
+
+    with pytest.raises(CommandError, match="citus_set_coordinator_host"):
+        run()
+
+    assert not read_state().key_has_organization

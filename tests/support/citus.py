@@ -1,0 +1,168 @@
+"""Citus clusters for tests: a coordinator and workers, from Debian's PostgreSQL 15 and the Citus built for it.
+
+`python -m tests.support.citus COMMAND...` runs a command, such as pytest, with the DATABASE_URL of a cluster. The
+variable CITUS_BUILD names the script that builds Citus.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Final, LiteralString
+
+import psycopg
+from psycopg import sql
+
+from tests.support.migrated import EMPTY_VARIABLE, VARIABLE, WORKERS_VARIABLE, copied_database
+from tests.support.postgresql import BreakablePostgresql, server_directory
+from tests.support.processes import ROOT
+
+BINARIES: Final = Path("/usr/lib/postgresql/15/bin")
+EXTENSION: Final = Path("/usr/lib/postgresql/15/lib/citus.so")
+
+# Few shards, so that tests that create tables are fast.
+SHARDS = 4
+
+# Databases that tests copy: without tables, with local tables, and with distributed tables.
+EMPTY = "empty_cluster"
+LOCAL = "local_tables"
+DISTRIBUTED = "distributed_tables"
+
+
+class CitusServer(BreakablePostgresql):
+    """One server of a cluster. It does not wait for its disk: no test needs data to survive a power failure."""
+
+    binaries: ClassVar[Path | None] = BINARIES
+    settings: ClassVar[dict[str, str]] = {
+        "shared_preload_libraries": "citus",
+        "wal_level": "logical",  # moves of shards need it
+        "max_worker_processes": "30",
+        "citus.node_conninfo": "sslmode=disable",
+        "citus.shard_count": str(SHARDS),
+        "full_page_writes": "off",
+        "synchronous_commit": "off",
+    }
+
+    @property
+    def system_user(self) -> str | None:
+        return "postgres" if os.geteuid() == 0 else None  # the user of Debian's package
+
+    def url_of(self, name: str) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
+
+    def run(self, name: str, statement: LiteralString, *values: Any) -> Any:
+        """Run a statement as superuser in the database of that name, and return the first value of its result."""
+        with psycopg.connect(self.url_of(name), autocommit=True) as connection:
+            cursor = connection.execute(sql.SQL(statement).format(*values))
+            row = cursor.fetchone() if cursor.description else None
+        return row and row[0]
+
+
+@dataclass
+class CitusCluster:
+    """A coordinator and its workers."""
+
+    directory: Path
+    worker_count: int = 2
+    coordinator: CitusServer = field(init=False)
+    workers: list[CitusServer] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.coordinator = CitusServer(self.directory / "coordinator")
+        self.workers = [CitusServer(self.directory / f"worker{number}") for number in range(1, self.worker_count + 1)]
+
+    @property
+    def servers(self) -> list[CitusServer]:
+        return [self.coordinator, *self.workers]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables by which tests find the cluster."""
+        return {
+            "DATABASE_URL": self.coordinator.url_of("postgres"),
+            WORKERS_VARIABLE: ",".join(str(worker.port) for worker in self.workers),
+            EMPTY_VARIABLE: EMPTY,
+            VARIABLE: DISTRIBUTED,
+        }
+
+    def start(self) -> None:
+        for server in self.servers:
+            server.start()
+
+    def stop(self) -> None:
+        for server in self.servers:
+            if server.postmaster is not None:
+                server.kill()
+
+    def create_databases(self) -> None:
+        """Create the databases that tests copy."""
+        self.create_empty_database()
+        self.create_copy(EMPTY, name=LOCAL)
+        manage("migrate", "--verbosity=0", url=self.coordinator.url_of(LOCAL))
+        self.close(LOCAL)
+        self.create_copy(LOCAL, name=DISTRIBUTED)
+        manage("distribute_payments", "--verbosity=0", url=self.coordinator.url_of(DISTRIBUTED))
+        self.close(DISTRIBUTED)
+
+    def create_empty_database(self) -> None:
+        for server in self.servers:
+            server.run("postgres", "CREATE DATABASE {}", sql.Identifier(EMPTY))
+            server.run(EMPTY, "CREATE EXTENSION citus")
+        add_node = partial(self.coordinator.run, EMPTY)
+        add_node("SELECT citus_set_coordinator_host('127.0.0.1', {})", self.coordinator.port)
+        for worker in self.workers:
+            add_node("SELECT citus_add_node('127.0.0.1', {})", worker.port)
+        self.close(EMPTY)
+
+    def close(self, name: str) -> None:
+        """End all connections to a database and accept no more, so that it can be copied."""
+        for server in self.servers:
+            server.run("postgres", "ALTER DATABASE {} ALLOW_CONNECTIONS false", sql.Identifier(name))
+            server.run("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {}", name)
+
+    def create_copy(self, template: str, *, name: str) -> None:
+        """Copy a database on all servers. Its metadata remains valid: Citus stores no database name in it."""
+        for server in self.servers:
+            server.run("postgres", "CREATE DATABASE {} TEMPLATE {}", sql.Identifier(name), sql.Identifier(template))
+
+    @contextmanager
+    def copied(self, template: str = DISTRIBUTED) -> Iterator[str]:
+        """Copy a database, and yield the URL of the copy on the coordinator. Drop it afterwards."""
+        with copied_database([server.url_of("postgres") for server in self.servers], copy_of=template) as url:
+            yield url
+
+
+def manage(*arguments: str, url: str) -> None:
+    """Run a command of the service on the database at `url`."""
+    environment = {**os.environ, "DATABASE_URL": url}
+    subprocess.run(
+        [sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=True
+    )
+
+
+@contextmanager
+def citus_cluster(*, workers: int = 2) -> Iterator[CitusCluster]:
+    """Yield a running cluster with the databases that tests copy. Remove it afterwards."""
+    with server_directory() as directory:
+        cluster = CitusCluster(directory, workers)
+        try:
+            cluster.start()
+            cluster.create_databases()
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+def main() -> int:
+    if not EXTENSION.exists():
+        subprocess.run([os.environ["CITUS_BUILD"]], check=True)
+    with citus_cluster() as cluster:
+        return subprocess.run(sys.argv[1:], env={**os.environ, **cluster.variables}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
