@@ -22,8 +22,7 @@ HAS_CITUS = "SELECT to_regclass('pg_dist_partition') IS NOT NULL"
 HAS_COORDINATOR = "SELECT EXISTS (SELECT FROM pg_dist_node WHERE groupid = 0)"
 
 # Workers read this table for /readyz. As a table of Citus, they can read it from the coordinator.
-MIGRATIONS = "django_migrations"
-KNOWS_MIGRATIONS = f"SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = '{MIGRATIONS}'::regclass)"
+KNOWS_MIGRATIONS = "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = 'django_migrations'::regclass)"
 
 KEY_HAS_ORGANIZATION = """
     SELECT EXISTS (
@@ -127,7 +126,7 @@ def complete_tables(state: State) -> Iterator[str]:
                 "FOREIGN KEY (organization_id) REFERENCES payments_organization (id)"
             )
     if not state.knows_migrations:
-        yield f"SELECT citus_add_local_table_to_metadata('{MIGRATIONS}')"
+        yield "SELECT citus_add_local_table_to_metadata('django_migrations')"
     changed = [name for name, table in state.tables.items() if not table.is_distributed or table.has_local_rows]
     for name in changed:
         yield f"SELECT truncate_local_data_after_distributing_table('{name}')"

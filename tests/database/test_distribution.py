@@ -3,6 +3,7 @@
 The tests run without Citus. They check the statements, and that everything works with the primary key that Citus needs.
 """
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -36,7 +37,9 @@ from tests.support.shards import parts_without_organization, uses_distributed_ta
 from tests.support.sql import execute, fetch_value
 
 LOCAL_TABLE = TableState(has_foreign_key=True, is_distributed=False, has_local_rows=True)
-NOT_DISTRIBUTED = State(key_has_organization=False, has_reference=False, payments=LOCAL_TABLE, states=LOCAL_TABLE)
+NOT_DISTRIBUTED = State(
+    key_has_organization=False, has_reference=False, knows_migrations=False, payments=LOCAL_TABLE, states=LOCAL_TABLE
+)
 
 
 @pytest.fixture
@@ -124,6 +127,8 @@ def payment(organization: Organization) -> Payment:
     return PaymentFactory.create(id="pt_1", organization=organization)
 
 
+WRITES_ORGANIZATION = re.compile(r'(INSERT INTO|UPDATE|DELETE FROM|COPY) "?payments_organization\b')
+
 IMPORTS: dict[str, list[bytes]] = {
     "new": [line(id="pt_2"), line(id="pt_3", organizationId="2")],
     "unchanged": [line()],
@@ -139,6 +144,24 @@ def test_statements_of_an_import_name_the_organization(bikes: Organization, kind
     load(line())
 
     assert violations(lambda: load(*IMPORTS[kind], keep_going=keep_going)) == []
+
+
+@pytest.mark.parametrize("kind", ["new", "changed", "other mode"])
+def test_import_into_a_distributed_table_writes_no_organization(bikes: Organization, kind: str) -> None:
+    """Organizations are on all servers, so writing one needs all of them."""
+    load(line())
+
+    with CaptureQueriesContext(connection) as queries:
+        load(*IMPORTS[kind], keep_going=True)
+
+    writes = [query["sql"] for query in queries if query["sql"].startswith(("INSERT", "UPDATE", "DELETE", "COPY"))]
+    assert [sql for sql in writes if "payments_accessstate" in sql]
+    assert [sql for sql in writes if WRITES_ORGANIZATION.match(sql)] == []
+    assert [sql for sql in queries_for_update(queries) if "payments_organization" in sql] == []
+
+
+def queries_for_update(queries: CaptureQueriesContext) -> list[str]:
+    return [query["sql"] for query in queries if "FOR UPDATE" in query["sql"]]
 
 
 def test_import_into_an_undistributed_table_looks_up_ids_of_any_organization(organization: Organization) -> None:
@@ -251,6 +274,40 @@ def test_imports_add_and_change_payments(books: Organization) -> None:
     assert (first.changed, again.changed, changed.changed) == (30, 0, 2)
     assert exported(Payment.objects.filter(id="pt_0")) == lines(line(id="pt_0", description="now"))
     assert Payment.objects.count() == 31
+
+
+class CursorOfCitus:
+    """A cursor whose `rowcount` is the number of rows that an upsert sent to the shards, as on Citus."""
+
+    def __init__(self, cursor: Any) -> None:
+        self.cursor = cursor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.cursor, name)
+
+    def __enter__(self) -> "CursorOfCitus":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.cursor.__exit__(*error)
+
+    @property
+    def rowcount(self) -> int:
+        return int(fetch_value("SELECT count(*) FROM staged_payments"))
+
+
+def test_import_does_not_trust_the_number_of_rows_that_were_sent(
+    books: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(line(id="pt_1"), line(id="pt_2"))
+    original = connection.cursor
+    monkeypatch.setattr(connection, "cursor", lambda: CursorOfCitus(original()))
+
+    unchanged, _ = load(line(id="pt_1"), line(id="pt_2"))
+    _, refused = load(line(id="pt_1", mode="test"), line(id="pt_2", mode="test"))
+
+    assert unchanged.changed == 0
+    assert refused == [f"f:{number}: mode: this payment exists in the other mode" for number in (1, 2)]
 
 
 def test_two_organizations_can_have_payments_of_the_same_id(
