@@ -21,8 +21,18 @@ FOREIGN_KEYS = {
 HAS_CITUS = "SELECT to_regclass('pg_dist_partition') IS NOT NULL"
 HAS_COORDINATOR = "SELECT EXISTS (SELECT FROM pg_dist_node WHERE groupid = 0)"
 
-# Workers read this table for /readyz. As a table of Citus, they can read it from the coordinator.
-KNOWS_MIGRATIONS = "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = 'django_migrations'::regclass)"
+# Workers read this table for /readyz. If Citus manages it, they can read it from the coordinator.
+MIGRATIONS = "django_migrations"
+KNOWS_MIGRATIONS = f"SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = '{MIGRATIONS}'::regclass)"
+
+# When Citus begins to manage a table on the coordinator, it starts the sequence of the table's IDs again, and the next
+# row would get an ID that exists. Rows that a worker inserts have IDs from WORKER_IDS on.
+NUMBERED_TABLES = ("payments_apikey", "payments_summedday", MIGRATIONS)
+WORKER_IDS = 2**48
+IS_BEHIND = """
+    SELECT coalesce(max(id), 0) > coalesce(pg_sequence_last_value(pg_get_serial_sequence('{table}', 'id')::regclass), 0)
+    FROM {table} WHERE id < {worker_ids}
+"""
 
 KEY_HAS_ORGANIZATION = """
     SELECT EXISTS (
@@ -58,8 +68,15 @@ class State(NamedTuple):
     key_has_organization: bool
     has_reference: bool
     knows_migrations: bool
+    behind: frozenset[str]  # the numbered tables whose sequence is behind their IDs
     payments: TableState
     states: TableState
+
+    @property
+    def restarting(self) -> list[str]:
+        """Return the numbered tables whose sequence is behind, or will be when Citus manages the table."""
+        known = dict.fromkeys(NUMBERED_TABLES, self.has_reference) | {MIGRATIONS: self.knows_migrations}
+        return [table for table in NUMBERED_TABLES if table in self.behind or not known[table]]
 
     @property
     def tables(self) -> dict[str, TableState]:
@@ -77,9 +94,14 @@ def read_state() -> State:
         key_has_organization=is_true(KEY_HAS_ORGANIZATION),
         has_reference=is_true(HAS_REFERENCE),
         knows_migrations=is_true(KNOWS_MIGRATIONS),
+        behind=frozenset(table for table in NUMBERED_TABLES if is_behind(table)),
         payments=read_table(PAYMENTS),
         states=read_table(STATES),
     )
+
+
+def is_behind(table: str) -> bool:
+    return is_true(IS_BEHIND.format(table=table, worker_ids=WORKER_IDS))
 
 
 def read_table(table: str) -> TableState:
@@ -126,7 +148,9 @@ def complete_tables(state: State) -> Iterator[str]:
                 "FOREIGN KEY (organization_id) REFERENCES payments_organization (id)"
             )
     if not state.knows_migrations:
-        yield "SELECT citus_add_local_table_to_metadata('django_migrations')"
+        yield f"SELECT citus_add_local_table_to_metadata('{MIGRATIONS}')"
+    for name in state.restarting:
+        yield f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), max(id)) FROM {name} WHERE id < {WORKER_IDS}"
     changed = [name for name, table in state.tables.items() if not table.is_distributed or table.has_local_rows]
     for name in changed:
         yield f"SELECT truncate_local_data_after_distributing_table('{name}')"

@@ -8,8 +8,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from payments.management.distribution import State, TableState, read_state
-from payments.models import AccessState, Payment
-from tests.support.factories import OrganizationFactory, PaymentFactory
+from payments.models import AccessState, Organization, Payment, SummedDay
+from payments.totals import sum_day
+from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.scale import IS_LONG
 from tests.support.sql import execute, fetch_value
 
@@ -18,12 +19,13 @@ DISTRIBUTED = State(
     key_has_organization=True,
     has_reference=True,
     knows_migrations=True,
+    behind=frozenset(),
     payments=DISTRIBUTED_TABLE,
     states=DISTRIBUTED_TABLE,
 )
 
 # After how many statements the command is interrupted.
-INTERRUPTIONS = range(1, 12) if IS_LONG else (1, 5, 7, 10)
+INTERRUPTIONS = range(1, 15) if IS_LONG else (1, 5, 9, 13)
 
 Run = Callable[..., tuple[str, str]]
 
@@ -49,7 +51,9 @@ def document(documents: Path) -> str:
 def payments(local_tables: str) -> set[str]:
     """Store payments of several organizations in undistributed tables, and return their IDs."""
     for number in range(1, 5):
-        PaymentFactory.create_batch(3, organization=OrganizationFactory.create(id=number))
+        key = ApiKeyFactory.create(organization=OrganizationFactory.create(id=number))
+        PaymentFactory.create_batch(3, organization=key.organization)
+        sum_day(key.access, NOON.date())
     return payment_ids()
 
 
@@ -62,6 +66,8 @@ def assert_distributed(payments: set[str]) -> None:
     assert read_state() == DISTRIBUTED
     assert payment_ids() == payments
     assert AccessState.objects.exclude(revision=0).count() == 4
+    assert ApiKeyFactory.create(organization=Organization.objects.get(id=1)).id == 5
+    assert SummedDay.objects.create(organization_id=1, mode="live", day="2020-01-01", totals=[]).id == 5
     assert fetch_value("SELECT count(DISTINCT nodeport) FROM citus_shards") == 3  # reference tables are everywhere
 
 

@@ -38,7 +38,12 @@ from tests.support.sql import execute, fetch_value
 
 LOCAL_TABLE = TableState(has_foreign_key=True, is_distributed=False, has_local_rows=True)
 NOT_DISTRIBUTED = State(
-    key_has_organization=False, has_reference=False, knows_migrations=False, payments=LOCAL_TABLE, states=LOCAL_TABLE
+    key_has_organization=False,
+    has_reference=False,
+    knows_migrations=False,
+    behind=frozenset(),
+    payments=LOCAL_TABLE,
+    states=LOCAL_TABLE,
 )
 
 

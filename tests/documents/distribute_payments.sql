@@ -7,6 +7,9 @@ SELECT create_distributed_table('payments_accessstate', 'organization_id', coloc
 ALTER TABLE payments_payment ADD CONSTRAINT payments_payment_organization_id_b9527654_fk_payments_ FOREIGN KEY (organization_id) REFERENCES payments_organization (id);
 ALTER TABLE payments_accessstate ADD CONSTRAINT payments_accessstate_organization_id_0518b8ae_fk_payments_ FOREIGN KEY (organization_id) REFERENCES payments_organization (id);
 SELECT citus_add_local_table_to_metadata('django_migrations');
+SELECT setval(pg_get_serial_sequence('payments_apikey', 'id'), max(id)) FROM payments_apikey WHERE id < 281474976710656;
+SELECT setval(pg_get_serial_sequence('payments_summedday', 'id'), max(id)) FROM payments_summedday WHERE id < 281474976710656;
+SELECT setval(pg_get_serial_sequence('django_migrations', 'id'), max(id)) FROM django_migrations WHERE id < 281474976710656;
 SELECT truncate_local_data_after_distributing_table('payments_payment');
 SELECT truncate_local_data_after_distributing_table('payments_accessstate');
 VACUUM (ANALYZE) payments_payment;
