@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, LiteralString
 import psycopg
 from psycopg import sql
 
-from tests.support.migrated import EMPTY_VARIABLE, VARIABLE, WORKERS_VARIABLE, copied_database
+from tests.support.migrated import EMPTY_VARIABLE, VARIABLE, WORKERS_VARIABLE
 from tests.support.postgresql import BreakablePostgresql, server_directory
 from tests.support.processes import ROOT
 
@@ -129,11 +129,10 @@ class CitusCluster:
         for server in self.servers:
             server.run("postgres", "CREATE DATABASE {} TEMPLATE {}", sql.Identifier(name), sql.Identifier(template))
 
-    @contextmanager
-    def copied(self, template: str = DISTRIBUTED) -> Iterator[str]:
-        """Copy a database, and yield the URL of the copy on the coordinator. Drop it afterwards."""
-        with copied_database([server.url_of("postgres") for server in self.servers], copy_of=template) as url:
-            yield url
+    def create_distributed(self, name: str) -> str:
+        """Create a database whose payments are distributed, and return its URL on the coordinator."""
+        self.create_copy(DISTRIBUTED, name=name)
+        return self.coordinator.url_of(name)
 
 
 def manage(*arguments: str, url: str) -> None:

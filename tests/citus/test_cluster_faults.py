@@ -1,0 +1,197 @@
+"""Faults of a cluster: a stopped or frozen worker affects only its own organizations, a moved shard affects none."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+from threading import Event
+from typing import NamedTuple
+
+import psycopg
+import pytest
+from django.core.management import CommandError, call_command
+
+from payments.models import ApiKey, Organization, Payment
+from tests.support.citus import CitusCluster, CitusServer, citus_cluster
+from tests.support.connecting import connected_to
+from tests.support.lines import lines_with_order
+from tests.support.load import Load
+from tests.support.loading import issue_key, store
+from tests.support.scale import SEED, report, times
+from tests.support.service import Service, Walker
+from tests.support.walks import walk_while_two_write
+
+CLIENTS = 4
+FAULTS = times(1, long=10)
+FROZEN_SECONDS = times(1, long=10)
+MOVES = times(1, long=20)
+
+# The longest response while a worker is stopped, and while it is frozen.
+REFUSED_SECONDS_MAX = 1
+UNRESPONSIVE_SECONDS_MAX = 3
+
+PAYMENTS = 40
+
+SHARDS = "SELECT shardid, nodeport FROM citus_shards WHERE table_name = 'payments_payment'::regclass ORDER BY shardid"
+MOVE = """
+    SELECT citus_move_shard_placement(%(shard)s, '127.0.0.1', %(port)s, '127.0.0.1', %(target)s, 'force_logical')
+"""
+
+
+class Faulty(NamedTuple):
+    """A service over a cluster, and an organization with a key on each worker."""
+
+    service: Service
+    cluster: CitusCluster
+    name: str
+    organizations: list[int]
+    keys: list[str]
+
+    def load(self, worker: int) -> Load:
+        """Return clients that read the list of the organization on a worker."""
+        return Load(self.service.port, self.keys[worker])
+
+    def worker_of(self, organization: int) -> int:
+        """Return the number of the worker that has the payments of an organization."""
+        port = self.cluster.coordinator.run(
+            self.name,
+            "SELECT nodeport FROM citus_shards "
+            "WHERE shardid = get_shard_id_for_distribution_column('payments_payment', {})",
+            organization,
+        )
+        return next(number for number, worker in enumerate(self.cluster.workers) if worker.port == port)
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
+    with citus_cluster() as cluster:
+        url = cluster.create_distributed(name := "payments")
+        service = Service(url, workers=2, log=tmp_path_factory.mktemp("log") / "log")
+        faulty = Faulty(service, cluster, name, [], [])
+        with connected_to(url):
+            for worker in range(len(cluster.workers)):
+                organization = next(number for number in range(1, 1000) if faulty.worker_of(number) == worker)
+                store(lines_with_order(organization, PAYMENTS, order="first"))
+                faulty.organizations.append(organization)
+                faulty.keys.append(issue_key(organization=organization, mode="live"))
+        with service.serving():
+            yield faulty
+
+
+def assert_writes_succeed(service: Service, organization: int, *, order: str) -> None:
+    """Import payments of an organization, create and revoke a key, and anonymize its payments."""
+    with connected_to(service.database_url):
+        assert store(lines_with_order(organization, PAYMENTS, order=order)).changed == PAYMENTS
+        key = issue_key(organization=organization, mode="live")
+        with Walker(service.base_url, key) as walker:
+            assert walker.send("/v2/payments")[0].status == 200
+            call_command("revoke_api_key", str(ApiKey.objects.latest("created_at").pk), verbosity=0)
+            assert walker.send("/v2/payments")[0].status == 401
+        call_command("anonymize_payments", "--before", "2026-01-01", "--organization", organization, verbosity=0)
+        assert not Payment.objects.filter(organization=organization).exclude(metadata="{}").exists()
+
+
+@contextmanager
+def stopped(worker: CitusServer) -> Iterator[None]:
+    worker.stop_immediately()
+    yield
+    worker.start()
+
+
+@contextmanager
+def frozen(worker: CitusServer) -> Iterator[None]:
+    worker.freeze()
+    yield
+    worker.thaw()
+
+
+def test_stopped_worker_affects_only_its_organizations(faulty: Faulty) -> None:
+    with faulty.load(0).running(CLIENTS) as healthy, faulty.load(1).running(CLIENTS) as affected:
+        for number in range(FAULTS):
+            healthy.wait_for_all(200, after=time.monotonic())
+            affected.wait_for_all(200, after=time.monotonic())
+            with stopped(faulty.cluster.workers[1]):
+                affected.wait_for_all(503, after=time.monotonic())
+                assert_writes_succeed(faulty.service, faulty.organizations[0], order=f"stopped{number}")
+            affected.assert_recovered(repaired_at=time.monotonic())
+            assert_writes_succeed(faulty.service, faulty.organizations[1], order=f"back{number}")
+
+    healthy.assert_in_time(seconds_max=REFUSED_SECONDS_MAX)
+    affected.assert_expected(seconds_max=REFUSED_SECONDS_MAX)
+    healthy.report("other worker stopped")
+    affected.report("worker stopped")
+    assert healthy.failed == 0
+
+
+def test_commands_that_need_the_stopped_worker_report_it_in_one_line(
+    faulty: Faulty, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = list(lines_with_order(faulty.organizations[1], 1, order="refused"))
+    with stopped(faulty.cluster.workers[1]):
+        created = faulty.service.run("create_organization", "77", "--name", "Late")
+        imported = faulty.service.run("import_payments", "-", input=lines[0].decode())
+        exported = faulty.service.run("export_payments")
+        with connected_to(faulty.service.database_url), pytest.raises(CommandError, match="Not all payments were"):
+            call_command("anonymize_payments", "--before", "2026-01-01")
+
+    for command in (created, imported, exported):
+        [message] = command.stderr.splitlines()
+        assert command.returncode == 1
+        assert message.startswith("CommandError: The database failed")
+        assert "Connection refused" in message
+    assert f"Organization {faulty.organizations[1]} (live): the database failed" in capfd.readouterr().err
+    with connected_to(faulty.service.database_url):
+        assert not Organization.objects.filter(id=77).exists()
+
+
+def test_frozen_worker_affects_only_its_organizations(faulty: Faulty) -> None:
+    with faulty.load(0).running(CLIENTS) as healthy, faulty.load(1).running(CLIENTS) as affected:
+        for number in range(FAULTS):
+            healthy.wait_for_all(200, after=time.monotonic())
+            affected.wait_for_all(200, after=time.monotonic())
+            with frozen(faulty.cluster.workers[1]):
+                frozen_at = time.monotonic()
+                affected.wait_for_all(503, after=frozen_at)
+                assert_writes_succeed(faulty.service, faulty.organizations[0], order=f"frozen{number}")
+                time.sleep(FROZEN_SECONDS)
+                healthy.wait_for_all(200, after=time.monotonic(), count=10)
+            affected.assert_recovered(repaired_at=time.monotonic())
+            assert_writes_succeed(faulty.service, faulty.organizations[1], order=f"thawed{number}")
+
+    healthy.assert_in_time(seconds_max=REFUSED_SECONDS_MAX)
+    affected.assert_expected(seconds_max=UNRESPONSIVE_SECONDS_MAX)
+    healthy.report("other worker frozen")
+    affected.report("worker frozen")
+    assert healthy.failed == 0
+
+
+def move_shards(faulty: Faulty, *, done: Event) -> int:
+    """Move one shard after the other to the other worker until `done` is set, at least MOVES. Return their number."""
+    ports = [worker.port for worker in faulty.cluster.workers]
+    with psycopg.connect(faulty.cluster.coordinator.url_of(faulty.name), autocommit=True) as connection:
+        for moved in count():
+            if done.is_set() and moved >= MOVES:
+                return moved
+            shards = connection.execute(SHARDS).fetchall()
+            shard, port = shards[moved % len(shards)]
+            target = next(other for other in ports if other != port)
+            connection.execute(MOVE, {"shard": shard, "port": port, "target": target})
+    raise AssertionError
+
+
+def test_walks_and_imports_continue_while_shards_are_moved(faulty: Faulty) -> None:
+    done = Event()
+    with ThreadPoolExecutor() as pool, faulty.load(0).running(CLIENTS) as healthy:
+        mover = pool.submit(move_shards, faulty, done=done)
+        try:
+            figures = walk_while_two_write(
+                faulty.service.base_url, faulty.service.database_url, walks=times(40, long=4000), seed=SEED
+            )
+        finally:
+            done.set()
+        moved = mover.result()
+
+    report(f"{moved} moves of shards: {dict(figures)}")
+    healthy.report("shards moved")
+    assert healthy.failed == 0

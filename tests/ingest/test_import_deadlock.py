@@ -1,0 +1,70 @@
+"""Two imports of the same payments in opposite order: PostgreSQL ends one of them, and Citus does too."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier, local
+
+import pytest
+from django.db import OperationalError
+from psycopg.errors import DeadlockDetected
+
+from payments.ingest import batches
+from payments.models import Payment
+from payments.runtime.hooks import Hook, Progress
+from payments.runtime.process import process
+from tests.support.connecting import connected_to
+from tests.support.lines import line
+from tests.support.loading import store
+from tests.support.migrated import fresh_database
+
+
+class FirstBatches(Hook):
+    """Lets each import continue after its first batch only when the other import has written its first one too."""
+
+    def __init__(self) -> None:
+        self.barrier = Barrier(2)
+        self.thread = local()
+
+    def import_progressed(self, progress: Progress) -> None:
+        if not hasattr(self.thread, "has_waited"):
+            self.thread.has_waited = True
+            self.barrier.wait()
+
+
+def descriptions() -> dict[str, str]:
+    return dict(Payment.objects.values_list("id", "description"))
+
+
+@pytest.mark.parametrize("organizations", [("1", "1"), ("1", "2")], ids=["one organization", "two organizations"])
+def test_one_of_two_imports_in_opposite_order_fails_and_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, organizations: Sequence[str]
+) -> None:
+    monkeypatch.setattr(batches, "BATCH_RECORDS", 1)
+
+    def lines(description: str) -> list[bytes]:
+        return [
+            line(id=f"pt_{number}", organizationId=organization, description=description)
+            for number, organization in enumerate(organizations)
+        ]
+
+    def store_in_thread(url: str, records: list[bytes]) -> int | OperationalError:
+        with connected_to(url):
+            try:
+                return store(records).changed
+            except OperationalError as error:
+                return error
+
+    with fresh_database(tmp_path) as url, connected_to(url), ThreadPoolExecutor() as pool:
+        store(lines("stored"))
+        monkeypatch.setattr(process.hooks, "registered", [FirstBatches()])
+
+        results = list(pool.map(store_in_thread, [url] * 2, [lines("first"), lines("second")[::-1]]))
+
+        monkeypatch.setattr(process.hooks, "registered", [])
+        [error] = [result for result in results if isinstance(result, OperationalError)]
+        assert isinstance(error.__cause__, DeadlockDetected)
+        assert results.count(2) == 1
+        winner = ["first", "second"][results.index(2)]
+        assert descriptions() == {"pt_0": winner, "pt_1": winner}
+        assert store(lines("repeated")).changed == 2
