@@ -328,6 +328,13 @@ def run_growth(options: argparse.Namespace) -> None:
         print_lines(report.measure_growth(count=options.rows, rounds=options.rounds))
 
 
+def run_citus(options: argparse.Namespace) -> None:
+    set_up_django("postgresql:///")  # each measurement connects to its own database
+    from benchmarks import citus  # noqa: PLC0415
+
+    print_lines(citus.measure_citus(rows=options.rows, rounds=options.rounds, seconds=options.seconds))
+
+
 def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         print(line, flush=True)  # the next line may take minutes
@@ -374,6 +381,9 @@ BENCHMARKS = {
     "admin": Benchmark(run_admin, "response times of the admin"),
     "replicas": Benchmark(run_replicas, "cost of reading on replicas, and load that they take off", needs_wrk=True),
     "telemetry": Benchmark(run_telemetry, "cost of metrics and traces for a request"),
+    "citus": Benchmark(
+        run_citus, "cost of pages and imports on Citus clusters (CITUS_BUILD builds it)", needs_wrk=True
+    ),
     "growth": Benchmark(run_growth, "size and speed of the table, whole and in partitions"),
 }
 

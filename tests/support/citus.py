@@ -68,12 +68,13 @@ class CitusCluster:
 
     directory: Path
     worker_count: int = 2
+    server: type[CitusServer] = CitusServer
     coordinator: CitusServer = field(init=False)
     workers: list[CitusServer] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.coordinator = CitusServer(self.directory / "coordinator")
-        self.workers = [CitusServer(self.directory / f"worker{number}") for number in range(1, self.worker_count + 1)]
+        self.coordinator = self.server(self.directory / "coordinator")
+        self.workers = [self.server(self.directory / f"worker{number}") for number in range(1, self.worker_count + 1)]
 
     @property
     def servers(self) -> list[CitusServer]:
@@ -144,10 +145,11 @@ def manage(*arguments: str, url: str) -> None:
 
 
 @contextmanager
-def citus_cluster(*, workers: int = 2) -> Iterator[CitusCluster]:
+def citus_cluster(*, workers: int = 2, server: type[CitusServer] = CitusServer) -> Iterator[CitusCluster]:
     """Yield a running cluster with the databases that tests copy. Remove it afterwards."""
+    require_citus()
     with server_directory() as directory:
-        cluster = CitusCluster(directory, workers)
+        cluster = CitusCluster(directory, workers, server)
         try:
             cluster.start()
             cluster.create_databases()
@@ -156,9 +158,16 @@ def citus_cluster(*, workers: int = 2) -> Iterator[CitusCluster]:
             cluster.stop()
 
 
+def require_citus() -> None:
+    """Build Citus with CITUS_BUILD, unless it is installed."""
+    if EXTENSION.exists():
+        return
+    if "CITUS_BUILD" not in os.environ:
+        sys.exit("Citus is not installed. Set CITUS_BUILD to a script that builds it for Debian's PostgreSQL 15.")
+    subprocess.run([os.environ["CITUS_BUILD"]], check=True)
+
+
 def main() -> int:
-    if not EXTENSION.exists():
-        subprocess.run([os.environ["CITUS_BUILD"]], check=True)
     with citus_cluster() as cluster:
         return subprocess.run(sys.argv[1:], env={**os.environ, **cluster.variables}, check=False).returncode
 
