@@ -7,6 +7,7 @@ from django.db import Error
 
 from payments.database.round_trips import Outcome, Query, run_together
 from payments.models import Access
+from payments.runtime.database_errors import is_timeout
 from payments.runtime.outages import Guard
 from payments.runtime.process import process
 from payments.runtime.servers import has_replica
@@ -14,12 +15,26 @@ from payments.runtime.shares import NoPlace
 from payments.runtime.slots import paused
 
 
-def reading(access: Access, *, has_filters: bool, can_wait: bool = True) -> AbstractContextManager[Guard]:
+class PaymentsGuard(Guard):
+    """The guard of a read of payments. With a replica, the circuit breakers decide which server responds.
+
+    Then an outage is recorded only if the server works, but not with these payments: it has read the key
+    (`has_read_key`), or it has ended the statement at its time limit.
+    """
+
+    has_read_key = False
+
+    def is_outage(self, error: BaseException) -> bool:
+        is_about_payments = self.has_read_key or is_timeout(error) or not has_replica()
+        return is_about_payments and super().is_outage(error)
+
+
+def reading(access: Access, *, has_filters: bool, can_wait: bool = True) -> AbstractContextManager[PaymentsGuard]:
     """Return a context manager for a read of payments.
 
     Reads with filters may take long. So those of one organization and mode use only their share of the places. Other
     reads take long only if the database does not respond, for example one server of a Citus cluster. Then reads of
-    payments on that server fail fast, unless there is a replica: its circuit breakers decide which server responds.
+    payments on that server fail fast.
 
     Entering raises NoPlace if too many reads with filters are in progress, and RecentOutage if another read of these
     payments has just failed after a long time.
@@ -27,15 +42,8 @@ def reading(access: Access, *, has_filters: bool, can_wait: bool = True) -> Abst
     return filtering(access, can_wait=can_wait) if has_filters else PaymentsGuard(process.outages, access)
 
 
-class PaymentsGuard(Guard):
-    """The guard of a read of payments. With a replica, it records no outage."""
-
-    def is_outage(self, error: BaseException) -> bool:
-        return super().is_outage(error) and not has_replica()
-
-
 @contextmanager
-def filtering(access: Access, *, can_wait: bool) -> Iterator[Guard]:
+def filtering(access: Access, *, can_wait: bool) -> Iterator[PaymentsGuard]:
     places = process.filter_places
     if not places.acquire(access):
         if not can_wait:
@@ -64,10 +72,15 @@ def run_admitted(
     """
     has_filters = bool(queries) and queries[0].has_filters  # they are the queries of one list
     with reading(access, has_filters=has_filters, can_wait=can_wait) as guard:
-        outcomes = run_together([key_query, *queries] if key_query else queries)
-        for outcome in outcomes:
-            if isinstance(outcome, Error):
-                if outcome is not outcomes[0] or key_query is None:  # without the key, no data can be read
-                    guard.error = outcome
-                break
+        if key_query is None:
+            outcomes = run_together(queries)
+            guard.error = first_error(outcomes)
+        else:
+            outcomes = run_together([key_query, *queries])
+            guard.has_read_key = not isinstance(outcomes[0], Error)
+            guard.error = first_error(outcomes) if guard.has_read_key else None
     return outcomes
+
+
+def first_error(outcomes: Sequence[Outcome]) -> Error | None:
+    return next((outcome for outcome in outcomes if isinstance(outcome, Error)), None)

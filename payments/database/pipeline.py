@@ -58,6 +58,7 @@ class Pipeline:
             pgconn.exit_pipeline_mode()
         except BaseException:
             self.connection.close()
+            pgconn.finish()  # psycopg does not close a broken connection, which would remain in pipeline mode
             raise
         finally:
             turns.end_wait()

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Hashable
 from dataclasses import dataclass
 from time import monotonic
+from typing import Self
 
 from django.db import OperationalError
 
@@ -45,7 +46,7 @@ class Guard:
         self.timeouts_count = timeouts_count
         self.error: BaseException | None = None
 
-    def __enter__(self) -> "Guard":
+    def __enter__(self) -> Self:
         if self.name in self.outages.by_name and not self.outages.admits(self.name):
             raise RecentOutage("Another request has just waited for the database in vain.")
         self.started_at = monotonic()

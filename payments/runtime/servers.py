@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
 from payments.runtime.database_errors import is_outage, is_timeout
+from payments.runtime.outages import RecentOutage
 
 PRIMARY = DEFAULT_DB_ALIAS
 REPLICA = "replica"
@@ -84,6 +85,8 @@ class Server:
         started_at = monotonic()
         try:
             result = query(self.alias)
+        except RecentOutage:
+            return None  # the server was not asked
         except Error as error:
             if not is_outage(error) or (is_timeout(error) and not timeout_opens):
                 raise

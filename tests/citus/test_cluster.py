@@ -12,13 +12,17 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from pytest_django import Settings
 
 from payments.filters import FILTERS
-from payments.models import AccessState, ApiKey, Organization, Payment
-from tests.support.api import Api
+from payments.models import Access, AccessState, ApiKey, Organization, Payment
+from tests.support.api import Api, key_text, payment_ids
 from tests.support.factories import ApiKeyFactory
 from tests.support.lines import line
+from tests.support.load import Load
+from tests.support.migrated import worker_urls
+from tests.support.service import Service, Walker
 from tests.support.shards import uses_distributed_table
 from tests.support.sql import execute, fetch_value
 
@@ -214,3 +218,24 @@ def test_commands_preview_without_a_change(distributed: Cluster, output: Callabl
 
     after = fetch_value("SELECT md5(string_agg(payments_payment::text, '' ORDER BY id)) FROM payments_payment")
     assert after == before
+
+
+def test_worker_answers_lists_and_imports(distributed: Cluster, local_tables: str, tmp_path: Path) -> None:
+    """The keys are on the coordinator. A worker reads them there."""
+    keys = [key_text(api.key) for api in distributed.apis]
+    service = Service(worker_urls(local_tables)[0], log=tmp_path / "log")
+    new = [line(id=f"pt_{shop}", organizationId=str(shop)) for shop in SHOPS]
+    ApiKey.objects.update(last_used_at=None)
+    with service.serving():
+        assert Load(service.port, "", path="/readyz").get().status == 200
+        assert service.import_records(new).changed == len(SHOPS)
+        for shop, key in zip(SHOPS, keys, strict=True):
+            with Walker(service.base_url, key) as walker:
+                pages = list(walker.walk("next", f"{service.base_url}{LIST}?limit=50"))
+            stored = Payment.objects.visible_to(Access(shop, "live")).order_by("-created_at", "-id")
+            assert payment_ids(*pages) == list(stored.values_list("id", flat=True))
+        assert not ApiKey.objects.filter(last_used_at=None).exists()
+
+        ApiKey.objects.filter(organization_id=SHOPS[0]).revoke(now=timezone.now())
+
+        assert [Load(service.port, key).get().status for key in keys] == [401, 200, 200]

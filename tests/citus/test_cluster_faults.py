@@ -1,4 +1,4 @@
-"""Faults of a cluster: a stopped or frozen worker affects only its own organizations, a moved shard affects none."""
+"""Faults of a cluster: stopped and frozen workers, moved shards, and a standby that replaces the coordinator."""
 
 import time
 from collections.abc import Iterator
@@ -23,18 +23,24 @@ from tests.support.service import Service, Walker
 from tests.support.walks import walk_while_two_write
 
 CLIENTS = 4
+PAUSE_SECONDS = times(10, long=0) / 1000
+
+# So many responses of each client need minutes, unless requests fail fast.
+FAST_RESPONSES = 25
+
 FAULTS = times(1, long=10)
-FROZEN_SECONDS = times(1, long=10)
+FROZEN_SECONDS = times(0, long=10)
 MOVES = times(1, long=20)
 
 # The next move drops the shard that the last one left behind. A request that was planned before may then fail.
-PAUSE_SECONDS = times(0, long=1)
+SECONDS_BETWEEN_MOVES = times(0, long=1)
 
 # The longest response while a worker is stopped, and while it is frozen.
 REFUSED_SECONDS_MAX = 1
 UNRESPONSIVE_SECONDS_MAX = 3
 
 PAYMENTS = 40
+STANDBY = "standby"
 
 SHARDS = "SELECT shardid, nodeport FROM citus_shards WHERE table_name = 'payments_payment'::regclass ORDER BY shardid"
 MOVE = """
@@ -53,7 +59,7 @@ class Faulty(NamedTuple):
 
     def load(self, worker: int) -> Load:
         """Return clients that read the list of the organization on a worker."""
-        return Load(self.service.port, self.keys[worker])
+        return Load(self.service.port, self.keys[worker], pause_seconds=PAUSE_SECONDS)
 
     def worker_of(self, organization: int) -> int:
         """Return the number of the worker that has the payments of an organization."""
@@ -66,11 +72,16 @@ class Faulty(NamedTuple):
         return next(number for number, worker in enumerate(self.cluster.workers) if worker.port == port)
 
 
-@pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
+@pytest.fixture(scope="module", params=["one coordinator", STANDBY])
+def faulty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
+    """A cluster, without and with a standby of the coordinator, from which the service then reads."""
     with citus_cluster() as cluster:
         url = cluster.create_distributed(name := "payments")
-        service = Service(url, workers=2, log=tmp_path_factory.mktemp("log") / "log")
+        settings = {}
+        if request.param == STANDBY:
+            settings["DATABASE_REPLICA_URL"] = cluster.start_standby().url_of(name)
+            url = cluster.coordinators_url(name)
+        service = Service(url, settings=settings, workers=2, log=tmp_path_factory.mktemp("log") / "log")
         faulty = Faulty(service, cluster, name, [], [])
         with connected_to(url):
             for worker in range(len(cluster.workers)):
@@ -155,7 +166,7 @@ def test_frozen_worker_affects_only_its_organizations(faulty: Faulty) -> None:
             affected.wait_for_all(200, after=time.monotonic())
             with frozen(faulty.cluster.workers[1]):
                 frozen_at = time.monotonic()
-                affected.wait_for_all(503, after=frozen_at)
+                affected.wait_for_all(503, after=frozen_at, count=FAST_RESPONSES)
                 assert_writes_succeed(faulty.service, faulty.organizations[0], order=f"frozen{number}")
                 time.sleep(FROZEN_SECONDS)
                 healthy.wait_for_all(200, after=time.monotonic(), count=10)
@@ -180,7 +191,7 @@ def move_shards(faulty: Faulty, *, done: Event) -> int:
             shard, port = shards[moved % len(shards)]
             target = next(other for other in ports if other != port)
             connection.execute(MOVE, {"shard": shard, "port": port, "target": target})
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(SECONDS_BETWEEN_MOVES)
     raise AssertionError
 
 
@@ -199,3 +210,37 @@ def test_walks_and_imports_continue_while_shards_are_moved(faulty: Faulty) -> No
     report(f"{moved} moves of shards: {dict(figures)}")
     healthy.report("shards moved")
     assert healthy.failed == 0
+
+
+def promote(cluster: CitusCluster, name: str) -> None:
+    """Make the standby the coordinator, as docs/citus.md says."""
+    assert cluster.standby is not None
+    assert cluster.standby.run("postgres", "SELECT pg_promote()")
+    cluster.standby.run(
+        name,
+        "SELECT citus_update_node(nodeid, '127.0.0.1', {}) FROM pg_dist_node WHERE groupid = 0",
+        cluster.standby.port,
+    )
+
+
+@pytest.mark.parametrize("faulty", [STANDBY], indirect=True)
+def test_standby_answers_lists_and_replaces_the_coordinator(faulty: Faulty) -> None:
+    """The last test, because the cluster has one coordinator less afterwards."""
+    cluster, service = faulty.cluster, faulty.service
+    through_worker = Service(cluster.workers[0].url_of(faulty.name), log=service.log)
+    with faulty.load(0).running(CLIENTS) as load, through_worker.serving():
+        load.wait_for_all(200, after=time.monotonic())
+        cluster.coordinator.kill()
+        load.assert_recovered(repaired_at=time.monotonic())
+        assert faulty.load(1).get().status == 200
+        assert Load(through_worker.port, faulty.keys[0]).get().status == 503
+
+        promote(cluster, faulty.name)
+
+        Load(through_worker.port, faulty.keys[0]).get_until(lambda response: response.status == 200)
+        for number, organization in enumerate(faulty.organizations):
+            assert_writes_succeed(service, organization, order=f"promoted{number}")
+        load.wait_for_all(200, after=time.monotonic())
+
+    load.assert_expected(seconds_max=UNRESPONSIVE_SECONDS_MAX)
+    load.report("coordinator failed over")

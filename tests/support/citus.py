@@ -71,6 +71,7 @@ class CitusCluster:
     server: type[CitusServer] = CitusServer
     coordinator: CitusServer = field(init=False)
     workers: list[CitusServer] = field(init=False)
+    standby: CitusServer | None = None  # of the coordinator
 
     def __post_init__(self) -> None:
         self.coordinator = self.server(self.directory / "coordinator")
@@ -94,8 +95,21 @@ class CitusCluster:
         for server in self.servers:
             server.start()
 
+    def coordinators_url(self, name: str) -> str:
+        """Return the URL of a database on the coordinator or, after a failover, on its standby."""
+        assert self.standby is not None
+        hosts = f"127.0.0.1:{self.coordinator.port},127.0.0.1:{self.standby.port}"
+        return f"postgresql://postgres@{hosts}/{name}?target_session_attrs=read-write"
+
+    def start_standby(self) -> CitusServer:
+        """Copy the coordinator, and start the copy as its standby."""
+        self.standby = self.server(self.directory / "standby")
+        self.standby.copy(self.coordinator.url_of("postgres"))
+        self.standby.start()
+        return self.standby
+
     def stop(self) -> None:
-        for server in self.servers:
+        for server in filter(None, [*self.servers, self.standby]):
             if server.postmaster is not None:
                 server.kill()
 
