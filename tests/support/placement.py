@@ -152,7 +152,6 @@ ONLY_CITUS: Final = ("citus",)
 # These modules also run on Citus: the contract of the list, and everything that writes or reads payments.
 ALSO_CITUS: Final = (
     "access/test_authentication.py",
-    "access/test_read_ahead.py",
     "admin/test_downloads.py",
     "admin/test_keys.py",
     "admin/test_organizations.py",
@@ -174,7 +173,7 @@ ALSO_CITUS: Final = (
     "test_listing.py",
     "test_totals.py",
 )
-ALSO_CITUS_IF_LONG: Final = ("api/test_polling.py", "api/test_promises.py")
+ALSO_CITUS_IF_LONG: Final = ("access/test_read_ahead.py", "api/test_polling.py", "api/test_promises.py")
 
 # Tests of the tests, and tests of a table in which IDs are unique and imports need no staging table.
 NEVER_CITUS: Final = (
