@@ -329,7 +329,7 @@ def run_growth(options: argparse.Namespace) -> None:
 
 
 def run_citus(options: argparse.Namespace) -> None:
-    set_up_django("postgresql:///")  # each measurement connects to its own database
+    set_up_django("postgresql:///payments")  # each measurement connects to its own database
     from benchmarks import citus  # noqa: PLC0415
 
     print_lines(citus.measure_citus(rows=options.rows, rounds=options.rounds, seconds=options.seconds))
