@@ -91,6 +91,10 @@ class ImportCost:
     workers_us: float
 
 
+def name_of(workers: int) -> str:
+    return f"{workers} worker{'s' if workers > 1 else ''}"
+
+
 def process_of(server: CitusServer) -> psutil.Process:
     assert server.postmaster is not None
     return server.postmaster
@@ -105,7 +109,7 @@ def measure_citus(*, rows: int, rounds: int, seconds: int) -> Iterator[str]:
             clusters[workers] = stack.enter_context(citus_cluster(workers=workers, server=BenchmarkServer))
         configurations = [
             Configuration(PLAIN, clusters[2], clusters[2].coordinator, PLAIN_NAME),
-            *(Configuration(f"{n} workers", clusters[n], clusters[n].coordinator, NAME) for n in WORKERS),
+            *(Configuration(name_of(n), clusters[n], clusters[n].coordinator, NAME) for n in WORKERS),
         ]
         clusters[2].create_copy(LOCAL, name=PLAIN_NAME)
         for cluster in clusters.values():
