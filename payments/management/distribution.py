@@ -9,13 +9,12 @@ from typing import NamedTuple
 from django.db import connection
 
 PAYMENTS = "payments_payment"
-STATES = "payments_accessstate"
 
-# The names that Django's migrations gave the constraints.
+# The names that Django's migrations gave the constraints. The tables with these foreign keys are distributed.
 PRIMARY_KEY = "payments_payment_pkey"
 FOREIGN_KEYS = {
     PAYMENTS: "payments_payment_organization_id_b9527654_fk_payments_",
-    STATES: "payments_accessstate_organization_id_0518b8ae_fk_payments_",
+    "payments_accessstate": "payments_accessstate_organization_id_0518b8ae_fk_payments_",
 }
 
 HAS_CITUS = "SELECT to_regclass('pg_dist_partition') IS NOT NULL"
@@ -69,18 +68,13 @@ class State(NamedTuple):
     has_reference: bool
     knows_migrations: bool
     behind: frozenset[str]  # the numbered tables whose sequence is behind their IDs
-    payments: TableState
-    states: TableState
+    tables: dict[str, TableState]  # those that are distributed
 
     @property
     def restarting(self) -> list[str]:
         """Return the numbered tables whose sequence is behind, or will be when Citus manages the table."""
         known = dict.fromkeys(NUMBERED_TABLES, self.has_reference) | {MIGRATIONS: self.knows_migrations}
         return [table for table in NUMBERED_TABLES if table in self.behind or not known[table]]
-
-    @property
-    def tables(self) -> dict[str, TableState]:
-        return {PAYMENTS: self.payments, STATES: self.states}
 
 
 def is_true(query: str) -> bool:
@@ -95,8 +89,7 @@ def read_state() -> State:
         has_reference=is_true(HAS_REFERENCE),
         knows_migrations=is_true(KNOWS_MIGRATIONS),
         behind=frozenset(table for table in NUMBERED_TABLES if is_behind(table)),
-        payments=read_table(PAYMENTS),
-        states=read_table(STATES),
+        tables={table: read_table(table) for table in FOREIGN_KEYS},
     )
 
 
@@ -117,10 +110,10 @@ def remaining_statements(state: State) -> Iterator[str]:
     """
     yield from prepare_tables(state)
     # Not create_distributed_table_concurrently: it lets writers continue, but they are stopped anyway.
-    if not state.payments.is_distributed:
-        yield f"SELECT create_distributed_table('{PAYMENTS}', 'organization_id')"
-    if not state.states.is_distributed:
-        yield f"SELECT create_distributed_table('{STATES}', 'organization_id', colocate_with => '{PAYMENTS}')"
+    for name, table in state.tables.items():
+        if not table.is_distributed:
+            colocation = "" if name == PAYMENTS else f", colocate_with => '{PAYMENTS}'"
+            yield f"SELECT create_distributed_table('{name}', 'organization_id'{colocation})"
     yield from complete_tables(state)
 
 

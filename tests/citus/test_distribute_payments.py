@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from payments.management.distribution import State, TableState, read_state
+from payments.management.distribution import FOREIGN_KEYS, PAYMENTS, State, TableState, read_state
 from payments.models import AccessState, Organization, Payment, SummedDay
 from payments.totals import sum_day
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
@@ -20,8 +20,7 @@ DISTRIBUTED = State(
     has_reference=True,
     knows_migrations=True,
     behind=frozenset(),
-    payments=DISTRIBUTED_TABLE,
-    states=DISTRIBUTED_TABLE,
+    tables=dict.fromkeys(FOREIGN_KEYS, DISTRIBUTED_TABLE),
 )
 
 # After how many statements the command is interrupted.
@@ -77,7 +76,7 @@ def test_command_runs_these_statements(payments: set[str], run: Run, document: s
     assert output == document
     assert messages.splitlines() == [
         "Payments are distributed by organization.",
-        "Next: start the service, then check the cluster (docs/citus.md)",
+        "Next: start the service (docs/citus.md)",
     ]
     assert_distributed(payments)
 
@@ -117,7 +116,7 @@ def test_failed_statement_ends_the_command(payments: set[str], run: Run) -> None
     with pytest.raises(CommandError, match=r"^The database failed: cannot create constraint.* Run the command again"):
         run()
 
-    assert read_state().payments.has_local_rows
+    assert read_state().tables[PAYMENTS].has_local_rows
     assert payment_ids() == payments
 
 

@@ -24,7 +24,7 @@ from payments.export import export_payments
 from payments.filters import FILTERS
 from payments.ingest import ImportResult, import_payments
 from payments.ingest.writing import ID_KEY, fetch_primary_key
-from payments.management.distribution import State, TableState, remaining_statements
+from payments.management.distribution import FOREIGN_KEYS, State, TableState, remaining_statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.routing import read_revision
 from payments.totals import sum_day
@@ -42,8 +42,7 @@ NOT_DISTRIBUTED = State(
     has_reference=False,
     knows_migrations=False,
     behind=frozenset(),
-    payments=LOCAL_TABLE,
-    states=LOCAL_TABLE,
+    tables=dict.fromkeys(FOREIGN_KEYS, LOCAL_TABLE),
 )
 
 

@@ -45,7 +45,7 @@ class Command(PaymentsCommand):
         else:
             self.write_success(
                 "Payments are distributed by organization.",
-                "Next: start the service, then check the cluster (docs/citus.md)",
+                "Next: start the service (docs/citus.md)",
             )
 
 
