@@ -44,7 +44,6 @@ class BenchmarkServer(CitusServer):
     settings: ClassVar[dict[str, str]] = CitusServer.settings | {
         "fsync": "on",
         "full_page_writes": "on",
-        "synchronous_commit": "on",
         "shared_buffers": "256MB",
         "max_wal_size": "4GB",
         "max_connections": str(CONNECTIONS_MAX),

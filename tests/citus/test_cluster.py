@@ -132,6 +132,17 @@ def test_each_request_reads_one_shard(distributed: Cluster) -> None:
             assert re.findall(r"Task Count: (\d+)", plan) == ["1"], plan
 
 
+def test_metadata_filter_uses_the_index_of_the_shard(distributed: Cluster) -> None:
+    call_command("create_demo_payments", count=10_000, verbosity=0)
+    execute("VACUUM (ANALYZE) payments_payment")
+
+    with CaptureQueriesContext(connection) as queries:
+        assert distributed.apis[0].send("GET", f"{LIST}?metadata[order]=84820").status_code == 200
+
+    [statement] = [query["sql"] for query in queries if 'FROM "payments_payment"' in query["sql"]]
+    assert re.search(r"payment_terms_\d+", "\n".join(row[0] for row in execute(f"EXPLAIN {statement}")))
+
+
 def test_admin_pages_are_shown(distributed: Cluster) -> None:
     assert {path: distributed.client.get(path).status_code for path in ADMIN_PAGES} == dict.fromkeys(ADMIN_PAGES, 200)
 

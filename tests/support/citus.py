@@ -34,7 +34,10 @@ DISTRIBUTED = "distributed_tables"
 
 
 class CitusServer(BreakablePostgresql):
-    """One server of a cluster. It does not wait for its disk: no test needs data to survive a power failure."""
+    """One server of a cluster. It does not wait for its disk: no test needs data to survive a power failure.
+
+    `synchronous_commit` stays on: without it, a move of a shard can lose payments that were committed just before.
+    """
 
     binaries: ClassVar[Path | None] = BINARIES
     settings: ClassVar[dict[str, str]] = {
@@ -44,7 +47,6 @@ class CitusServer(BreakablePostgresql):
         "citus.node_conninfo": "sslmode=disable",
         "citus.shard_count": str(SHARDS),
         "full_page_writes": "off",
-        "synchronous_commit": "off",
     }
 
     @property
