@@ -1,10 +1,11 @@
-"""A cluster answers, imports and exports as plain PostgreSQL does, and each request reads one shard."""
+"""A cluster responds, imports and exports as plain PostgreSQL does, and each request reads one shard."""
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
@@ -19,6 +20,7 @@ from payments.filters import FILTERS
 from payments.models import Access, AccessState, ApiKey, Organization, Payment
 from tests.support.api import Api, key_text, payment_ids
 from tests.support.factories import ApiKeyFactory
+from tests.support.filter_examples import example_parameters
 from tests.support.lines import line
 from tests.support.load import Load
 from tests.support.migrated import worker_urls
@@ -36,7 +38,7 @@ ADMIN_PAGES = (
 )
 SHOPS = (1001, 1002, 1003)
 
-Answers = dict[str, bytes]
+Responses = dict[str, bytes]
 
 
 class Cluster(NamedTuple):
@@ -45,26 +47,19 @@ class Cluster(NamedTuple):
     client: Client
     apis: list[Api]
 
-    def answers(self) -> Answers:
+    def responses(self) -> Responses:
         """Return the bodies of many responses of the API, by organization and URL."""
         return {
             f"{api.key.organization_id} {path}": api.send("GET", path).content for api in self.apis for path in PATHS
         }
 
 
-def filter_queries() -> Iterator[str]:
-    for name, declared in FILTERS.items():
-        example = declared.example
-        match example:
-            case dict():
-                yield "&".join(f"{name}[{key}]={value}" for key, value in example.items())
-            case list():
-                yield f"{name}={','.join(example)}"
-            case _:
-                yield f"{name}={example}" + ("&currency=EUR" if name.startswith("amount") else "")
-
-
-PATHS = (LIST, f"{LIST}?limit=250", f"{LIST}?sort=asc&limit=3", *(f"{LIST}?{query}" for query in filter_queries()))
+PATHS = (
+    LIST,
+    f"{LIST}?limit=250",
+    f"{LIST}?sort=asc&limit=3",
+    *(f"{LIST}?{urlencode(example_parameters(name))}" for name in FILTERS),
+)
 
 
 @pytest.fixture
@@ -96,12 +91,12 @@ def output(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., bytes]:
 
 
 def test_distribution_changes_no_response_and_no_export(local: Cluster, output: Callable[..., bytes]) -> None:
-    responses, export = local.answers(), output("export_payments", "--organization", "1001")
+    responses, export = local.responses(), output("export_payments", "--organization", "1001")
     assert len(responses) == len(SHOPS) * len(PATHS)
 
     call_command("distribute_payments", verbosity=0, stdout=sys.stderr)
 
-    assert local.answers() == responses
+    assert local.responses() == responses
     assert output("export_payments", "--organization", "1001") == export
     assert all(b'"count":0' not in responses[f"{shop} {LIST}"] for shop in SHOPS)
 
@@ -231,7 +226,7 @@ def test_commands_preview_without_a_change(distributed: Cluster, output: Callabl
     assert after == before
 
 
-def test_worker_answers_lists_and_imports(distributed: Cluster, local_tables: str, tmp_path: Path) -> None:
+def test_worker_serves_lists_and_imports(distributed: Cluster, local_tables: str, tmp_path: Path) -> None:
     """The keys are on the coordinator. A worker reads them there."""
     keys = [key_text(api.key) for api in distributed.apis]
     service = Service(worker_urls(local_tables)[0], log=tmp_path / "log")

@@ -225,7 +225,7 @@ def promote(cluster: CitusCluster, name: str) -> None:
 
 
 @pytest.mark.parametrize("faulty", [STANDBY], indirect=True)
-def test_standby_answers_lists_and_replaces_the_coordinator(faulty: Faulty) -> None:
+def test_standby_serves_lists_and_replaces_the_coordinator(faulty: Faulty) -> None:
     """The last test, because the cluster has one coordinator less afterwards."""
     cluster, service = faulty.cluster, faulty.service
     through_worker = Service(cluster.workers[0].url_of(faulty.name), log=service.log)

@@ -31,6 +31,7 @@ from payments.totals import sum_day
 from tests.support.api import Api, payment_ids
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.filter_examples import example_parameters
 from tests.support.lines import line, source
 from tests.support.migrated import fresh_database
 from tests.support.shards import parts_without_organization, uses_distributed_table
@@ -95,15 +96,6 @@ def violations(function: Callable[[], object]) -> list[str]:
 
 
 # Statements
-
-
-def example_parameters(name: str) -> dict[str, str]:
-    """Return a filter's example as query parameters."""
-    example = FILTERS[name].example
-    if isinstance(example, dict):
-        return {f"{name}[{key}]": value for key, value in example.items()}
-    parameters = {name: ",".join(example) if isinstance(example, list) else str(example)}
-    return parameters | ({"currency": "EUR"} if name.startswith("amount") else {})
 
 
 @pytest.mark.parametrize("start", [{}, {"from": "pt_2"}], ids=["first page", "from"])
