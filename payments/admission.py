@@ -72,13 +72,10 @@ def run_admitted(
     """
     has_filters = bool(queries) and queries[0].has_filters  # they are the queries of one list
     with reading(access, has_filters=has_filters, can_wait=can_wait) as guard:
-        if key_query is None:
-            outcomes = run_together(queries)
-            guard.error = first_error(outcomes)
-        else:
-            outcomes = run_together([key_query, *queries])
-            guard.has_read_key = not isinstance(outcomes[0], Error)
-            guard.error = first_error(outcomes) if guard.has_read_key else None
+        outcomes = run_together([key_query, *queries] if key_query else queries)
+        key_failed = key_query is not None and isinstance(outcomes[0], Error)
+        guard.has_read_key = key_query is not None and not key_failed
+        guard.error = None if key_failed else first_error(outcomes)
     return outcomes
 
 

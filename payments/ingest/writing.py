@@ -7,6 +7,7 @@ from typing import TypeAlias
 from django.db import IntegrityError, connection, transaction
 from msgspec.structs import astuple
 
+from payments.database.postgresql.citus import SEQUENTIAL
 from payments.ingest.stored_rows import STORED_COLUMNS, StoredRow
 from payments.ingest.validation import InvalidRecord
 from payments.models import Payment
@@ -43,8 +44,7 @@ def prepare_transaction(*, key: PrimaryKey) -> None:
     """Create the staging table for this transaction, and set what the writes of the transaction need."""
     with connection.cursor() as cursor:
         if key != ID_KEY:
-            # Citus must not write to several shards in parallel: a transaction that did cannot create organizations.
-            cursor.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
+            cursor.execute(SEQUENTIAL)  # so that the transaction can also create organizations
         if connection.vendor == "postgresql":
             # A newer schema may have more columns. They have defaults, which the staging table needs too.
             like = f"(LIKE {TABLE} INCLUDING DEFAULTS)"
