@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import msgspec
-import psutil
 import psycopg
 
 from benchmarks import dataset
@@ -66,7 +65,7 @@ class Configuration:
 
     def cpu(self) -> tuple[float, float]:
         """Return the processor time of the coordinator and of the workers."""
-        coordinator, *workers = (cpu_seconds(process_of(server)) for server in self.cluster.servers)
+        coordinator, *workers = (cpu_seconds(server.processes[0]) for server in self.cluster.servers)
         return coordinator, sum(workers)
 
 
@@ -94,9 +93,9 @@ def name_of(workers: int) -> str:
     return f"{workers} worker{'s' if workers > 1 else ''}"
 
 
-def process_of(server: CitusServer) -> psutil.Process:
-    assert server.postmaster is not None
-    return server.postmaster
+def empty(configuration: Configuration) -> None:
+    with psycopg.connect(configuration.url, autocommit=True) as connection:
+        connection.execute("TRUNCATE payments_payment, payments_accessstate")
 
 
 def measure_citus(*, rows: int, rounds: int, seconds: int) -> Iterator[str]:
@@ -160,8 +159,8 @@ def write_files(directory: Path, rows: int) -> Mapping[str, Path]:
 
 
 def import_files(configuration: Configuration, files: Mapping[str, Path], *, rows: int) -> dict[str, ImportCost]:
+    empty(configuration)
     with psycopg.connect(configuration.url, autocommit=True) as connection:
-        connection.execute("TRUNCATE payments_payment, payments_accessstate")
         connection.execute(
             "INSERT INTO payments_organization (id, name) SELECT n, 'Shop' FROM generate_series(1, %s) AS n "
             "ON CONFLICT DO NOTHING",
@@ -230,8 +229,7 @@ def measure_pages(configurations: Sequence[Configuration], *, rows: int, rounds:
 def load_pages(configuration: Configuration, *, rows: int) -> str:
     """Replace the payments by those of the large organization and a small one. Return a key of the large one."""
     log(f"Loading payments: {configuration.name}")
-    with psycopg.connect(configuration.url, autocommit=True) as connection:
-        connection.execute("TRUNCATE payments_payment, payments_accessstate")
+    empty(configuration)
     with connected_to(configuration.url):
         store(encode(record) for record in dataset.records(rows))
         key = issue_key(organization=dataset.LARGE.id, mode=dataset.MODE)
@@ -242,14 +240,8 @@ def load_pages(configuration: Configuration, *, rows: int) -> str:
 
 def through_workers(configuration: Configuration) -> list[Configuration]:
     """Return configurations that read through the worker with the payments of the large organization, and another."""
-    with psycopg.connect(configuration.url) as connection:
-        row = connection.execute(
-            "SELECT nodeport FROM citus_shards "
-            "WHERE shardid = get_shard_id_for_distribution_column('payments_payment', %s)",
-            [dataset.LARGE.id],
-        ).fetchone()
-    assert row is not None
-    own, other = sorted(configuration.cluster.workers, key=lambda worker: worker.port != row[0])
+    own = configuration.cluster.worker_of(dataset.LARGE.id, name=configuration.database)
+    other = next(worker for worker in configuration.cluster.workers if worker is not own)
     return [
         replace(configuration, name=f"{configuration.name}, through the worker with the payments", server=own),
         replace(configuration, name=f"{configuration.name}, through another worker", server=other),
@@ -267,7 +259,7 @@ class PageLoad:
 
     def cost(self, positions: Positions, *, limit: int) -> PageCost:
         paths = [from_path(limit, start) for start in positions.anywhere]
-        load = Load(self.key, self.seconds, process_of(self.configuration.cluster.coordinator))
+        load = Load(self.key, self.seconds, self.configuration.cluster.coordinator.processes[0])
         single = run_load(self.service.base_url, paths, server=self.service.process, load=replace(load, connections=1))
         _, before = self.configuration.cpu()
         result = run_load(self.service.base_url, paths, server=self.service.process, load=load)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.citus import DISTRIBUTED, LOCAL
+from tests.support.citus import LOCAL
 from tests.support.connecting import connected_to
 from tests.support.migrated import database
 
@@ -14,11 +14,4 @@ from tests.support.migrated import database
 def local_tables(tmp_path: Path) -> Iterator[str]:
     """Connect to a database whose tables are not distributed yet, and return its URL."""
     with database(tmp_path, copy_of=LOCAL) as url, connected_to(url):
-        yield url
-
-
-@pytest.fixture
-def distributed_tables(tmp_path: Path) -> Iterator[str]:
-    """Connect to a database whose payments are distributed, and return its URL."""
-    with database(tmp_path, copy_of=DISTRIBUTED) as url, connected_to(url):
         yield url

@@ -1,9 +1,9 @@
 """Faults of a cluster: stopped and frozen workers, moved shards, and a standby that replaces the coordinator."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from threading import Event
 from typing import NamedTuple
@@ -59,16 +59,6 @@ class Faulty(NamedTuple):
         """Return clients that read the list of the organization on a worker."""
         return Load(self.service.port, self.keys[worker])
 
-    def worker_of(self, organization: int) -> int:
-        """Return the number of the worker that has the payments of an organization."""
-        port = self.cluster.coordinator.run(
-            self.name,
-            "SELECT nodeport FROM citus_shards "
-            "WHERE shardid = get_shard_id_for_distribution_column('payments_payment', {})",
-            organization,
-        )
-        return next(number for number, worker in enumerate(self.cluster.workers) if worker.port == port)
-
 
 @pytest.fixture(scope="module")
 def faulty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
@@ -81,8 +71,8 @@ def faulty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         service = Service(url, settings=settings, workers=2, log=tmp_path_factory.mktemp("log") / "log")
         faulty = Faulty(service, cluster, name, [], [])
         with connected_to(url):
-            for worker in range(len(cluster.workers)):
-                organization = next(number for number in range(1, 1000) if faulty.worker_of(number) == worker)
+            for worker in cluster.workers:
+                organization = next(number for number in count(1) if cluster.worker_of(number, name=name) is worker)
                 store(lines_with_order(organization, PAYMENTS, order="first"))
                 faulty.organizations.append(organization)
                 faulty.keys.append(issue_key(organization=organization, mode="live"))
@@ -117,23 +107,32 @@ def frozen(worker: CitusServer) -> Iterator[None]:
     worker.thaw()
 
 
-@pytest.mark.parametrize("faulty", ONE_OR_IF_LONG_BOTH, indirect=True)
-def test_stopped_worker_affects_only_its_organizations(faulty: Faulty) -> None:
+def assert_affects_only_its_organizations(
+    faulty: Faulty, fault: Callable[[CitusServer], AbstractContextManager[None]], *, pause: float, seconds_max: float
+) -> None:
+    """Break the second worker several times while clients read organizations of both workers."""
     with faulty.load(0).running(CLIENTS) as healthy, faulty.load(1).running(CLIENTS) as affected:
         for number in range(FAULTS):
             healthy.wait_for_all(200, after=time.monotonic())
             affected.wait_for_all(200, after=time.monotonic())
-            with stopped(faulty.cluster.workers[1]):
+            with fault(faulty.cluster.workers[1]):
                 affected.wait_for_all(503, after=time.monotonic())
-                assert_writes_succeed(faulty.service, faulty.organizations[0], order=f"stopped{number}")
+                assert_writes_succeed(faulty.service, faulty.organizations[0], order=f"{fault.__name__}{number}")
+                time.sleep(pause)
+                healthy.wait_for_all(200, after=time.monotonic(), count=10)
             affected.assert_recovered(repaired_at=time.monotonic())
-            assert_writes_succeed(faulty.service, faulty.organizations[1], order=f"back{number}")
+            assert_writes_succeed(faulty.service, faulty.organizations[1], order=f"{fault.__name__}{number}back")
 
     healthy.assert_in_time(seconds_max=REFUSED_SECONDS_MAX)
-    affected.assert_expected(seconds_max=REFUSED_SECONDS_MAX)
-    healthy.report("other worker stopped")
-    affected.report("worker stopped")
+    affected.assert_expected(seconds_max=seconds_max)
+    healthy.report(f"other worker {fault.__name__}")
+    affected.report(f"worker {fault.__name__}")
     assert healthy.failed == 0
+
+
+@pytest.mark.parametrize("faulty", ONE_OR_IF_LONG_BOTH, indirect=True)
+def test_stopped_worker_affects_only_its_organizations(faulty: Faulty) -> None:
+    assert_affects_only_its_organizations(faulty, stopped, pause=0, seconds_max=REFUSED_SECONDS_MAX)
 
 
 @pytest.mark.parametrize("faulty", ONE_OR_IF_LONG_BOTH, indirect=True)
@@ -160,24 +159,7 @@ def test_commands_that_need_the_stopped_worker_report_it_in_one_line(
 
 @pytest.mark.parametrize("faulty", [ONE, STANDBY], indirect=True)
 def test_frozen_worker_affects_only_its_organizations(faulty: Faulty) -> None:
-    with faulty.load(0).running(CLIENTS) as healthy, faulty.load(1).running(CLIENTS) as affected:
-        for number in range(FAULTS):
-            healthy.wait_for_all(200, after=time.monotonic())
-            affected.wait_for_all(200, after=time.monotonic())
-            with frozen(faulty.cluster.workers[1]):
-                frozen_at = time.monotonic()
-                affected.wait_for_all(503, after=frozen_at)
-                assert_writes_succeed(faulty.service, faulty.organizations[0], order=f"frozen{number}")
-                time.sleep(FROZEN_SECONDS)
-                healthy.wait_for_all(200, after=time.monotonic(), count=10)
-            affected.assert_recovered(repaired_at=time.monotonic())
-            assert_writes_succeed(faulty.service, faulty.organizations[1], order=f"thawed{number}")
-
-    healthy.assert_in_time(seconds_max=REFUSED_SECONDS_MAX)
-    affected.assert_expected(seconds_max=UNRESPONSIVE_SECONDS_MAX)
-    healthy.report("other worker frozen")
-    affected.report("worker frozen")
-    assert healthy.failed == 0
+    assert_affects_only_its_organizations(faulty, frozen, pause=FROZEN_SECONDS, seconds_max=UNRESPONSIVE_SECONDS_MAX)
 
 
 def move_shards(faulty: Faulty, *, done: Event) -> int:

@@ -1,4 +1,4 @@
-"""`distribute_payments` on a cluster: its statements, their order, and what is left of them after an interruption."""
+"""`distribute_payments` on a cluster: its statements, and how it continues after an interruption."""
 
 import sys
 from collections.abc import Callable

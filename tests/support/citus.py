@@ -151,6 +151,16 @@ class CitusCluster:
         self.create_copy(DISTRIBUTED, name=name)
         return self.coordinator.url_of(name)
 
+    def worker_of(self, organization: int, *, name: str) -> CitusServer:
+        """Return the worker that has the payments of an organization in the database of that name."""
+        port = self.coordinator.run(
+            name,
+            "SELECT nodeport FROM citus_shards "
+            "WHERE shardid = get_shard_id_for_distribution_column('payments_payment', {})",
+            organization,
+        )
+        return next(worker for worker in self.workers if worker.port == port)
+
 
 def manage(*arguments: str, url: str) -> None:
     """Run a command of the service on the database at `url`."""
