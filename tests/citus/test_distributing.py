@@ -23,8 +23,9 @@ DISTRIBUTED = State(
     tables=dict.fromkeys(FOREIGN_KEYS, DISTRIBUTED_TABLE),
 )
 
-# After how many statements the command is interrupted.
-INTERRUPTIONS = range(1, 15) if IS_LONG else (1, 5, 9, 13)
+# After how many statements the command is interrupted. Only the last statement, VACUUM, is not repeated: nothing in the
+# catalogs shows that it is missing.
+INTERRUPTIONS = range(1, 14) if IS_LONG else (1, 5, 9, 13)
 
 Run = Callable[..., tuple[str, str]]
 
