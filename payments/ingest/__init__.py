@@ -10,6 +10,7 @@ stored_rows      converts a record to a database row
 batches          collects rows into batches
 imports          an import: options, errors and transaction; background writes a batch in a second thread
 writing          inserts or updates the rows
+changes          notes the changes, and records them at the end of the transaction
 """
 
 from payments.ingest.imports import ImportResult, import_payments

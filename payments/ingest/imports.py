@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from django.db import Error, connection, transaction
 
-from payments.changes import record_changes
 from payments.ingest.background import background_writer
 from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divide_into_rounds, read_batches
+from payments.ingest.changes import ChangeLog
 from payments.ingest.reading import Location, Source
 from payments.ingest.stored_rows import StoredRow
 from payments.ingest.validation import InvalidRecord
@@ -78,7 +78,7 @@ def import_payments(
                 if run.is_stopped:
                     break
         if run.will_commit:
-            record_changes(run.changed_days)
+            run.log.record(run.changed_days, is_import=True)
         else:
             transaction.set_rollback(True)
             result.changed = 0
@@ -125,6 +125,7 @@ class Import:
     create_organizations: bool
     result: ImportResult
     organizations: dict[int, bool] = field(default_factory=dict)  # whether they exist, by their IDs
+    log: ChangeLog = field(default_factory=ChangeLog)
     changed_days: set[OrganizationDay] = field(default_factory=set)
 
     @property
@@ -200,9 +201,9 @@ class Import:
         rows = [row for _, row in located_rows]
         changed = 0
         if self.will_commit:
-            changed = write_rows(rows, key=self.key)
+            changed = write_rows(rows, key=self.key, log=self.log)
         else:
-            stage(rows)
+            stage(rows, self.log.assign(rows))
         self.result.changed += changed
         if changed < len(rows):
             self.refuse_conflicts(located_rows)

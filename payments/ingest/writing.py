@@ -8,6 +8,7 @@ from django.db import IntegrityError, connection, transaction
 from msgspec.structs import astuple
 
 from payments.database.postgresql.citus import SEQUENTIAL
+from payments.ingest.changes import ChangeLog
 from payments.ingest.stored_rows import STORED_COLUMNS, StoredRow
 from payments.ingest.validation import InvalidRecord
 from payments.models import Payment
@@ -24,6 +25,9 @@ FIXED_COLUMNS = {
     "created_at": InvalidRecord("createdAt", "must not change: this payment was created at another time"),
 }
 CHANGEABLE_COLUMNS = tuple(column for column in STORED_COLUMNS if column not in {"id", *FIXED_COLUMNS})
+
+# The columns that an import writes.
+WRITTEN_COLUMNS = (*STORED_COLUMNS, "change_id")
 
 # The columns of the table's primary key: the ID or, in a table that is distributed by organization, the organization
 # and the ID (docs/citus.md).
@@ -52,21 +56,23 @@ def prepare_transaction(*, key: PrimaryKey) -> None:
             # PostgreSQL would otherwise remember every row until the commit, to check deferred constraints then.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         else:
-            select = f"SELECT {column_list(STORED_COLUMNS)} FROM {TABLE} LIMIT 0"
+            select = f"SELECT {column_list(WRITTEN_COLUMNS)} FROM {TABLE} LIMIT 0"
             cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {STAGING_TABLE} AS {select}")
 
 
-def write_rows(rows: Sequence[StoredRow], *, key: PrimaryKey) -> int:
-    """Insert or update the payment of each row, and return how many payments changed.
+def write_rows(rows: Sequence[StoredRow], *, key: PrimaryKey, log: ChangeLog) -> int:
+    """Insert or update the payment of each row, and return how many payments changed. Note the changes in the log.
 
     The rows have distinct IDs. They are written in the order of their IDs, so that concurrent imports of the same
     payments do not deadlock. `find_conflicts` returns the rows that were not written.
     """
     sorted_rows = sorted(rows, key=attrgetter("id"))
+    change_ids = log.assign(sorted_rows)
     # New payments need no staging table. In a distributed table, the shards find out which payments are new.
-    if key == ID_KEY and are_new(sorted_rows) and insert_all(sorted_rows):
-        return len(rows)
-    return upsert(sorted_rows, key=key)
+    if not (key == ID_KEY and are_new(sorted_rows) and insert_all(sorted_rows, change_ids)):
+        change_ids = upsert(sorted_rows, change_ids, key=key)
+    log.note_written(change_ids)
+    return len(change_ids)
 
 
 def are_new(rows: Sequence[StoredRow]) -> bool:
@@ -86,49 +92,49 @@ def are_new(rows: Sequence[StoredRow]) -> bool:
         return not cursor.fetchone()[0]
 
 
-def insert_all(rows: Sequence[StoredRow]) -> bool:
+def insert_all(rows: Sequence[StoredRow], change_ids: Sequence[int]) -> bool:
     """Insert all rows, or none if another import has inserted one of the payments meanwhile."""
     try:
         with transaction.atomic():
-            insert(TABLE, rows)
+            insert(TABLE, rows, change_ids)
     except IntegrityError:
         return False
     return True
 
 
-def insert(table: str, rows: Sequence[StoredRow]) -> None:
+def insert(table: str, rows: Sequence[StoredRow], change_ids: Sequence[int]) -> None:
+    values = ((*astuple(row), change_id) for row, change_id in zip(rows, change_ids, strict=True))
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             with (
                 connection.wrap_database_errors,
-                cursor.copy(f"COPY {table} ({column_list(STORED_COLUMNS)}) FROM STDIN") as copy,
+                cursor.copy(f"COPY {table} ({column_list(WRITTEN_COLUMNS)}) FROM STDIN") as copy,
             ):
-                for row in rows:
-                    copy.write_row(astuple(row))
+                for row in values:
+                    copy.write_row(row)
         else:
-            placeholders = ", ".join(["%s"] * len(STORED_COLUMNS))
+            placeholders = ", ".join(["%s"] * len(WRITTEN_COLUMNS))
             cursor.executemany(
-                f"INSERT INTO {table} ({column_list(STORED_COLUMNS)}) VALUES ({placeholders})",
-                [astuple(row) for row in rows],
+                f"INSERT INTO {table} ({column_list(WRITTEN_COLUMNS)}) VALUES ({placeholders})", list(values)
             )
 
 
-def stage(rows: Sequence[StoredRow]) -> None:
+def stage(rows: Sequence[StoredRow], change_ids: Sequence[int]) -> None:
     """Replace the content of the staging table."""
     with connection.cursor() as cursor:
         # PostgreSQL would read deleted rows again and again until they are vacuumed. SQLite has no TRUNCATE.
         truncate = "TRUNCATE" if connection.vendor == "postgresql" else "DELETE FROM"
         cursor.execute(f"{truncate} {STAGING_TABLE}")
-    insert(STAGING_TABLE, rows)
+    insert(STAGING_TABLE, rows, change_ids)
 
 
-def upsert(rows: Sequence[StoredRow], *, key: PrimaryKey) -> int:
-    """Insert or update the payment of each row, and return how many payments changed.
+def upsert(rows: Sequence[StoredRow], change_ids: Sequence[int], *, key: PrimaryKey) -> list[int]:
+    """Insert or update the payment of each row, and return the change IDs of the payments that changed.
 
-    A payment stays as it is if one of its fixed columns differs from its row.
+    A payment stays as it is if one of its fixed columns differs from its row, or if no other column does.
     """
-    stage(rows)
-    changes = ", ".join(f"{column} = excluded.{column}" for column in CHANGEABLE_COLUMNS)
+    stage(rows, change_ids)
+    changes = ", ".join(f"{column} = excluded.{column}" for column in (*CHANGEABLE_COLUMNS, "change_id"))
     is_same_payment = f"({column_list(FIXED_COLUMNS, 'stored')}) = ({column_list(FIXED_COLUMNS, 'excluded')})"
     has_changed = (
         f"({column_list(CHANGEABLE_COLUMNS, 'stored')}) {DIFFERS_FROM[connection.vendor]} "
@@ -137,13 +143,13 @@ def upsert(rows: Sequence[StoredRow], *, key: PrimaryKey) -> int:
     with connection.cursor() as cursor:
         # SQLite needs the WHERE clause to tell ON CONFLICT from the ON of a join.
         cursor.execute(
-            f"INSERT INTO {TABLE} AS stored ({column_list(STORED_COLUMNS)}) "
-            f"SELECT {column_list(STORED_COLUMNS)} FROM {STAGING_TABLE} WHERE TRUE ORDER BY id "
+            f"INSERT INTO {TABLE} AS stored ({column_list(WRITTEN_COLUMNS)}) "
+            f"SELECT {column_list(WRITTEN_COLUMNS)} FROM {STAGING_TABLE} WHERE TRUE ORDER BY id "
             f"ON CONFLICT ({column_list(key)}) DO UPDATE SET {changes} WHERE {is_same_payment} AND {has_changed} "
-            "RETURNING 1"
+            "RETURNING change_id"
         )
         # Not `rowcount`: if the shards write the rows, Citus reports the number of rows that it sent to them.
-        return len(cursor.fetchall())
+        return [change_id for (change_id,) in cursor.fetchall()]
 
 
 def find_conflicts(organization_ids: Collection[int], *, key: PrimaryKey) -> dict[str, InvalidRecord]:

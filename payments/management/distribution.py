@@ -1,4 +1,4 @@
-"""The SQL statements that distribute payments and their states by organization over the servers of a Citus cluster.
+"""The SQL statements that distribute payments, their states and changes by organization over the servers of a Citus cluster.
 
 PostgreSQL's catalogs show which statements have run, so an interrupted distribution can continue.
 """
@@ -15,6 +15,7 @@ PRIMARY_KEY = "payments_payment_pkey"
 FOREIGN_KEYS = {
     PAYMENTS: "payments_payment_organization_id_b9527654_fk_payments_",
     "payments_accessstate": "payments_accessstate_organization_id_0518b8ae_fk_payments_",
+    "payments_change": "payments_change_organization_id_c52c58a7_fk_payments_",
 }
 
 HAS_CITUS = "SELECT to_regclass('pg_dist_partition') IS NOT NULL"

@@ -1,7 +1,8 @@
 """The database tables. Constraints enforce the rules of a record for every writer."""
 
-from payments.models.access_state import AccessState
+from payments.models.access_state import AccessState, current_epoch
 from payments.models.api_key import ApiKey, ApiKeyQuerySet, KeyState
+from payments.models.change import CHANGE_PAYMENTS_MAX, Change, new_change_id
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
 from payments.models.organization import ORGANIZATION_ID_MAX, Access, Organization
 from payments.models.payment import (
@@ -15,9 +16,11 @@ from payments.models.payment import (
     uses_in_flight_index,
     uses_status_index,
 )
+from payments.models.recording import Changes
 from payments.models.summed_day import SummedDay
 
 __all__ = [
+    "CHANGE_PAYMENTS_MAX",
     "CUSTOMER_ID",
     "IN_PROGRESS",
     "METHOD",
@@ -27,6 +30,8 @@ __all__ = [
     "AccessState",
     "ApiKey",
     "ApiKeyQuerySet",
+    "Change",
+    "Changes",
     "KeyState",
     "Mode",
     "Organization",
@@ -36,6 +41,8 @@ __all__ = [
     "SequenceType",
     "Status",
     "SummedDay",
+    "current_epoch",
+    "new_change_id",
     "new_payment_id",
     "uses_in_flight_index",
     "uses_status_index",

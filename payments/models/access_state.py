@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, Expression, F, Q, When
+from django.utils import timezone
 
+from payments.models.change import Change
 from payments.models.choices import Mode
 from payments.models.organization import Access, Organization
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-REVISION_BITS = 63
+    from collections.abc import Mapping, Sequence
 
 
 class AccessStateQuerySet(models.QuerySet["AccessState"]):
@@ -23,21 +22,28 @@ class AccessStateQuerySet(models.QuerySet["AccessState"]):
     Each statement names one organization and mode: Citus sends it to one shard.
     """
 
-    def renew(self, accesses: Collection[Access]) -> None:
-        """Give the payments of these organizations and modes new revisions, and lock the rows. Create missing rows."""
-        for organization_id, mode in sorted(accesses):
-            # Random, not counted: a server that lost contact with the others could count to the same number.
-            revision = secrets.randbits(REVISION_BITS)
-            self.bulk_create(
-                [AccessState(organization_id=organization_id, mode=mode, revision=revision)],
-                update_conflicts=True,
-                update_fields=["revision"],
-                unique_fields=["organization", "mode"],
-            )
+    def record(self, changes: Mapping[Access, Sequence[int]], *, imported: Mapping[Access, int] | None = None) -> None:
+        """Number the changes of this transaction, renew the revisions, and lock the rows. Create missing rows.
 
-    def lock(self, access: Access) -> None:
-        """Lock the row of an organization and mode. Create it if it is missing."""
-        self.select_for_update().get_or_create(organization_id=access.organization_id, mode=access.mode)
+        `changes` has the IDs of the changes of each organization and mode, at least one. `imported` has the number of
+        payments that an import has written of each organization and mode. The transaction should end soon, because it
+        holds locks.
+        """
+        imported = imported or {}
+        for access in sorted({*changes, *imported}):
+            state = self.lock(access)
+            values: dict[str, Any] = {}
+            if access in changes:
+                # In a later statement than the lock, so that it sees what the previous holder has committed.
+                values |= state.append(changes[access], using=self.db)
+            if access in imported:
+                values |= {"imported_at": timezone.now(), "imported_payments": imported[access]}
+            self.filter(organization_id=access.organization_id, mode=access.mode).update(**values)
+
+    def lock(self, access: Access) -> AccessState:
+        """Lock the row of an organization and mode, and return it. Create it if it is missing."""
+        state, _ = self.select_for_update().get_or_create(organization_id=access.organization_id, mode=access.mode)
+        return state
 
 
 class AccessState(models.Model):
@@ -47,6 +53,9 @@ class AccessState(models.Model):
     commit one after the other, and a revision identifies one state of the payments. The row is created when it is first
     needed. A missing row means that the payments have never changed, as the revision 0 does.
 
+    The revision is the ID of the newest change. A process of an older release, or SQL, may renew only the revision.
+    The order of its changes is unknown then, so a new epoch begins: clients of the change feed must start again.
+
     The primary key contains the organization, so that Citus can distribute the table together with the payments.
     """
 
@@ -54,6 +63,13 @@ class AccessState(models.Model):
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
     mode = models.CharField(max_length=4, choices=Mode.choices)
     revision = models.BigIntegerField(db_default=0)
+    change_number = models.BigIntegerField(db_default=0)  # of the newest numbered change; 0: there is none
+    change_id = models.BigIntegerField(
+        db_default=0
+    )  # of the newest numbered change, or the first revision of the epoch
+    epoch = models.BigIntegerField(db_default=0)  # its first revision, until the revision is renewed alone
+    imported_at = models.DateTimeField(null=True)  # when the last import ended
+    imported_payments = models.IntegerField(null=True)  # how many payments the last import wrote
 
     objects = AccessStateQuerySet.as_manager()
 
@@ -62,3 +78,26 @@ class AccessState(models.Model):
 
     def __str__(self) -> str:
         return f"{self.organization_id} ({self.mode})"
+
+    @property
+    def current_epoch(self) -> int:
+        return self.epoch if self.revision == self.change_id else self.revision
+
+    def append(self, change_ids: Sequence[int], *, using: str) -> dict[str, int]:
+        """Number these changes, and return the new values of the row, which must be locked."""
+        first = self.change_number + 1
+        Change.objects.using(using).bulk_create(
+            Change(organization_id=self.organization_id, mode=self.mode, number=number, change_id=change_id)
+            for number, change_id in enumerate(change_ids, start=first)
+        )
+        return {
+            "revision": change_ids[-1],
+            "change_id": change_ids[-1],
+            "change_number": self.change_number + len(change_ids),
+            "epoch": self.current_epoch,
+        }
+
+
+def current_epoch() -> Expression:
+    """Return the SQL expression of `AccessState.current_epoch`."""
+    return Case(When(revision=F("change_id"), then=F("epoch")), default=F("revision"))

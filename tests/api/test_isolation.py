@@ -296,7 +296,7 @@ def unscoped_uses(source: str) -> list[int]:
             case ast.Attribute(attr="visible_to" | "none", value=ast.Attribute(attr=name, value=model) as manager):
                 harmless |= {manager, model} if name in MANAGERS else set()
             case ast.Attribute(
-                attr="objects", value=ast.Name(id="AccessState" | "ApiKey" | "Organization" | "SummedDay")
+                attr="objects", value=ast.Name(id="AccessState" | "ApiKey" | "Change" | "Organization" | "SummedDay")
             ):
                 harmless.add(node)
             case ast.Expr(value=ast.Constant() as docstring):

@@ -1,6 +1,6 @@
 """A client that polls with If-None-Match gets 304 exactly as long as its response is unchanged."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
-from payments.models import Access
+from payments.models import Changes
 from payments.models.access_state import AccessStateQuerySet
 from tests.support.api import Api
 from tests.support.scale import examples
@@ -62,24 +62,24 @@ def test_polling_client_never_gets_a_stale_304(api: Api) -> None:
     run(api, max_examples=examples(50, long=2_000))
 
 
-renew = AccessStateQuerySet.renew
+record = AccessStateQuerySet.record
 
 
-def renew_nothing(_states: AccessStateQuerySet, _accesses: Collection[Access]) -> None:
-    """A wrong `renew`: it forgets that payments have changed."""
+def record_nothing(_states: AccessStateQuerySet, _changes: Changes, **_options: Any) -> None:
+    """A wrong `record`: it forgets that payments have changed."""
 
 
-def renew_with_a_constant(states: AccessStateQuerySet, accesses: Collection[Access]) -> None:
-    """A wrong `renew`: the new revision is the same as the old one."""
-    renew(states, accesses)
+def record_a_constant(states: AccessStateQuerySet, changes: Changes, **options: Any) -> None:
+    """A wrong `record`: the new revision is the same as the old one."""
+    record(states, changes, **options)
     states.all().update(revision=7)
 
 
-@pytest.mark.parametrize("wrong_renew", [renew_nothing, renew_with_a_constant])
-def test_missed_renewal_makes_a_304_stale(
-    api: Api, monkeypatch: pytest.MonkeyPatch, wrong_renew: Callable[..., None]
+@pytest.mark.parametrize("wrong_record", [record_nothing, record_a_constant])
+def test_missed_change_makes_a_304_stale(
+    api: Api, monkeypatch: pytest.MonkeyPatch, wrong_record: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(AccessStateQuerySet, "renew", wrong_renew)
+    monkeypatch.setattr(AccessStateQuerySet, "record", wrong_record)
 
     with pytest.raises(AssertionError, match=r"^stale: "):
         run(api, max_examples=50, phases=[Phase.generate], report_multiple_bugs=False)

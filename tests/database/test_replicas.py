@@ -27,7 +27,7 @@ from payments.database.postgresql.base import CONNECT_SECONDS_WITH_FAILOVER
 from payments.database.round_trips import NOTHING, Query
 from payments.ingest import import_payments
 from payments.listing import Listing
-from payments.models import AccessState, ApiKey, Organization
+from payments.models import AccessState, ApiKey, Change, Organization
 from payments.page import fetch_page
 from payments.routing import Fetched, read_revision, split_revision
 from payments.runtime import outages
@@ -352,18 +352,22 @@ def test_walk_without_the_check_of_the_revision_skips_payments(
     assert set(old) - set(walked)
 
 
+def delete_states(key: ApiKey) -> None:
+    for model in (AccessState, Change):
+        model.objects.filter(organization_id=key.organization_id).delete()
+
+
 def test_page_of_payments_without_a_state_is_read_on_the_primary(
     shared: Replicated, issued_key: tuple[ApiKey, str]
 ) -> None:
     """Two servers without the row may have different payments: an older release did not renew the revision."""
     key, text = issued_key
     replica, _ = shared.servers.replicas
-    states = AccessState.objects.filter(organization_id=key.organization_id)
-    states.delete()
+    delete_states(key)
     shared.servers.wait_until_replayed()
     with paused(replica), reading_on(replica):
         load(key, f"pt_{token_hex(8)}", created_at="2020-01-01T00:00:00.000")
-        states.delete()
+        delete_states(key)
 
         page = fetch_page(listing_on_replica(text), start=None, limit=10)
 

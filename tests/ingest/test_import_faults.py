@@ -146,6 +146,7 @@ from django.db import transaction
 
 django.setup()
 from payments.ingest.batches import read_batches
+from payments.ingest.changes import ChangeLog
 from payments.ingest.reading import Source
 from payments.ingest.writing import fetch_primary_key, prepare_transaction, write_rows
 
@@ -155,7 +156,7 @@ with Path(sys.argv[1]).open("rb") as stream:
             with transaction.atomic():
                 key = fetch_primary_key()
                 prepare_transaction(key=key)
-                write_rows([row for _, row in located_rows], key=key)
+                write_rows([row for _, row in located_rows], key=key, log=ChangeLog())
 """
 
 

@@ -16,10 +16,11 @@ from moneyed import Money
 
 from payments.export import export_payments
 from payments.ingest import ImportResult, Source, batches, import_payments, imports
+from payments.ingest.changes import ChangeLog
 from payments.ingest.reading import CHUNK_BYTES
-from payments.ingest.stored_rows import STORED_COLUMNS, stored_row
+from payments.ingest.stored_rows import stored_row
 from payments.ingest.validation import validate_record
-from payments.ingest.writing import ID_KEY, insert_all, write_rows
+from payments.ingest.writing import ID_KEY, WRITTEN_COLUMNS, insert_all, write_rows
 from payments.models import Organization, Payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import MISSING, compact, line, record, source
@@ -63,7 +64,7 @@ def test_imported_record_is_stored_as_payment(organization: Organization) -> Non
 
 
 def test_every_column_is_written() -> None:
-    assert sorted(STORED_COLUMNS) == sorted(str(field.column) for field in Payment._meta.concrete_fields)  # noqa: SLF001
+    assert sorted(WRITTEN_COLUMNS) == sorted(str(field.column) for field in Payment._meta.concrete_fields)  # noqa: SLF001
 
 
 @pytest.mark.parametrize(
@@ -186,8 +187,8 @@ def test_payment_inserted_by_a_concurrent_import_is_updated(organization: Organi
     load(line(id="pt_2", description="theirs"))
     rows = [stored_row(validate_record(line(id=f"pt_{number}", description="ours"))) for number in (1, 2)]
 
-    assert not insert_all(rows)
-    assert write_rows(rows, key=ID_KEY) == 2
+    assert not insert_all(rows, [1, 1])
+    assert write_rows(rows, key=ID_KEY, log=ChangeLog()) == 2
 
     assert set(Payment.objects.values_list("id", "description")) == {("pt_1", "ours"), ("pt_2", "ours")}
 
@@ -373,6 +374,7 @@ def test_refused_import_creates_no_organization() -> None:
 
 
 def test_number_of_statements_does_not_depend_on_the_batch_size(organization: Organization) -> None:
+    load(line(id="pt_0"))  # creates the state
     counts = []
     for size in (1, 500):
         with CaptureQueriesContext(connection) as queries:

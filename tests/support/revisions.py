@@ -1,6 +1,9 @@
 """Which revisions an action renews."""
 
+import re
 from collections.abc import Callable
+
+from django.test.utils import CaptureQueriesContext
 
 from payments.models import Access, AccessState
 
@@ -16,3 +19,10 @@ def renewed_by(action: Callable[[], object]) -> set[Access]:
     before = revisions()
     action()
     return {access for access, revision in revisions().items() if revision != before.get(access, 0)}
+
+
+def written_states(queries: CaptureQueriesContext) -> list[Access]:
+    """Return the organizations and modes whose states were written, in order. Each is locked just before."""
+    pattern = re.compile(r'UPDATE "payments_accessstate" .*"mode" = \'(\w+)\' AND .*"organization_id" = (\d+)')
+    matches = filter(None, (pattern.match(query["sql"]) for query in queries))
+    return [Access(int(match[2]), match[1]) for match in matches]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import sqlglot
 from sqlglot import exp
 
-TABLES = ("payments_payment", "payments_accessstate")
+TABLES = ("payments_payment", "payments_accessstate", "payments_change")
 COLUMN = "organization_id"
 
 

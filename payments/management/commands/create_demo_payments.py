@@ -9,10 +9,10 @@ from django.db import transaction
 from django.utils import timezone
 from tqdm import tqdm
 
-from payments.changes import record_changes
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
 from payments.ingest.batches import BATCH_RECORDS
+from payments.ingest.changes import ChangeLog
 from payments.ingest.stored_rows import days, stored_row
 from payments.ingest.writing import fetch_primary_key, prepare_transaction, write_rows
 from payments.management.arguments import parse_day
@@ -63,6 +63,7 @@ class Command(PaymentsCommand):
         until = options["until"] or datetime.combine(timezone.now().date(), time(), UTC)
         records = demo_records(options["count"], seed=options["seed"], until=until)
         changed = 0
+        log = ChangeLog()
         changed_days: set[OrganizationDay] = set()
         with transaction.atomic(), tqdm(total=options["count"], unit=" payments", disable=None) as progress:
             for shop in SHOPS:
@@ -71,10 +72,10 @@ class Command(PaymentsCommand):
             prepare_transaction(key=key)
             while batch := list(islice(records, BATCH_RECORDS)):
                 rows = [stored_row(record) for record in batch]
-                changed += write_rows(rows, key=key)
+                changed += write_rows(rows, key=key, log=log)
                 changed_days |= days(rows)
                 progress.update(len(batch))
-            record_changes(changed_days)
+            log.record(changed_days, is_import=False)
         self.write_success(
             f"{options['count']} demo payments: {changed} written, the others unchanged.",
             f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME",

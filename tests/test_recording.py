@@ -1,7 +1,6 @@
 """Every write of payments by the ORM renews the revisions of their organizations and modes, and no other revision."""
 
 import inspect
-import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -18,7 +17,7 @@ from moneyed import Money
 
 from payments.models import Access, Organization, Payment, PaymentQuerySet, SequenceType, Status
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
-from tests.support.revisions import renewed_by
+from tests.support.revisions import renewed_by, written_states
 
 LIVE, TEST = Access(1001, "live"), Access(1001, "test")
 OTHER_LIVE, OTHER_TEST = Access(1002, "live"), Access(1002, "test")
@@ -266,12 +265,7 @@ def test_states_are_locked_in_order(payments: None) -> None:
         Payment.objects.bulk_create(new)
         Payment.objects.order_by("-id").update(description="changed")
 
-    locked = [re.findall(r'INTO "payments_accessstate" .* VALUES \((\d+), \'(\w+)', query["sql"]) for query in queries]
-    assert [access for accesses in locked for access in accesses] == 2 * [
-        ("1001", "live"),
-        ("1001", "test"),
-        ("1002", "live"),
-    ]
+    assert written_states(queries) == 2 * [LIVE, TEST, OTHER_LIVE]
 
 
 def test_update_returns_the_number_of_payments_and_forgets_old_results(payments: None) -> None:

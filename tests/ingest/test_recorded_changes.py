@@ -17,7 +17,7 @@ from tests.support.factories import OrganizationFactory
 from tests.support.lines import line, source
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
-from tests.support.revisions import renewed_by, revisions
+from tests.support.revisions import renewed_by, revisions, written_states
 from tests.support.sql import execute
 
 LIVE, TEST = Access(1001, "live"), Access(1001, "test")
@@ -79,13 +79,7 @@ def test_import_locks_the_states_in_order(organizations: None) -> None:
             line(id="pt_5", organizationId="1001"),
         )
 
-    locked = [re.findall(r'INTO "payments_accessstate" .* VALUES \((\d+), \'(\w+)', query["sql"]) for query in queries]
-    assert [access for accesses in locked for access in accesses] == [
-        ("1001", "live"),
-        ("1001", "test"),
-        ("1002", "live"),
-        ("1002", "test"),
-    ]
+    assert written_states(queries) == [LIVE, TEST, OTHER_LIVE, OTHER_TEST]
 
 
 def test_change_deletes_totals_only_after_it_has_locked_the_state(organizations: None) -> None:
@@ -95,7 +89,7 @@ def test_change_deletes_totals_only_after_it_has_locked_the_state(organizations:
 
     states, totals = (
         next(number for number, query in enumerate(queries) if query["sql"].startswith(start))
-        for start in ('INSERT INTO "payments_accessstate"', 'DELETE FROM "payments_summedday"')
+        for start in ('UPDATE "payments_accessstate"', 'DELETE FROM "payments_summedday"')
     )
     assert states < totals
 

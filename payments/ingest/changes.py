@@ -1,0 +1,65 @@
+"""The changes of payments that SQL writes. Writes of the ORM record theirs by themselves (models/recording.py)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from payments.ingest.stored_rows import StoredRow
+from payments.models import CHANGE_PAYMENTS_MAX, Access, AccessState, Changes, new_change_id
+from payments.totals import OrganizationDay, delete_totals
+
+
+class ChangeLog:
+    """The changes of one transaction, until `record` numbers them at its end."""
+
+    def __init__(self) -> None:
+        self.accesses: dict[int, Access] = {}  # by the ID of the change
+        self.payments: Counter[int] = Counter()  # the number of written payments, by the ID of their change
+
+    def assign(self, rows: Iterable[StoredRow]) -> list[int]:
+        """Return the ID of the change of each row, if the row is written."""
+        numbers: Counter[tuple[int, str]] = Counter()
+        current: dict[tuple[int, str], int] = {}
+        change_ids = []
+        for row in rows:
+            access = row.organization_id, row.mode
+            if numbers[access] % CHANGE_PAYMENTS_MAX == 0:
+                current[access] = self.new_change(Access._make(access))
+            numbers[access] += 1
+            change_ids.append(current[access])
+        return change_ids
+
+    def new_change(self, access: Access) -> int:
+        while (change_id := new_change_id()) in self.accesses:
+            pass
+        self.accesses[change_id] = access
+        return change_id
+
+    def note_written(self, change_ids: Sequence[int]) -> None:
+        """Note that these changes have one more payment each. A change without a payment is not recorded."""
+        self.payments.update(change_ids)
+
+    @property
+    def changes(self) -> Changes:
+        changes: Changes = defaultdict(list)
+        for change_id in self.payments:
+            changes[self.accesses[change_id]].append(change_id)
+        return changes
+
+    @property
+    def imported(self) -> dict[Access, int]:
+        """Return the number of written payments of each organization and mode of the import; it may be 0."""
+        imported = dict.fromkeys(self.accesses.values(), 0)
+        for change_id, number in self.payments.items():
+            imported[self.accesses[change_id]] += number
+        return imported
+
+    def record(self, days: Collection[OrganizationDay], *, is_import: bool) -> None:
+        """Record the changes, and delete the totals of these days if their payments have changed.
+
+        This happens at the end of the transaction. It locks the states of the payments, so a second transaction that
+        changes payments of the same organization and mode waits here until the first one has ended. Therefore a reader
+        that sees a revision sees all changes before it, and none after it.
+        """
+        changes = self.changes
+        AccessState.objects.record(changes, imported=self.imported if is_import else None)
+        delete_totals([day for day in days if day.access in changes])

@@ -1,0 +1,187 @@
+"""Records the changes of payments that the ORM writes, in the same transaction.
+
+Every write of the ORM ends in one of three methods of a QuerySet: `_insert` (`create`, `save`, `bulk_create`),
+`_update` (`save`) or `update` (`bulk_update`, related managers). With `Meta.base_manager_name`, `save` and related
+managers also use the QuerySet of this module. `_insert` and `_update` are private methods of Django. Overriding
+the public `save_base` of the payment does not suffice, because loaddata calls `Model.save_base`.
+
+A write locks the states of its payments until the transaction ends. If a transaction writes several times, or with a
+`batch_size`, it and an import can therefore wait for each other. PostgreSQL then ends one of the two.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from django.db import models, transaction
+from django.db.models.constants import OnConflict
+
+from payments.models.access_state import AccessState
+from payments.models.change import CHANGE_PAYMENTS_MAX, new_change_id
+from payments.models.organization import Access
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from typing import Self
+
+# The names of the fields that determine the access of a payment.
+ACCESS_FIELDS = frozenset({"organization", "organization_id", "mode"})
+
+# The field of a payment with the ID of its last change.
+CHANGE_ID = "change_id"
+
+# The IDs of changes, by the organization and mode of their payments.
+Changes: TypeAlias = dict[Access, list[int]]
+
+ModelT = TypeVar("ModelT", bound=models.Model)
+ItemT = TypeVar("ItemT")
+
+
+class RecordingQuerySet(models.QuerySet[ModelT]):
+    """A QuerySet of payments whose writes record their changes, and so renew the revisions."""
+
+    def update(self, **values: Any) -> int:
+        """Update the payments. `select_for_update()` before it locks them first, in the order of the QuerySet.
+
+        :raises ValueError: the ID of a payment would change
+        """
+        if self.model._meta.pk.name in values:  # noqa: SLF001  Django's documented name for a model's options
+            raise ValueError("update() cannot change the ID of a payment.")
+
+        def update_rows(payments: Self, change_id: int) -> int:
+            return models.QuerySet.update(payments, **{**values, CHANGE_ID: change_id})
+
+        return self.update_and_record(update_rows, fields=values)
+
+    def _update(self, values: Iterable[tuple[models.Field[Any, Any], Any, Any]]) -> int:
+        others = [value for value in values if value[0].name != CHANGE_ID]
+
+        def update_rows(payments: Self, change_id: int) -> int:
+            all_values = [*others, (change_id_field(self.model), None, change_id)]
+            updated: int = models.QuerySet._update(payments, all_values)  # type: ignore[attr-defined]  # noqa: SLF001
+            return updated
+
+        return self.update_and_record(update_rows, fields={field.name for field, _, _ in others})
+
+    _update.queryset_only = False  # type: ignore[attr-defined]
+
+    def _insert(
+        self,
+        objs: Sequence[Any],
+        fields: Sequence[models.Field[Any, Any]],
+        *,
+        using: str | None = None,
+        on_conflict: OnConflict | None = None,
+        update_fields: Collection[models.Field[Any, Any]] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Insert payments. The changes of payments that `ignore_conflicts` skips are recorded too, which is harmless.
+
+        :raises ValueError: `update_conflicts` would change the organization or mode of stored payments
+        """
+        if not ACCESS_FIELDS.isdisjoint(field.name for field in update_fields or ()):
+            raise ValueError("bulk_create() cannot change the organization or mode of a payment. Next: use update()")
+        if update_fields is not None:
+            others = (field for field in update_fields if field.name != CHANGE_ID)
+            update_fields = [*others, change_id_field(self.model)]
+        using = using or self.db
+        options |= {"using": using, "on_conflict": on_conflict, "update_fields": update_fields}
+        changes = assign_changes(objs)
+        with transaction.atomic(using=using, savepoint=False):
+            rows = super()._insert(objs, fields, **options)  # type: ignore[misc]
+            if on_conflict == OnConflict.UPDATE:
+                # Stored payments may have another access. They are read after the write, which locks them.
+                changes = self.with_keys([payment.pk for payment in objs], using=using).changes()
+            AccessState.objects.using(using).record(changes)
+        return rows
+
+    _insert.queryset_only = False  # type: ignore[attr-defined]
+
+    def update_and_record(self, update_rows: Callable[[Self, int], int], *, fields: Collection[str]) -> int:
+        """Update the payments with `update_rows`, and record the changes. Return the number of payments.
+
+        `update_rows` gets some of the payments and the ID of their change.
+        """
+        self._for_write = True  # so that `self.db` is the database for writes, as in Django's `update`
+        with transaction.atomic(using=self.db, savepoint=False):
+            payments = self.without_joins()
+            keys = payments.keys_by_access()
+            updated, changes = payments.update_parts(update_rows, keys=keys)
+            if not ACCESS_FIELDS.isdisjoint(fields):
+                moved = self.with_keys([key for part in keys.values() for key in part], using=self.db).changes()
+                changes = {access: moved.get(access) or [new_change_id()] for access in {*keys, *moved}}
+            AccessState.objects.using(self.db).record(changes)
+        self._result_cache = None
+        return updated
+
+    def update_parts(
+        self, update_rows: Callable[[Self, int], int], *, keys: dict[Access, list[Any]]
+    ) -> tuple[int, Changes]:
+        """Update the payments with these keys, one change after the other. Return their number, and the changes.
+
+        Each UPDATE names an organization and mode, and has the conditions of this query. So it does not update
+        payments that another transaction has changed after the first query so that they do not match.
+        """
+        updated, changes = 0, defaultdict(list)
+        for access in sorted(keys):
+            for part in parts(sorted(keys[access])):
+                change_id = new_change_id()
+                updated += update_rows(self.filter(**access._asdict(), pk__in=part), change_id)
+                changes[access].append(change_id)
+        if not keys:
+            update_rows(self.none(), 0)  # so that Django checks the fields
+        return updated, changes
+
+    def keys_by_access(self) -> dict[Access, list[Any]]:
+        """Return the primary keys of the payments by their organization and mode."""
+        keys = defaultdict(list)
+        for key, organization_id, mode in self.values_list("pk", "organization_id", "mode"):
+            keys[Access(organization_id, mode)].append(key)
+        return keys
+
+    def changes(self) -> Changes:
+        """Return the IDs of the last changes of the payments."""
+        changes = defaultdict(list)
+        for organization_id, mode, change_id in self.values_list("organization_id", "mode", CHANGE_ID).distinct():
+            changes[Access(organization_id, mode)].append(change_id)
+        return changes
+
+    def without_joins(self) -> Self:
+        """Return the same payments as a query without joins.
+
+        Django would otherwise move all conditions into a subquery. If another transaction changes the organization or
+        mode of a payment while UPDATE waits for its lock, PostgreSQL would not evaluate the subquery again.
+        """
+        if self.query.count_active_tables() <= 1:
+            return self
+        return type(self)(self.model, using=self.db).filter(pk__in=self.values("pk"))
+
+    def with_keys(self, keys: Collection[Any], *, using: str) -> Self:
+        """Return the payments with these primary keys, without the conditions of this query."""
+        return type(self)(self.model, using=using).filter(pk__in=keys)
+
+
+def change_id_field(model: type[models.Model]) -> models.Field[Any, Any]:
+    field: models.Field[Any, Any] = model._meta.get_field(CHANGE_ID)  # type: ignore[assignment]  # noqa: SLF001
+    return field
+
+
+def assign_changes(payments: Iterable[Any]) -> Changes:
+    """Give new payments the IDs of their changes, and return these."""
+    by_access = defaultdict(list)
+    for payment in payments:
+        by_access[Access(int(payment.organization_id), str(payment.mode))].append(payment)
+    changes: Changes = defaultdict(list)
+    for access, group in by_access.items():
+        for part in parts(group):
+            changes[access].append(new_change_id())
+            for payment in part:
+                payment.change_id = changes[access][-1]
+    return changes
+
+
+def parts(items: Sequence[ItemT]) -> Iterator[Sequence[ItemT]]:
+    """Yield parts of a sequence, each small enough for one change."""
+    for start in range(0, len(items), CHANGE_PAYMENTS_MAX):
+        yield items[start : start + CHANGE_PAYMENTS_MAX]
