@@ -58,6 +58,11 @@ class Links:
         from_ = "" if start is None else f"&from={start}"
         return f"{self.list}?limit={limit}{from_}{query}"
 
+    def changes_page(self, *, limit: int, token: str | None) -> str:
+        """Return the URL of a page of the change feed."""
+        from_ = "" if token is None else f"&from={token}"
+        return f"{self.changes}?limit={limit}{from_}"
+
     def payment(self, payment_id: str) -> str:
         return f"{self.list}/{payment_id}"
 
@@ -76,6 +81,10 @@ class Links:
     @cached_property
     def list(self) -> str:
         return self.url("payment-list")
+
+    @cached_property
+    def changes(self) -> str:
+        return self.url("payment-changes")
 
     @cached_property
     def changelist(self) -> str:

@@ -61,7 +61,7 @@ def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
     :raises UnknownStart: `start` is not visible to the listing's access
     """
     query = page_query(listing, start=start, limit=limit)
-    rows, revision = fetch_rows(listing, query)
+    rows, revision, _ = fetch_rows(listing, query, proves_start=None if start is None else bool)
     if start is None:
         return build_page(rows, limit=limit, revision=revision)
     if not rows:

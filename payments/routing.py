@@ -1,6 +1,7 @@
 """Runs a listing's statement on the primary or on a replica."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 from payments.admission import reading
 from payments.database.round_trips import Query, ReadAhead
@@ -22,14 +23,24 @@ def server_for_lists() -> str:
 
 
 class Fetched(NamedTuple):
-    """The rows of a query, and the revision of the payments; None if it is unknown. Both are from one snapshot."""
+    """The rows of a query, and the revision of the payments; None if it is unknown. Both are from one snapshot.
+
+    `state` is the row that contains the revision; None if the payments have never changed.
+    """
 
     rows: list[Row]
     revision: int | None
+    state: Row | None = None
 
 
-def fetch_rows(listing: Listing, query: Query) -> Fetched:
+# Returns whether the rows of a query prove that the database knows its start.
+ProvesStart: TypeAlias = Callable[[list[Row]], bool]
+
+
+def fetch_rows(listing: Listing, query: Query, *, proves_start: ProvesStart | None = None) -> Fetched:
     """Return the rows of a listing's query. It runs unless it has run together with the query for the key.
+
+    Only the primary can prove that it does not know the start of a query. Without `proves_start`, it has none.
 
     :raises NoPlace, RecentOutage: the listing needs admission; see `reading`
     """
@@ -37,20 +48,20 @@ def fetch_rows(listing: Listing, query: Query) -> Fetched:
         return from_primary(rows)
     if listing.needs_admission:
         with reading(listing.access, has_filters=query.has_filters):
-            return run_query(listing, query)
-    return run_query(listing, query)
+            return run_query(listing, query, proves_start)
+    return run_query(listing, query, proves_start)
 
 
-def run_query(listing: Listing, query: Query) -> Fetched:
+def run_query(listing: Listing, query: Query, proves_start: ProvesStart | None) -> Fetched:
     if listing.using == PRIMARY:
         return from_primary(query.rows())
-    return fetch_at_revision(listing, query) or fetch_without_primary(query)
+    return fetch_at_revision(listing, query) or fetch_without_primary(query, proves_start)
 
 
 def split_revision(rows: list[Row]) -> Fetched:
     """Return the rows of a statement. Its last row has the revision, unless the payments have never changed."""
     if rows and rows[-1][ID] is None:
-        return Fetched(rows[:-1], int(rows[-1][REVISION]))
+        return Fetched(rows[:-1], int(rows[-1][REVISION]), rows[-1])
     return Fetched(rows, None)
 
 
@@ -77,16 +88,16 @@ def fetch_at_revision(listing: Listing, query: Query) -> Fetched | None:
     return None if rows is None else from_primary(rows)
 
 
-def fetch_without_primary(query: Query) -> Fetched:
+def fetch_without_primary(query: Query, proves_start: ProvesStart | None) -> Fetched:
     """Return the rows of a replica while the primary is unavailable.
 
-    Only the primary can prove that a payment does not exist.
-
-    :raises Error: the error of the primary, if the replica has no row for `start`
+    :raises Error: the error of the primary, if the replica does not know the start of the query
     """
     rows = process.replica.run(query.rows)
-    if rows is not None and ((own := split_revision(rows)).rows or query.values["start"] is None):
-        return own
+    if rows is not None:
+        own = split_revision(rows)
+        if proves_start is None or proves_start(own.rows):
+            return own
     return from_primary(query.rows())  # the primary raises its error, unless it has recovered
 
 
@@ -121,4 +132,4 @@ def payment_query(access: Access, payment_id: str) -> Query:
 
 def find_payment(listing: Listing, payment_id: str) -> Fetched:
     """Return the payment with that ID if the listing's access covers it; filters are ignored."""
-    return fetch_rows(listing, payment_query(listing.access, payment_id))
+    return fetch_rows(listing, payment_query(listing.access, payment_id), proves_start=bool)

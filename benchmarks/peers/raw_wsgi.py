@@ -56,7 +56,7 @@ def application(environment: Environment, start_response: Callable[..., Any]) ->
         start_response("400 Bad Request", [("Content-Length", "0")])
         return []
     values = {"organization_id": organization_id, "mode": mode, "start": start}
-    rows, _ = split_revision(fetch(page_statement(limit, start is not None), values))
+    rows, *_ = split_revision(fetch(page_statement(limit, start is not None), values))
     page = build_page(rows, limit=limit, previous_from=rows[0][PREVIOUS_FROM])
     urls = cached_links(f"http://{environment['HTTP_HOST']}")
 

@@ -38,6 +38,16 @@ class InvalidParameter(exceptions.APIException):
         self.start = start
 
 
+class LostChanges(exceptions.APIException):
+    """The database does not know the newest change that the client has seen."""
+
+    status_code = HTTPStatus.GONE
+    default_detail = (
+        "The database no longer has all changes that you have read. Discard your copy, and read the changes again "
+        "from the beginning, without from."
+    )
+
+
 class UnreadableRequest(exceptions.APIException):
     """Django refuses the request, for example because its host is not allowed."""
 

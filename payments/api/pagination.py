@@ -1,4 +1,4 @@
-"""Keyset pagination: reads the parameters of a list, fetches the page, and builds its HAL envelope."""
+"""Keyset pagination of the list: reads its parameters, fetches the page, and builds its HAL envelope."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,18 +37,23 @@ class KeysetPagination(BasePagination):
         self.is_valid = not self.errors
         self.selection = self.parameters.selection
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Return the values that identify the page, apart from its payments."""
+        return self.parameters.limit, self.parameters.start, self.selection.query
+
     def queries_for(self, access: Access) -> list[Query]:
         """Return the query that `paginate` needs. The parameters must be valid."""
         parameters = self.parameters
         return [page_query(Listing(access, self.selection), start=parameters.start, limit=parameters.limit)]
 
-    def validate(self, listing: Callable[[], Listing]) -> ListParameters:
-        """Return the parameters. `listing` is called only if an unknown `from` would be the first error.
+    def validate(self, listing: Callable[[], Listing]) -> None:
+        """Check the parameters. `listing` is called only if an unknown `from` would be the first error.
 
         :raises InvalidParameter: for the first invalid parameter; `paginate` finds other unknown values of `from`
         """
         if self.is_valid:
-            return self.parameters
+            return
         error_start = self.errors[0].start
         if error_start is not None and not find_payment(listing(), error_start).rows:
             raise invalid_from()

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 from payments.api.errors import InvalidParameter
 from payments.filters import EVERYTHING, METADATA, PARAMETERS, InvalidSelection, Selection, parse_selection, safe_name
 from payments.models import PAYMENT_ID
+from payments.tokens import InvalidToken, Position, parse_token
 
 LIMIT_DEFAULT = 20
 LIMIT_MAX = 250
@@ -17,6 +18,9 @@ START = re.compile(PAYMENT_ID)
 PAGE_NAMES = frozenset({"limit", "from"})
 NAMES = PAGE_NAMES.union(PARAMETERS)
 
+# The value of `from` for the end of the change feed.
+NOW = "now"
+
 
 class ListParameters(NamedTuple):
     """The page that a request asks for. `start` is the ID that the page starts at; None is the first page."""
@@ -24,6 +28,17 @@ class ListParameters(NamedTuple):
     limit: int = LIMIT_DEFAULT
     start: str | None = None
     selection: Selection = EVERYTHING
+
+
+class ChangesParameters(NamedTuple):
+    """The page of the change feed that a request asks for. Without a position, it is the first page.
+
+    `is_now`: the page is the end of the feed.
+    """
+
+    limit: int = LIMIT_DEFAULT
+    position: Position | None = None
+    is_now: bool = False
 
 
 def parse_list_parameters(query: str) -> ListParameters:
@@ -41,6 +56,22 @@ def parse_list_parameters(query: str) -> ListParameters:
         return ListParameters(limit, start, parse_selection(parameters))
     except InvalidSelection as error:
         raise InvalidParameter(str(error), field=error.field, start=start) from None
+
+
+def parse_changes_parameters(query: str) -> ChangesParameters:
+    """Parse the query string of the change feed. Whether the database knows the position is not checked.
+
+    :raises InvalidParameter: for the first invalid parameter
+    """
+    parameters = parse_query(query, known=PAGE_NAMES)
+    limit = parse_limit(parameters["limit"]) if "limit" in parameters else LIMIT_DEFAULT
+    if parameters.get("from") == NOW:
+        return ChangesParameters(limit, is_now=True)
+    try:
+        position = parse_token(parameters["from"]) if "from" in parameters else None
+    except InvalidToken:
+        raise invalid_token() from None
+    return ChangesParameters(limit, position)
 
 
 def parse_query(query: str, *, known: Collection[str] = (), pattern: re.Pattern[str] | None = None) -> dict[str, str]:
@@ -86,3 +117,8 @@ def parse_start(text: str) -> str:
 def invalid_from() -> InvalidParameter:
     """Return the same error for a malformed ID, an unknown ID, and an ID of another organization or mode."""
     return InvalidParameter("from must be the ID of one of your payments.", field="from")
+
+
+def invalid_token() -> InvalidParameter:
+    """Return the same error for a malformed token, and a token of another organization or mode."""
+    return InvalidParameter(f"from must be a token from a link of your changes, or {NOW}.", field="from")

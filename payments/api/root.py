@@ -29,5 +29,6 @@ def root_links(links: Links) -> dict[str, Link]:
     return {
         "self": Link(href=links.root, type=HAL),
         "payments": Link(href=links.list, type=HAL),
+        "changes": Link(href=links.changes, type=HAL),
         "documentation": Link(href=links.documentation, type=HTML),
     }

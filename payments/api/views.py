@@ -1,4 +1,4 @@
-"""The two resources of the API: the list of payments and one payment."""
+"""The resources of the API: the list of payments, the change feed, and one payment."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 from payments.access.authentication import BearerAuthentication
 from payments.access.keys import AuthenticatedKey, no_queries
 from payments.access.throttling import KeyThrottle
+from payments.api.changes_pagination import ChangesPagination
 from payments.api.etags import Content, can_skip_content, conditional_response, parse_known
 from payments.api.negotiation import HALNegotiation
 from payments.api.pagination import KeysetPagination
@@ -45,7 +46,7 @@ class Document(NamedTuple):
 
 
 class PaymentView(APIView):
-    """The common part of both resources. Subclasses define `get`. Compiled statements read the payments."""
+    """The common part of all resources. Subclasses define `get`. Compiled statements read the payments."""
 
     http_method_names = ["get", "head", "options"]
     content_negotiation_class = HALNegotiation
@@ -146,25 +147,38 @@ class PaymentView(APIView):
         return conditional_response(content, request=request, revision=listing.revision, known=self.known)
 
 
-class PaymentList(PaymentView):
-    """Payments, newest first, page by page."""
+class PageView(PaymentView):
+    """Payments, page by page. Subclasses define `pagination_class`."""
 
-    name = "Payments"
-    pagination_class = KeysetPagination
+    pagination_class: type[KeysetPagination | ChangesPagination]
 
-    def get_content_reads(self) -> KeysetPagination:
+    def get_content_reads(self) -> ContentReads:
         self.paginator = self.pagination_class(self.request.META["QUERY_STRING"])
         return self.paginator
 
     def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
-        limit, start, selection = self.paginator.validate(self.listing)
+        self.paginator.validate(self.listing)
         listing = self.listing()
-        return self.respond(partial(self.read, listing), listing=listing, parameters=(limit, start, selection.query))
+        return self.respond(partial(self.read, listing), listing=listing, parameters=self.paginator.identity)
 
     def read(self, listing: Listing) -> Document:
-        page = self.paginator.paginate(listing)
+        page: Any = self.paginator.paginate(listing)
         records = serialize_page(page.rows, links=self.links)
         return Document(self.paginator.envelope(page, records, links=self.links), page.revision)
+
+
+class PaymentList(PageView):
+    """Payments, newest first."""
+
+    name = "Payments"
+    pagination_class = KeysetPagination
+
+
+class PaymentChanges(PageView):
+    """Payments in the order in which they were last created or changed."""
+
+    name = "Payment changes"
+    pagination_class = ChangesPagination
 
 
 class PaymentDetail(PaymentView):

@@ -1,5 +1,7 @@
 """A response never carries a revision that is newer than its payments: it would stay unchanged for ever."""
 
+from typing import Any
+
 import pytest
 
 from payments import page, routing
@@ -18,8 +20,8 @@ def test_change_after_the_page_was_read_is_noticed(
     """The wrong implementation reads the revision after the page."""
     PaymentFactory.create(organization=organization, description="old")
 
-    def fetch_and_change(listing: Listing, query: Query) -> Fetched:
-        fetched = routing.fetch_rows(listing, query)
+    def fetch_and_change(listing: Listing, query: Query, **options: Any) -> Fetched:
+        fetched = routing.fetch_rows(listing, query, **options)
         Payment.objects.update(description="new")
         return fetched._replace(revision=read_revision(listing.access, NOTHING)) if is_wrong else fetched
 

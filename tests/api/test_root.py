@@ -17,6 +17,7 @@ def root_document(base: str) -> dict[str, Any]:
         "_links": {
             "self": {"href": f"{base}/", "type": "application/hal+json"},
             "payments": {"href": f"{base}/v2/payments", "type": "application/hal+json"},
+            "changes": {"href": f"{base}/v2/payments/changes", "type": "application/hal+json"},
             "documentation": {"href": f"{base}{reverse('documentation')}", "type": "text/html"},
         }
     }

@@ -1,0 +1,189 @@
+"""One page of the change feed: payments in the order in which they were last created or changed.
+
+Each change has a number (models/change.py), and a payment belongs to its last change. So a payment that changes again
+moves to the end of the feed, and a reader who has passed it finds it there. Payments that have not changed since
+changes are recorded come first.
+
+The cost of a page does not depend on the length of the feed. A change whose payments have all moved still costs an
+index lookup. Therefore a page reads at most `PAGE_CHANGES_MAX` changes. It may have few payments or none, and still a
+next page.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+from django.db.models import Expression, F, Q, QuerySet, TextField
+from django.db.models.functions import Cast
+from msgspec.structs import replace
+
+from payments.database.round_trips import Query
+from payments.database.statements import Placeholder, Statement
+from payments.expressions import Literal
+from payments.listing import NO_VALUE, Listing, state, visible_payments
+from payments.models import AccessState, current_epoch
+from payments.routing import fetch_rows
+from payments.rows import COLUMNS, ID, Row, as_rows
+from payments.tokens import Newest, Position
+
+PAGE_CHANGES_MAX = 1000
+
+# Cached statements: three for each limit.
+STATEMENTS_MAX = 750
+
+# The column that rows have after those of the record: the number of the change.
+NUMBER = len(COLUMNS)
+
+# The columns of the last row, which has no ID. The first is `listing.REVISION`.
+STATE_COLUMNS: Sequence[Expression | F] = (F("revision"), current_epoch(), F("change_number"), F("change_id"))
+EPOCH, CHANGE_NUMBER, CHANGE_ID = range(ID + 2, ID + 5)
+
+# The ID of the row which proves that the database knows the newest change of a position.
+KNOWN = "known"
+
+
+class UnknownPosition(LookupError):
+    """The database does not know the newest change of a position: it has lost changes that a reader has seen."""
+
+
+class ChangesPage(NamedTuple):
+    """Rows in the order of the feed, and the position after them.
+
+    `has_next`: there is more to read now. `revision` identifies the state of the payments; None if it is unknown.
+    """
+
+    rows: list[Row]
+    later: Position
+    has_next: bool
+    revision: int | None
+
+
+def fetch_changes(listing: Listing, position: Position | None, *, limit: int) -> ChangesPage:
+    """Return up to `limit` payments after a position, or from the beginning. The listing must not have filters.
+
+    :raises UnknownPosition: the primary does not know the newest change of the position
+    """
+    position = position or Position(*listing.access)
+    query = changes_query(listing, position, limit=limit)
+    proves_start = None if position.is_beginning else has_known
+    rows, revision, last_row = fetch_rows(listing, query, proves_start=proves_start)
+    if proves_start:
+        if not has_known(rows):
+            raise UnknownPosition
+        del rows[0]
+    end = end_position(listing, last_row)
+    if len(rows) > limit:
+        row = rows[limit - 1]
+        later = replace(end, number=int(row[NUMBER]), after=row[ID])
+        return ChangesPage(rows[:limit], later, has_next=True, revision=revision)
+    next_number = position.number + PAGE_CHANGES_MAX
+    if next_number < end.number:
+        return ChangesPage(rows, replace(end, number=next_number), has_next=True, revision=revision)
+    return ChangesPage(rows, end, has_next=False, revision=revision)
+
+
+def fetch_end(listing: Listing) -> ChangesPage:
+    """Return an empty page at the end of the feed."""
+    _, revision, last_row = fetch_rows(listing, end_query(listing))
+    return ChangesPage([], end_position(listing, last_row), has_next=False, revision=revision)
+
+
+def has_known(rows: list[Row]) -> bool:
+    return bool(rows) and rows[0][ID] == KNOWN
+
+
+def end_position(listing: Listing, last_row: Row | None) -> Position:
+    """Return the position after all changes. Without a state, it is the beginning, which every database knows."""
+    if last_row is None:
+        return Position(*listing.access)
+    epoch, number, change_id = (int(last_row[column]) for column in (EPOCH, CHANGE_NUMBER, CHANGE_ID))
+    return Position(*listing.access, Newest(epoch, number, change_id), number=number + 1)
+
+
+def changes_query(listing: Listing, position: Position, *, limit: int) -> Query:
+    """Return the query for a page and the first row after it."""
+    statement = changes_statement(
+        limit,
+        checks_epoch=not position.is_beginning,
+        checks_change=position.newest.number > 0,
+        has_unchanged=position.number == 0,
+    )
+    values = listing.values(start=position.after) | {
+        "epoch": position.newest.epoch,
+        "newest_number": position.newest.number,
+        "newest_id": position.newest.change_id,
+        "number": position.number,
+        "last_number": position.number + PAGE_CHANGES_MAX - 1,
+    }
+    return Query(statement, values)
+
+
+def end_query(listing: Listing) -> Query:
+    return Query(end_statement(), listing.values(start=None))
+
+
+@lru_cache
+def end_statement() -> Statement[Row]:
+    return Statement(state_row())
+
+
+@lru_cache(STATEMENTS_MAX)
+def changes_statement(limit: int, *, checks_epoch: bool, checks_change: bool, has_unchanged: bool) -> Statement[Row]:
+    """Return the statement for a page. `limit` is part of the SQL, as in `page_statement`."""
+    return Statement(
+        *([known_row(checks_change=checks_change)] if checks_epoch else []),
+        *([unchanged_payments(limit + 1)] if has_unchanged else []),
+        changed_payments(limit + 1),
+        state_row(),
+    )
+
+
+def known_row(*, checks_change: bool) -> QuerySet[Any, Row]:
+    """Return a query for a row with the ID `KNOWN`, if the database knows the newest change of a position."""
+    known = state().alias(current=current_epoch()).filter(current=Placeholder("epoch"))
+    if checks_change:
+        known = known.filter(
+            organization__changes__organization_id=Placeholder("organization_id"),
+            organization__changes__mode=Placeholder("mode"),
+            organization__changes__number=Placeholder("newest_number"),
+            organization__changes__change_id=Placeholder("newest_id"),
+        )
+    values: list[Any] = [NO_VALUE] * (NUMBER + 1)
+    values[ID] = Literal(KNOWN)
+    return cast("QuerySet[Any, Row]", known.values_list(*values))
+
+
+def unchanged_payments(rows: int) -> QuerySet[Any, Row]:
+    """Return a query for payments that have not changed since changes are recorded, in the order of their IDs."""
+    payments = visible_payments().filter(change_id__isnull=True, id__gt=Placeholder("start"))
+    return as_rows(payments.order_by("id"), Literal("0"))[:rows]
+
+
+def changed_payments(rows: int) -> QuerySet[Any, Row]:
+    """Return a query for payments after a position, in the order of their changes.
+
+    The change is joined by two comparisons, not by an equality. PostgreSQL expects a fixed share of the payments to
+    match these, so it looks them up in the index `payment_change`, change by change. From an equality and statistics of
+    few changes, it could expect all payments to match, and would read the table.
+    """
+    change = "organization__changes__"
+    payments = visible_payments().filter(
+        Q(**{f"{change}number__gt": Placeholder("number")}) | Q(id__gt=Placeholder("start")),
+        **{
+            f"{change}organization_id": Placeholder("organization_id"),
+            f"{change}mode": Placeholder("mode"),
+            f"{change}number__gte": Placeholder("number"),
+            f"{change}number__lte": Placeholder("last_number"),
+            "change_id__gte": F(f"{change}change_id"),
+            "change_id__lte": F(f"{change}change_id"),
+        },
+    )
+    return as_rows(payments.order_by(f"{change}number", "id"), Cast(f"{change}number", TextField()))[:rows]
+
+
+def state_row() -> QuerySet[AccessState, Row]:
+    """Return a query for the last row: the revision and the newest change."""
+    values: list[Any] = [NO_VALUE] * (NUMBER + 1)
+    for column, expression in enumerate(STATE_COLUMNS, start=ID + 1):
+        values[column] = Cast(expression, TextField())
+    return cast("QuerySet[AccessState, Row]", state().values_list(*values))
