@@ -156,18 +156,21 @@ def known_row(*, checks_change: bool) -> QuerySet[Any, Row]:
 def unchanged_payments(rows: int) -> QuerySet[Any, Row]:
     """Return a query for payments that have not changed since changes are recorded, in the order of their IDs."""
     payments = visible_payments().filter(change_id__isnull=True, id__gt=Placeholder("start"))
-    return as_rows(payments.order_by("id"), Literal("0"))[:rows]
+    # With `change_id`, although it is null, only the index `payment_unchanged` has this order. In the order of the ID
+    # alone, PostgreSQL could search the primary key for the payments of an organization that has none.
+    return as_rows(payments.order_by("change_id", "id"), Literal("0"))[:rows]
 
 
 def changed_payments(rows: int) -> QuerySet[Any, Row]:
     """Return a query for payments after a position, in the order of their changes.
 
-    The change is joined by two comparisons, not by an equality. PostgreSQL expects a fixed share of the payments to
-    match these, so it looks them up in the index `payment_change`, change by change. From an equality and statistics of
-    few changes, it could expect all payments to match, and would read the table.
+    PostgreSQL must look up the payments change by change in the index `payment_change`, also if its statistics are
+    missing or older than an import. Otherwise it could read all payments of the organization for each change. So the
+    change is joined by two comparisons, of which it expects few payments to match, whatever the statistics. The mode is
+    hidden, because without statistics an organization and mode seem to have one payment.
     """
     change = "organization__changes__"
-    payments = visible_payments().filter(
+    payments = visible_payments(hides_mode=True).filter(
         Q(**{f"{change}number__gt": Placeholder("number")}) | Q(id__gt=Placeholder("start")),
         **{
             f"{change}organization_id": Placeholder("organization_id"),

@@ -1,4 +1,4 @@
-"""The SQL statements that distribute payments, their states and changes by organization over the servers of a Citus cluster.
+"""The SQL statements that distribute payments, their states and changes by organization in a Citus cluster.
 
 PostgreSQL's catalogs show which statements have run, so an interrupted distribution can continue.
 """

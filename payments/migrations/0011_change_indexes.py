@@ -1,8 +1,8 @@
 from django.db import migrations, models
 
 INDEXES = [
-    models.Index(condition=models.Q(('change_id__isnull', True)), fields=['organization', 'mode', 'id'], name='payment_unchanged'),
-    models.Index(fields=['organization', 'mode', 'change_id'], name='payment_change'),
+    models.Index(condition=models.Q(('change_id__isnull', True)), fields=['organization', 'mode', 'change_id', 'id'], name='payment_unchanged'),
+    models.Index(fields=['change_id', 'organization', 'mode'], name='payment_change'),
 ]
 
 

@@ -68,9 +68,13 @@ class PaymentQuerySet(RecordingQuerySet["Payment"]):
     the values of filters (`hidden`, `Opaque`), because its statistics cover all organizations.
     """
 
-    def visible_to(self, access: Access) -> PaymentQuerySet:
-        """Return the payments of the organization and mode. Every list starts here."""
-        return self.filter(organization_id=access.organization_id, mode=access.mode)
+    def visible_to(self, access: Access, *, hides_mode: bool = False) -> PaymentQuerySet:
+        """Return the payments of the organization and mode. Every list starts here.
+
+        `hides_mode`: the planner of PostgreSQL does not use the mode to find the payments.
+        """
+        is_of_mode = Q(mode=access.mode)
+        return self.filter(Opaque(is_of_mode) if hides_mode else is_of_mode, organization_id=access.organization_id)
 
     def with_status(self, statuses: Collection[str]) -> PaymentQuerySet:
         """Return the payments with one of these statuses. The conditions contain the predicate of a partial index."""
@@ -203,12 +207,14 @@ class Payment(models.Model):
             ),
             # The search of the admin for the start of a description.
             models.Index("organization", "mode", Prefix("description"), name="payment_description"),
-            # The change feed: first the payments that have not changed since changes are recorded, then the others. The
-            # second index is not partial: PostgreSQL would take it for small until the next ANALYZE.
+            # The change feed: first the payments that have not changed since changes are recorded, then the others.
+            # Neither index can replace `payment_list`: without statistics, PostgreSQL would take a smaller one for it.
             models.Index(
-                fields=["organization", "mode", "id"], name="payment_unchanged", condition=Q(change_id__isnull=True)
+                fields=["organization", "mode", "change_id", "id"],
+                name="payment_unchanged",
+                condition=Q(change_id__isnull=True),
             ),
-            models.Index(fields=["organization", "mode", "change_id"], name="payment_change"),
+            models.Index(fields=["change_id", "organization", "mode"], name="payment_change"),
             # On PostgreSQL, migration 0008 adds the GIN index `payment_terms` for metadata and words (terms.py).
         ]
         constraints = [
