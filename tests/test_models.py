@@ -203,6 +203,6 @@ def test_payments_have_exactly_these_indexes() -> None:
         "payment_in_flight": [*access, *newest_first],
         "payment_customer": [*access, ("customer_id", "ASC"), *newest_first],
         "payment_description": access,
-        "payment_unchanged": [*access, ("id", "ASC")],
-        "payment_change": [*access, ("change_id", "ASC")],
+        "payment_unchanged": [*access, ("change_id", "ASC"), ("id", "ASC")],
+        "payment_change": [("change_id", "ASC"), *access],
     }

@@ -232,7 +232,7 @@ OVER_HTTP = settings(max_examples=examples(100, long=3_000), suppress_health_che
 
 
 def assert_response_to_path(api: ApiUnderTest, path: str) -> None:
-    resources = {"/v2/payments", *(f"/v2/payments/{payment_id}" for payment_id in VISIBLE_IDS)}
+    resources = {"/v2/payments", "/v2/payments/changes", *(f"/v2/payments/{payment_id}" for payment_id in VISIBLE_IDS)}
     exists = unquote_to_bytes(f"/v2/{path}".encode("latin-1")).decode("latin-1") in resources
 
     response = api.respond(f"GET /v2/{path}")

@@ -44,6 +44,7 @@ DETAILS = {
         *(f"{name} must occur only once." for name in RULES),
         *(f"amount{bound} must be used together with currency." for bound in BOUNDS),
         *RANGES,
+        "from must be a token from a link of your changes, or now.",
         "Unknown parameter.",
         "This request is malformed. Check the Host header and the URL.",
     },
@@ -88,6 +89,8 @@ PAGE_QUERY = rf"limit=[1-9][0-9]*(&from=pt_[A-Za-z0-9]+)?(&{ENCODED}={ENCODED})*
 PROBLEM_KEYS = ["type", "title", "status", "detail", "field", "requestId", "_links"]
 PAGE_KEYS = ["count", "_embedded", "_links"]
 PAGE_LINKS = ["self", "previous", "next", "documentation"]
+CHANGES_LINKS = ["self", "next", "later", "documentation"]
+CHANGES_QUERY = "limit=[1-9][0-9]*(&from=[A-Za-z0-9_-]+)?"
 RECORD_LINKS = ["self", "dashboard", "documentation"]
 
 
@@ -138,15 +141,25 @@ def assert_problem(document: Any, status: int, base: str) -> None:
 
 def assert_page(page: Any, base: str) -> None:
     assert_keys(page, PAGE_KEYS)
-    assert_keys(page["_links"], PAGE_LINKS, optional={"previous", "next"})
     assert page["count"] == len(page["_embedded"]["payments"])
-    for relation in {"self", "previous", "next"} & page["_links"].keys():
-        href = page["_links"][relation]["href"]
-        assert page["_links"][relation] == link(href, HAL)
-        assert re.fullmatch(rf"{re.escape(base)}/v2/payments\?{PAGE_QUERY}", href), href
+    if "later" in page["_links"]:
+        assert_keys(page["_links"], CHANGES_LINKS, optional={"next"})
+        assert page["_links"].get("next", page["_links"]["later"]) == page["_links"]["later"]
+        assert_page_links(page["_links"], rf"{re.escape(base)}/v2/payments/changes\?{CHANGES_QUERY}")
+    else:
+        assert_keys(page["_links"], PAGE_LINKS, optional={"previous", "next"})
+        assert_page_links(page["_links"], rf"{re.escape(base)}/v2/payments\?{PAGE_QUERY}")
     assert page["_links"]["documentation"] == link(f"{base}/docs/", "text/html")
     for record in page["_embedded"]["payments"]:
         assert_record(record, base)
+
+
+def assert_page_links(links: dict[str, dict[str, str]], pattern: str) -> None:
+    """Check all links except the last one, which leads to the documentation."""
+    for relation in links.keys() - {"documentation"}:
+        href = links[relation]["href"]
+        assert links[relation] == link(href, HAL)
+        assert re.fullmatch(pattern, href), href
 
 
 def assert_record(record: Any, base: str) -> None:

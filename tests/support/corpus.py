@@ -34,7 +34,8 @@ DIRECTORY = Path(__file__).parents[1] / "corpus"
 SUBJECTS = sorted(file.stem for file in DIRECTORY.glob("*.jsonl"))
 
 VISIBLE_IDS = ["pt_Newest", "pt_Middle", "pt_Oldest"]
-RESOURCES = {"list": "/v2/payments", "record": "/v2/payments/pt_Newest"}
+CHANGES = "/v2/payments/changes"
+RESOURCES = {"list": "/v2/payments", "changes": CHANGES, "record": "/v2/payments/pt_Newest"}
 KEYS_OF_REQUEST = {"send", "headers", "without", "body", "served", "why"}  # the other keys are about the response
 PLACEHOLDER = re.compile(r"«(.+?)(?:\*([0-9]+))?»", re.DOTALL)
 
@@ -81,12 +82,21 @@ class Expected:
 
     def assert_document(self, document: Any) -> None:
         assert document.get("field") == self.field
-        if "count" in document:
+        if "later" in document.get("_links", {}):
+            assert document["_links"]["self"]["href"] == f"{self.base}{CHANGES}?{self.page_of_changes}"
+            ids = sorted(VISIBLE_IDS) if self.ids is None else self.ids
+            assert [record["id"] for record in document["_embedded"]["payments"]] == ids
+        elif "count" in document:
             expected_ids = self.ids_from_start if self.ids is None else self.ids
             assert document["_links"]["self"]["href"] == f"{self.base}/v2/payments?{self.page}"
             assert [record["id"] for record in document["_embedded"]["payments"]] == expected_ids
         elif "id" in document:
             assert document["id"] == "pt_Newest"
+
+    @property
+    def page_of_changes(self) -> str:
+        """Return the query of the feed's `self` link. A case for all resources gets the first page of 20."""
+        return "limit=20" if "from=pt_" in self.page else self.page
 
     @property
     def ids_from_start(self) -> list[str]:

@@ -39,6 +39,7 @@ ONLY_POSTGRESQL: Final = (
     "access/test_authentication.py::test_revision_is_unknown_during_an_outage",
     "access/test_authentication.py::test_key_that_the_replica_lacks_is_searched_on_the_primary",
     "access/test_read_ahead.py",
+    "api/test_feed_promises.py::test_order_of_writing_breaks_the_promise",
     "api/test_revision_order.py",
     "access/test_authentication.py::test_replica_provides_keys_during_an_outage",
     "access/test_authentication.py::test_writing_a_use_restores_the_settings_of_the_transaction",
