@@ -7,23 +7,21 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from django.db import connection
-from psycopg import ClientCursor
 
 from benchmarks.dataset import LARGE, MODE
 from benchmarks.growth.dataset import SPAN, UNTIL
 from benchmarks.growth.tables import TABLE, TABLES, Table, execute, selected
 from benchmarks.pages import LIMITS
-from benchmarks.plans import EXPLAIN, explain
+from benchmarks.plans import explain, explain_prepared
 from payments.api.parameters import parse_list_parameters
 from payments.database import round_trips
-from payments.database.runners import prepared_statements
 from payments.database.statements import Statement
 from payments.listing import Listing, payment_statement
 from payments.models import Access
 from payments.page import page_statement
 from payments.routing import fetch_rows
 from payments.rows import Row
-from tests.support.sql import buffers_read, plan_of
+from tests.support.sql import buffers_read
 
 ACCESS = Access(LARGE.id, MODE)
 RUNS = 10
@@ -45,16 +43,8 @@ class Query(NamedTuple):
     def plan(self) -> dict[str, Any]:
         """Run the statement with EXPLAIN ANALYZE, and return its plan: the cached one, if the statement is prepared."""
         values = self.listing.values(start=self.start)
-        if self.statement.is_planned_each_time:
-            return explain(self.statement, values)
-        prepared = prepared_statements(connection).find_or_prepare(self.statement.sql)
-        parameters = ", ".join(["%s"] * len(prepared.placeholders))
-        cursor = ClientCursor(connection.connection)
-        cursor.execute(
-            f"{EXPLAIN} EXECUTE {prepared.name.decode()} ({parameters})",
-            [str(values[name]) for name in prepared.placeholders],
-        )
-        return plan_of(cursor.fetchall())
+        function = explain if self.statement.is_planned_each_time else explain_prepared
+        return function(self.statement, values)
 
 
 def measure_reading(*, rounds: int) -> Iterator[str]:
