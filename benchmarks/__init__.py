@@ -26,5 +26,6 @@ admin         response times of the admin
 replicas      cost of reading on replicas, and load that they take off the primary
 routing       cost of choosing a server
 settings/     other Django settings of the service, for comparison
+changes/      the change feed: speed, plans, size and growth
 growth/       size and speed of the table, whole and in partitions
 """

@@ -328,6 +328,17 @@ def run_growth(options: argparse.Namespace) -> None:
         print_lines(report.measure_growth(count=options.rows, rounds=options.rounds))
 
 
+def run_changes(options: argparse.Namespace) -> None:
+    with postgresql() as (url, _):
+        set_up_django(url)
+        from benchmarks import dataset  # noqa: PLC0415
+        from benchmarks.changes import report  # noqa: PLC0415
+
+        key = load_payments(url, dataset.records(options.rows), count=options.rows)
+        vacuum()
+        print_lines(report.measure_changes(url, key, rows=options.rows))
+
+
 def run_citus(options: argparse.Namespace) -> None:
     set_up_django("postgresql:///payments")  # each measurement connects to its own database
     from benchmarks import citus  # noqa: PLC0415
@@ -384,6 +395,7 @@ BENCHMARKS = {
     "citus": Benchmark(
         run_citus, "cost of pages and imports on Citus clusters (CITUS_BUILD builds it)", needs_wrk=True
     ),
+    "changes": Benchmark(run_changes, "speed, plans, size and growth of the change feed"),
     "growth": Benchmark(run_growth, "size and speed of the table, whole and in partitions"),
 }
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import django
 import psutil
@@ -43,6 +44,27 @@ def postgresql() -> Iterator[tuple[str, psutil.Process]]:
             with psycopg.connect(server.get_uri(), autocommit=True) as connection:
                 connection.execute("CREATE DATABASE payments")
             yield server.get_uri(database="payments"), psutil.Process(server.get_pid())
+
+
+@contextmanager
+def copied(url: str) -> Iterator[str]:
+    """Connect the ORM to a copy of a PostgreSQL database, and yield the URL of the copy. Afterwards, it is removed.
+
+    Only the ORM may be connected to the database.
+    """
+    from django.db import connection  # noqa: PLC0415
+
+    from tests.support.connecting import connected_to  # noqa: PLC0415
+
+    connection.close()  # it may be connected to the database
+    parts = urlsplit(url)
+    name = parts.path.removeprefix("/")
+    copy = f"{name}_copy"
+    with psycopg.connect(parts._replace(path="/postgres").geturl(), autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {copy} TEMPLATE {name} STRATEGY file_copy")
+        with connected_to(copy_url := parts._replace(path=f"/{copy}").geturl()):
+            yield copy_url
+        server.execute(f"DROP DATABASE {copy}")
 
 
 @contextmanager
