@@ -1,4 +1,4 @@
-"""Programs that some tests need and that are not Python packages.
+"""Programs that some tests need and that requirements-dev.txt does not contain.
 
 If a program is missing, its tests are skipped. In CI, which installs all programs, they fail.
 """
@@ -23,6 +23,9 @@ PACKAGES: Final = {
     "systemd-analyze": "systemd",
 }
 
+# The commands that install the other programs.
+COMMANDS: Final = {"source-declarative-manifest": ".ci/airbyte"}
+
 
 def first_installed(*programs: str) -> str | None:
     """Return the path of the first of these programs that is installed; None without any."""
@@ -32,7 +35,8 @@ def first_installed(*programs: str) -> str | None:
 def require(program: str, *alternatives: str) -> None:
     """Skip the test unless the program or an alternative is installed; in CI, fail it."""
     if first_installed(program, *alternatives) is None:
-        unavailable(f"{program} is not installed (Debian: apt-get install {PACKAGES[program]}).")
+        command = COMMANDS.get(program) or f"Debian: apt-get install {PACKAGES[program]}"
+        unavailable(f"{program} is not installed ({command}).")
 
 
 def unavailable(reason: str) -> None:
