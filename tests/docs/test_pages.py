@@ -82,6 +82,8 @@ def test_pages_link_only_to_these_other_sites(client: Client) -> None:
         "https://datatracker.ietf.org/doc/html/draft-kelly-json-hal",
         "https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/",
         "https://dlthub.com/docs",
+        "https://docs.airbyte.com",
+        "https://sdk.meltano.com",
         "https://www.rfc-editor.org/rfc/rfc6750",
         "https://www.rfc-editor.org/rfc/rfc9457",
     }
