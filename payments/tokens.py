@@ -5,6 +5,7 @@ loses transactions, the database may no longer know this change. Then the reader
 from a later part of the feed to an earlier one. The position alone would not show this.
 """
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Annotated, Final, TypeAlias
 
@@ -21,6 +22,7 @@ Integer: TypeAlias = Annotated[int, Meta(ge=-INT64_MAX, le=INT64_MAX)]
 PaymentId: TypeAlias = Annotated[str, Meta(pattern=rf"\A\Z|{PAYMENT_ID}")]
 
 TOKEN_LENGTH_MAX = 200
+TOKEN = rf"\A[A-Za-z0-9_-]{{1,{TOKEN_LENGTH_MAX}}}\Z"
 
 
 class InvalidToken(ValueError):
@@ -78,7 +80,7 @@ def parse_token(text: str) -> Position:
 
     :raises InvalidToken: the text is not a token
     """
-    if len(text) > TOKEN_LENGTH_MAX or not text.isascii():
+    if not re.fullmatch(TOKEN, text):
         raise InvalidToken
     try:
         position: Position = decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)))

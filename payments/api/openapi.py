@@ -1,13 +1,13 @@
 """The OpenAPI 3.1 description of the API. Its schemas follow from the declaration of the record and of the filters."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
-from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX
+from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX, NOW
 from payments.api.problems import Problem
 from payments.api.renderers import ProblemRenderer
 from payments.filter_types import Filter
@@ -15,6 +15,7 @@ from payments.filters import BOUNDS, FILTERS, ORDERS, RANGES
 from payments.hal import HAL
 from payments.models import PAYMENT_ID
 from payments.record import json_schemas
+from payments.tokens import TOKEN
 
 REFERENCE = "#/components/schemas/{name}"
 DEEP_OBJECT = {"style": "deepObject", "explode": True}  # name[key]=value
@@ -47,6 +48,7 @@ def openapi_document() -> dict[str, Any]:
         },
         "paths": {
             "/v2/payments": {"get": list_operation()},
+            "/v2/payments/changes": {"get": changes_operation()},
             "/v2/payments/{payment_id}": {"get": payment_operation()},
         },
         "components": {
@@ -75,6 +77,28 @@ def list_operation() -> dict[str, Any]:
     }
 
 
+def changes_operation() -> dict[str, Any]:
+    return {
+        "operationId": "listPaymentChanges",
+        "summary": "List changes",
+        "description": "Payments in the order in which they were last created or changed, page by page.",
+        "tags": ["payments"],
+        "security": [{"apiKey": []}],
+        "parameters": [
+            limit_parameter(),
+            {
+                "name": "from",
+                "in": "query",
+                "description": f"A token from a link, or `{NOW}`: the end of the feed. Default: its beginning.",
+                "schema": {"type": "string", "pattern": TOKEN},
+            },
+        ],
+        "responses": responses(
+            "PaginatedPaymentChangeList", "A page of payments.", errors=(*LIST_ERRORS, HTTPStatus.GONE)
+        ),
+    }
+
+
 def payment_operation() -> dict[str, Any]:
     return {
         "operationId": "getPayment",
@@ -90,12 +114,7 @@ def payment_operation() -> dict[str, Any]:
 def list_parameters() -> list[dict[str, Any]]:
     """Return the parameters in the order of links. A range is one object, and so are the metadata pairs."""
     return [
-        {
-            "name": "limit",
-            "in": "query",
-            "description": "The number of payments in a page.",
-            "schema": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
-        },
+        limit_parameter(),
         {
             "name": "from",
             "in": "query",
@@ -119,6 +138,15 @@ def list_parameters() -> list[dict[str, Any]]:
             "example": FILTERS["metadata"].example,
         },
     ]
+
+
+def limit_parameter() -> dict[str, Any]:
+    return {
+        "name": "limit",
+        "in": "query",
+        "description": "The number of payments in a page.",
+        "schema": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
+    }
 
 
 def words_parameter(name: str, filter_: Filter) -> dict[str, Any]:
@@ -188,13 +216,14 @@ def schemas() -> dict[str, Any]:
     return {
         "Payment": {**payment, "title": "Payment", "required": required},
         **parts,
-        "PaginatedPaymentList": page_schema(),
+        "PaginatedPaymentList": page_schema("self", "documentation", optional=("previous", "next")),
+        "PaginatedPaymentChangeList": page_schema("self", "later", "documentation", optional=("next",)),
         **problems,
     }
 
 
-def page_schema() -> Mapping[str, Any]:
-    link = reference("Link")
+def page_schema(*links: str, optional: Sequence[str]) -> Mapping[str, Any]:
+    """Return the schema of a page with these links, of which some are optional."""
     payments = {"type": "array", "items": reference("Payment")}
     return {
         "type": "object",
@@ -209,8 +238,8 @@ def page_schema() -> Mapping[str, Any]:
             "_embedded": {"type": "object", "required": ["payments"], "properties": {"payments": payments}},
             "_links": {
                 "type": "object",
-                "required": ["self", "documentation"],
-                "properties": {"self": link, "previous": link, "next": link, "documentation": link},
+                "required": list(links),
+                "properties": {name: reference("Link") for name in (*links, *optional)},
             },
         },
     }

@@ -151,6 +151,7 @@ class PageView(PaymentView):
     """Payments, page by page. Subclasses define `pagination_class`."""
 
     pagination_class: type[KeysetPagination | ChangesPagination]
+    has_filters = False  # whether the browsable API shows a form for filters
 
     def get_content_reads(self) -> ContentReads:
         self.paginator = self.pagination_class(self.request.META["QUERY_STRING"])
@@ -171,6 +172,7 @@ class PaymentList(PageView):
     """Payments, newest first."""
 
     name = "Payments"
+    has_filters = True
     pagination_class = KeysetPagination
 
 

@@ -63,6 +63,7 @@ def test_every_status_of_every_operation_is_declared(schema: Any) -> None:
     assert schema["openapi"] == "3.1.0"
     assert {path: set(operations["get"]["responses"]) for path, operations in schema["paths"].items()} == {
         "/v2/payments": STATUSES,
+        "/v2/payments/changes": STATUSES | {"410"},
         "/v2/payments/{payment_id}": STATUSES | {"404"},
     }
 
@@ -99,6 +100,15 @@ def test_parameters_have_their_bounds(schema: Any) -> None:
     assert [re.search(amount["pattern"], text) is not None for text in ("-10.5", "10.555")] == [True, False]
 
 
+def test_parameters_of_the_feed_have_their_bounds(schema: Any) -> None:
+    operation = schema["paths"]["/v2/payments/changes"]["get"]
+
+    assert {item["name"]: item["schema"] for item in operation["parameters"]} == {
+        "limit": {"type": "integer", "minimum": 1, "maximum": 250, "default": 20},
+        "from": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,200}$"},
+    }
+
+
 def list_schema(**item: Any) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "string", **item}, "minItems": 1, "maxItems": 20}
 
@@ -123,11 +133,18 @@ def test_every_component_is_a_json_schema(schema: Any) -> None:
         validator_for({}, Draft202012Validator).check_schema(component)
 
 
-def test_page_is_described_with_its_links(schema: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "required", "optional"),
+    [
+        ("PaginatedPaymentList", ["self", "documentation"], ["previous", "next"]),
+        ("PaginatedPaymentChangeList", ["self", "later", "documentation"], ["next"]),
+    ],
+)
+def test_page_is_described_with_its_links(schema: Any, name: str, required: list[str], optional: list[str]) -> None:
     link = {"$ref": "#/components/schemas/Link"}
     payments = {"type": "array", "items": {"$ref": "#/components/schemas/Payment"}}
 
-    assert schema["components"]["schemas"]["PaginatedPaymentList"] == {
+    assert schema["components"]["schemas"][name] == {
         "type": "object",
         "required": ["count", "_embedded", "_links"],
         "properties": {
@@ -140,8 +157,8 @@ def test_page_is_described_with_its_links(schema: Any) -> None:
             "_embedded": {"type": "object", "required": ["payments"], "properties": {"payments": payments}},
             "_links": {
                 "type": "object",
-                "required": ["self", "documentation"],
-                "properties": {"self": link, "previous": link, "next": link, "documentation": link},
+                "required": required,
+                "properties": dict.fromkeys([*required, *optional], link),
             },
         },
     }
@@ -155,8 +172,11 @@ def test_responses_match_their_schemas(api: Api, schema: Any, organization: Orga
 
     validate(schema, "PaginatedPaymentList", api.get().json())
     validate(schema, "PaginatedPaymentList", api.get(limit=1, from_=payments[0].id).json())
+    for parameters in ({}, {"limit": 1}, {"from": "now"}):
+        validate(schema, "PaginatedPaymentChangeList", api.get("/v2/payments/changes", **parameters).json())
     validate(schema, "Payment", api.get(f"/v2/payments/{payments[1].id}").json())
     validate(schema, "Problem", api.get(limit=0).json())
+    validate(schema, "Problem", api.get("/v2/payments/changes", from_="x").json())
     validate(schema, "Problem", api.get("/v2/payments/pt_unknown").json())
 
 

@@ -42,7 +42,7 @@ class PageRenderer(BrowsableAPIRenderer):
             **context,
             "problem": problem,
             "links": {} if problem else links_of(data),
-            "is_list": hasattr(context["view"], "pagination_class"),
+            "is_list": getattr(context["view"], "has_filters", False),
             **form_context(context["request"].query_params.dict(), problem),
         }
 
