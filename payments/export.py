@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 
-from payments.models import PaymentQuerySet
+from payments.changes import ChangesPage, fetch_changes
+from payments.listing import Listing
+from payments.models import Access, PaymentQuerySet
 from payments.ordering import NEWEST_FIRST
 from payments.record import encode
 from payments.rows import Row, as_rows, build_record
+from payments.tokens import Position
 
 CHUNK_ROWS = 2000
 
@@ -15,6 +18,18 @@ def export_payments(payments: PaymentQuerySet) -> Iterator[bytes]:
     ordered = payments.order_by("organization_id", "mode", *NEWEST_FIRST)
     for row in as_rows(ordered).iterator(chunk_size=CHUNK_ROWS):
         yield export_line(row)
+
+
+def read_changes(access: Access, position: Position | None) -> Iterator[ChangesPage]:
+    """Yield the pages of the change feed from a position, or from its beginning, to its end.
+
+    :raises UnknownPosition: the database does not know the position
+    """
+    page = fetch_changes(Listing(access), position, limit=CHUNK_ROWS)
+    yield page
+    while page.has_next:
+        page = fetch_changes(Listing(access), page.later, limit=CHUNK_ROWS)
+        yield page
 
 
 def export_line(row: Row) -> bytes:

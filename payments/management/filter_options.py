@@ -42,6 +42,10 @@ def describe_value(name: str) -> tuple[str, str]:
     return metavar, f"{field} {SIGNS[bound]} {metavar}, {rule}"
 
 
+def has_filter_options(options: Mapping[str, Any]) -> bool:
+    return bool(options["metadata"]) or any(options[name] is not None for name in NAMES)
+
+
 def apply_filter_options(
     payments: PaymentQuerySet, options: Mapping[str, Any], *, access: Access | None
 ) -> PaymentQuerySet:
