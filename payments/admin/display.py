@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from django.urls import reverse
 
+from payments.identifiers import change_time
 from payments.links import admin_quoted
 from payments.rows import Row, build_record
 
@@ -29,6 +30,7 @@ class PaymentDisplay:
     """A payment's row, with the values that templates need."""
 
     row: Row
+    change_id: int | None = None  # of the last change; None if it is unknown
 
     @cached_property
     def record(self) -> Any:
@@ -41,6 +43,11 @@ class PaymentDisplay:
     @property
     def created_at(self) -> datetime:
         return parse_time(self.record.created_at)
+
+    @property
+    def changed_at(self) -> datetime | None:
+        """Return when this service last wrote the payment; None if that is unknown."""
+        return None if self.change_id is None else change_time(self.change_id)
 
     def events(self) -> Iterator[Event]:
         """Yield the payment's times, oldest first."""

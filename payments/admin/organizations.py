@@ -10,12 +10,12 @@ from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from payments.admin.base import NoDeleteAdmin
 from payments.admin.keys import state_label
-from payments.models import ApiKey, Organization
+from payments.models import AccessState, ApiKey, Organization
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -72,7 +72,6 @@ class OrganizationAdmin(NoDeleteAdmin):
     """Organizations can be added and renamed. Their ID never changes, because payments contain it."""
 
     form = OrganizationForm
-    fields = ("id", "name")
     list_display = ("id", "name", "usable_keys", "payments_link")
     list_display_links = ("id", "name")
     ordering = ("name", "id")
@@ -85,8 +84,19 @@ class OrganizationAdmin(NoDeleteAdmin):
         organizations: QuerySet[Organization] = super().get_queryset(request)
         return organizations.annotate(usable_key_count=Count("keys", filter=usable))
 
+    def get_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
+        return ("id", "name") if obj is None else ("id", "name", "last_imports")
+
     def get_readonly_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
-        return () if obj is None else ("id",)
+        return () if obj is None else ("id", "last_imports")
+
+    @admin.display(description="last imports")
+    def last_imports(self, organization: Organization) -> SafeString:
+        """Return a line for each mode: when the last import ended, and how many payments it wrote."""
+        states = AccessState.objects.filter(organization=organization, imported_at__isnull=False).order_by("mode")
+        lines = ((state.mode, f"{state.imported_at:%Y-%m-%d %H:%M}", state.imported_payments) for state in states)
+        text = format_html_join(mark_safe("<br>"), "{}: {} UTC, {} payments new or changed", lines)
+        return text or mark_safe("None yet")
 
     @admin.display(description="usable keys", ordering="usable_key_count")
     def usable_keys(self, organization: WithAnnotations[Organization, KeyCount]) -> int:

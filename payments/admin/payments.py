@@ -144,7 +144,8 @@ def build_listing(form: SearchForm, start: str | None) -> Listing:
 def get_payment(payment_id: str) -> PaymentDisplay | None:
     if not re.fullmatch(PAYMENT_ID, payment_id):
         return None
-    return next(map(PaymentDisplay, as_rows(payments_with_id(payment_id))), None)
+    rows = as_rows(payments_with_id(payment_id), "change_id")
+    return next((PaymentDisplay(row, change_id=row[-1]) for row in rows), None)
 
 
 def payments_with_id(payment_id: str) -> PaymentQuerySet:

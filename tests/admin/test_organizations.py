@@ -7,6 +7,8 @@ from django.test import Client
 
 from payments.models import Organization
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.lines import line
+from tests.support.loading import store
 
 LIST = "/admin/payments/organization/"
 
@@ -52,3 +54,18 @@ def test_organization_page_lists_its_own_keys(admin_client: Client, organization
 
     assert f'<a href="/admin/payments/apikey/{key.pk}/change/">Till</a>' in page
     assert "Another" not in page
+
+
+def test_organization_page_shows_the_last_import_of_each_mode(admin_client: Client, organization: Organization) -> None:
+    path = f"{LIST}7/change/"
+    before = admin_client.get(path).content.decode()
+    store([line(id="pt_1", organizationId="7"), line(id="pt_2", organizationId="7")])
+    store([line(id="pt_1", organizationId="7", description="changed"), line(id="pt_2", organizationId="7")])
+    store([line(id="pt_3", organizationId="7", mode="test")])
+    store([line(id="pt_3", organizationId="7", mode="test")])
+
+    page = admin_client.get(path).content.decode()
+
+    assert "None yet" in before
+    lines = re.findall(r"(live|test): \d{4}-\d\d-\d\d \d\d:\d\d UTC, (\d) payments new or changed", page)
+    assert lines == [("live", "1"), ("test", "0")]

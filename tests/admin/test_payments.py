@@ -13,9 +13,11 @@ from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
 from payments.admin.access_form import MENU_CHOICES_MAX
-from payments.models import Access, Payment
+from payments.identifiers import change_time
+from payments.models import Access, Change, Organization, Payment
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_list_queries, timeout_error
+from tests.support.sql import execute
 
 LIST = "/admin/payments/payment/"
 
@@ -361,3 +363,20 @@ def test_organization_is_entered_by_id_if_a_menu_would_be_too_long(admin_client:
     assert '<select name="organization"' in menu
     assert '<input type="number" name="organization" value="1"' in page.content.decode()
     assert listed(page) == ["pt_1"]
+
+
+def test_payment_page_shows_when_the_service_last_wrote_the_payment(
+    admin_client: Client, organization: Organization
+) -> None:
+    PaymentFactory.create(id="pt_1", organization=organization)
+    Payment.objects.filter(id="pt_1").update(description="changed")
+    changed_at = change_time(Change.objects.latest("number").change_id)
+    path = "/admin/payments/payment/pt_5F1/change/"
+
+    page = admin_client.get(path).content.decode()
+    execute("UPDATE payments_payment SET change_id = NULL")
+    unknown = admin_client.get(path).content.decode()
+
+    time = f'<time datetime="{changed_at.isoformat()}">{changed_at:%Y-%m-%d %H:%M:%S}</time>'
+    assert f"Last changed in this service {time} UTC" in page
+    assert "Last changed" not in unknown
