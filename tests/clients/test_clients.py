@@ -1,4 +1,4 @@
-"""Existing client libraries walk the list unmodified."""
+"""Existing client libraries walk the list and follow the change feed unmodified."""
 
 import sys
 from itertools import islice
@@ -11,6 +11,7 @@ from payments.models import Mode
 from payments.record import encode
 from tests.support.commands import output_of
 from tests.support.factories import NOON
+from tests.support.lines import line
 from tests.support.service import Service
 
 CLIENTS = sorted(Path(__file__).parent.glob("walk_with_*.py"))
@@ -41,3 +42,15 @@ def test_unmodified_client_walks_the_list(service: Service, ids: list[str], clie
     output = output_of([sys.executable, client, service.base_url, key])
 
     assert output.split() == ids
+
+
+def test_unmodified_hal_client_follows_the_feed(service: Service, ids: list[str]) -> None:
+    key = service.create_api_key(organization=SHOP.id, mode="live")
+    program = Path(__file__).parent / "follow_with_halchemy.py"
+
+    *first, later = output_of([sys.executable, program, service.base_url, key]).split()
+    service.import_records([line(id="pt_new", organizationId=str(SHOP.id))])
+    *second, _ = output_of([sys.executable, program, service.base_url, key, later]).split()
+
+    assert sorted(first) == sorted(ids)
+    assert second == ["pt_new"]

@@ -272,7 +272,7 @@ def test_reference_has_the_fields_of_pages_and_errors_in_their_order() -> None:
 
 def test_reference_has_a_section_for_every_error_status() -> None:
     assert re.findall(r"^### (\d{3} .*)$", REFERENCE, flags=re.MULTILINE) == [
-        f"{status.value} {status.phrase}" for status in sorted([*LIST_ERRORS, HTTPStatus.NOT_FOUND])
+        f"{status.value} {status.phrase}" for status in sorted([*LIST_ERRORS, HTTPStatus.NOT_FOUND, HTTPStatus.GONE])
     ]
 
 
