@@ -22,9 +22,11 @@ from tests.support.api import Api
 from tests.support.connecting import connected_to
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.feed_machine import Feeds
+from tests.support.following import follow_while_six_write
 from tests.support.held_imports import HeldImports, held_imports
 from tests.support.migrated import fresh_database
-from tests.support.scale import examples
+from tests.support.scale import SEED, examples, times
+from tests.support.service import Service
 
 
 @pytest.fixture
@@ -121,3 +123,11 @@ def test_missing_check_breaks_the_promise(
     skip_check(monkeypatch)
 
     check_wrong(feed, imports, "missed|stale|foreign")
+
+
+# The same promise of the deployed service.
+
+
+@pytest.mark.parametrize("seed", [SEED], ids="SEED={}".format)
+def test_clients_over_http_miss_nothing_while_six_write(service: Service, db: None, seed: int) -> None:
+    follow_while_six_write(service, seconds=times(4, long=600), slow_import=times(2, long=20), seed=seed)

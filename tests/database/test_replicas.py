@@ -36,6 +36,7 @@ from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
 from payments_site.environment import database
 from tests.support.connecting import connected_to
+from tests.support.following import follow_while_six_write
 from tests.support.lines import line, source
 from tests.support.load import STEADY_RESPONSES, Load
 from tests.support.postgresql import BreakablePostgresql, Cluster, cluster
@@ -264,6 +265,16 @@ def test_walks_over_changing_replicas_are_correct(shared: Replicated, db: None, 
         )
 
     assert PAYMENTS in on_primary.tables() & on_replicas.tables()
+
+
+def test_clients_of_the_feed_over_changing_replicas_miss_nothing(shared: Replicated, db: None) -> None:
+    on_replicas = StatementLog(*shared.servers.replicas)
+
+    with changing(shared.servers.replicas, seed=SEED):
+        seconds, slow_import = times(3, long=120), times(1, long=20)
+        follow_while_six_write(shared.service, seconds=seconds, slow_import=slow_import, seed=SEED)
+
+    assert PAYMENTS in on_replicas.tables()
 
 
 def read_without_revision(_listing: Listing, query: Query) -> Fetched | None:

@@ -39,6 +39,7 @@ ONLY_POSTGRESQL: Final = (
     "access/test_authentication.py::test_revision_is_unknown_during_an_outage",
     "access/test_authentication.py::test_key_that_the_replica_lacks_is_searched_on_the_primary",
     "access/test_read_ahead.py",
+    "api/test_feed_promises.py::test_clients_over_http_miss_nothing_while_six_write",
     "api/test_feed_promises.py::test_order_of_writing_breaks_the_promise",
     "api/test_revision_order.py",
     "access/test_authentication.py::test_replica_provides_keys_during_an_outage",
@@ -75,6 +76,7 @@ ONLY_POSTGRESQL: Final = (
 
 # Independent of the database: they run once, on SQLite. A long run runs them on both.
 ONCE_ON_SQLITE: Final = (
+    "api/test_feed_promises.py::test_missing_check_breaks_the_promise",
     # Pages, documents and clients
     "browser",
     "docs/test_examples.py",
@@ -160,6 +162,7 @@ ALSO_CITUS: Final = (
     "admin/test_payments.py",
     "api/test_errors.py",
     "api/test_etags.py",
+    "api/test_feed.py",
     "api/test_filters.py",
     "api/test_inputs.py::test_corpus_gets_the_responses_of_the_contract",
     "api/test_isolation.py",
@@ -174,7 +177,12 @@ ALSO_CITUS: Final = (
     "test_listing.py",
     "test_totals.py",
 )
-ALSO_CITUS_IF_LONG: Final = ("access/test_read_ahead.py", "api/test_polling.py", "api/test_promises.py")
+ALSO_CITUS_IF_LONG: Final = (
+    "access/test_read_ahead.py",
+    "api/test_feed_promises.py",
+    "api/test_polling.py",
+    "api/test_promises.py",
+)
 
 # Tests of the tests, and tests of a table in which IDs are unique and imports need no staging table.
 NEVER_CITUS: Final = (
@@ -208,6 +216,7 @@ GROUPS: Final = {
     "service": (
         "service/test_service.py",
         "api/test_promises.py",
+        "api/test_feed_promises.py",
         "api/test_inputs.py",
         "docs/test_examples.py",
         "api/test_browsable.py",
