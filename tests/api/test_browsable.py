@@ -14,7 +14,7 @@ from pytest_django import Settings
 from payments.api.browsable.basic_auth import BrowserAuthentication
 from payments.api.browsable.renderer import PageRenderer
 from payments.api.renderers import HALRenderer
-from payments.api.views import PaymentDetail, PaymentList
+from payments.api.views import PaymentChanges, PaymentDetail, PaymentList
 from payments.filters import FILTERS
 from payments.models import ApiKey, Organization
 from payments.runtime.rate_limits import RateLimit
@@ -32,7 +32,7 @@ NO_KEY = "Send an API key: Authorization: Bearer <API_KEY>."
 @pytest.fixture
 def development(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the views the renderers and the authentication of development."""
-    for view in (PaymentList, PaymentDetail):
+    for view in (PaymentList, PaymentChanges, PaymentDetail):
         monkeypatch.setattr(view, "renderer_classes", [HALRenderer, PageRenderer])
         monkeypatch.setattr(view, "authentication_classes", [BrowserAuthentication])
 
@@ -204,6 +204,24 @@ def test_pager_links_to_previous_and_next(
         ]
         * 2
     )
+
+
+def test_pager_of_the_feed_leads_to_the_next_page_and_to_later_changes(
+    api: Api, development: None, organization: Organization
+) -> None:
+    PaymentFactory.create_batch(2, organization=organization)
+
+    def pager(path: str) -> list[str]:
+        page = html_of(api.send("GET", path, Accept=BROWSER))
+        return [unescape(href) for href in re.findall(r'<li class="next">\s*<a href="([^"]*)"', page)]
+
+    first, last = (api.get("/v2/payments/changes", limit=limit).json()["_links"] for limit in (1, 2))
+    assert pager("/v2/payments/changes?limit=1") == [first["next"]["href"]] * 2
+    assert pager("/v2/payments/changes?limit=2") == [last["later"]["href"]] * 2
+
+
+def test_list_leads_to_the_feed(api: Api, development: None) -> None:
+    assert '<a href="/v2/payments/changes">' in html_of(api.send("GET", "/v2/payments", Accept=BROWSER))
 
 
 def test_pager_of_a_single_page_has_no_links(api: Api, development: None) -> None:

@@ -166,6 +166,7 @@ def test_browsable_pages_are_accessible_and_fit_the_screen(development: Developm
         [payment] = embedded(page)
         queries = ("?limit=2", "?limit=2&sort=asc&status=succeeded&metadata[a]=b", "?limit=0&status=x")
         addresses = [*(development.list + query for query in queries), payment["_links"]["self"]["href"]]
+        addresses += [f"{development.list}/changes?limit=2", f"{development.list}/changes?from=now"]
 
         assert page_problems(page, addresses) == []
 

@@ -48,7 +48,7 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "filters": ("api/test_openapi.py", f"{CORPUS}[filters]", "api/test_filters.py"),
     "filter_types": ("api/test_openapi.py", f"{CORPUS}[filters]", "api/test_filters.py"),
     "rows": ("api/test_record.py", "api/test_list.py", "ingest/test_fast_path.py"),
-    "changes": ("test_changes.py", "api/test_feed.py"),
+    "changes": ("api/test_feed.py",),
     "api_keys": ("test_api_keys.py", "access/test_authentication.py"),
     "ingest/batches": ("ingest/test_batches.py", "ingest/test_imports.py"),
     "ingest/decoder_messages": ("ingest/test_decoder_messages.py", "ingest/test_validation.py"),
@@ -61,7 +61,7 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "ingest/folding": ("ingest/test_card_data.py",),
     "access/authentication": ("access/test_authentication.py", "access/test_throttling.py", f"{CORPUS}[authorization]"),
     "access/keys": ("access/test_authentication.py",),
-    "ingest/changes": ("ingest/test_recorded_changes.py", "test_changes.py", "test_totals.py"),
+    "ingest/changes": ("ingest/test_recorded_changes.py", "test_totals.py"),
     "totals": ("test_totals.py", "ingest/test_recorded_changes.py"),
 }
 
