@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
-from io import BufferedReader, RawIOBase
+from io import RawIOBase
 from threading import Event
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ from payments.models import Access, ApiKey, Organization, Payment
 from payments.record import record_time
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, PaymentFactory
+from tests.support.held_imports import Pipe
 from tests.support.lines import line
 from tests.support.scale import report
 from tests.support.service import Service, Walker
@@ -41,13 +42,6 @@ class SlowInput(RawIOBase):
         piece = next(self.pieces, b"")
         memoryview(buffer)[: len(piece)] = piece  # type: ignore[arg-type]
         return len(piece)
-
-
-class Arriving(BufferedReader):
-    """Returns each piece as it arrives."""
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        return self.read1(-1 if size is None else size)
 
 
 @dataclass
@@ -84,7 +78,7 @@ class Writer:
             if self.chance.random() < 0.1:
                 yield b"nonsense\\n"
 
-        source = Source("arriving", Arriving(SlowInput(arrive())))
+        source = Source("arriving", Pipe(SlowInput(arrive())))
         result = import_payments([source], on_refused=lambda location, error: None)
         self.figures.update(imports=1, failed_imports=min(result.refused, 1), payments=result.changed)
 

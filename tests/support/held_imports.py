@@ -40,7 +40,7 @@ class Batches(Hook):
 
 
 class Pipe(BufferedReader):
-    """Returns what is in the pipe. The base class would wait for as many bytes as an import reads at once."""
+    """Returns what has arrived. The base class would wait for as many bytes as an import reads at once."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         return self.read1(-1 if size is None else size)

@@ -60,6 +60,7 @@ ONLY_POSTGRESQL: Final = (
     "ingest/test_import_faults.py::test_fault_during_the_commit_is_reported_as_unknown_outcome",
     "ingest/test_import_faults.py::test_crash_of_the_server_leaves_all_or_nothing_and_is_reported_in_one_line",
     "ingest/test_imports.py::test_import_that_waits_for_a_lock_can_be_interrupted",
+    "test_feed_plans.py",
     "test_list_plans.py",
     "deploy/test_operations.py",
     "database/test_poolers.py",
