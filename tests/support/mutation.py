@@ -49,6 +49,7 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "filter_types": ("api/test_openapi.py", f"{CORPUS}[filters]", "api/test_filters.py"),
     "rows": ("api/test_record.py", "api/test_list.py", "ingest/test_fast_path.py"),
     "changes": ("api/test_feed.py",),
+    "tokens": ("test_tokens.py",),
     "api_keys": ("test_api_keys.py", "access/test_authentication.py"),
     "ingest/batches": ("ingest/test_batches.py", "ingest/test_imports.py"),
     "ingest/decoder_messages": ("ingest/test_decoder_messages.py", "ingest/test_validation.py"),
