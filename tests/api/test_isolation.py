@@ -94,12 +94,13 @@ def send_random_requests(
             own, foreign = chance.choice(tenant.ids), chance.choice(other_tenant.ids)
             payment_id = chance.choice([own, own, foreign, unknown_id(chance, tenants)])
             list_path = f"/v2/payments?limit={chance.randint(1, 60)}"
-            path = chance.choice([list_path, f"{list_path}&from={payment_id}", f"/v2/payments/{payment_id}"])
+            feed_path = f"/v2/payments/changes?limit={chance.randint(1, 60)}"
+            path = chance.choice([list_path, f"{list_path}&from={payment_id}", f"/v2/payments/{payment_id}", feed_path])
             walker.key = tenant.key
 
             status, headers, body = comparable(*walker.send(path, X_Request_ID=REQUEST_ID))
 
-            succeeds = path == list_path or payment_id == own
+            succeeds = path in {list_path, feed_path} or payment_id == own
             expected = 200 if succeeds else 400 if path.startswith(list_path) else 404
             figures.update(requests=1, unexpected=status != expected, rows=body.count(b'"resource":"payment"'))
             figures.update(foreign=sum(other.mark.encode() in body for other in tenants if other is not tenant))

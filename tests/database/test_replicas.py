@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from msgspec.structs import replace
 from pytest_django import DjangoDbBlocker
 
 from payments import routing
@@ -23,6 +24,7 @@ from payments.admission import reading
 from payments.api.pagination import KeysetPagination
 from payments.api.reading import RequestReads
 from payments.api_keys import new_key
+from payments.changes import UnknownPosition, fetch_changes, fetch_end
 from payments.database.postgresql.base import CONNECT_SECONDS_WITH_FAILOVER
 from payments.database.round_trips import NOTHING, Query
 from payments.ingest import import_payments
@@ -34,6 +36,7 @@ from payments.runtime import outages
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
+from payments.tokens import Position
 from payments_site.environment import database
 from tests.support.connecting import connected_to
 from tests.support.following import follow_while_six_write
@@ -402,6 +405,60 @@ def test_replica_serves_page_when_primary_fails_after_authentication(
     assert len(page.rows) == 3
     assert None not in {listing.revision, page.revision}
     assert listing.revision != page.revision
+
+
+def feed_position(key: ApiKey) -> Position:
+    """Return the end of the feed, as the primary knows it."""
+    return fetch_end(Listing(key.access)).later
+
+
+def test_token_that_a_lagging_replica_lacks_is_looked_up_on_the_primary(
+    shared: Replicated, issued_key: tuple[ApiKey, str]
+) -> None:
+    key, text = issued_key
+    replica, _ = shared.servers.replicas
+    with paused(replica), reading_on(replica):
+        load(key, f"pt_{token_hex(8)}", created_at="2020-01-01T00:00:00.000")
+        position = feed_position(key)
+
+        page = fetch_changes(listing_on_replica(text), position, limit=10)
+
+    assert (page.rows, page.later, page.has_next) == ([], position, False)
+
+
+def test_replica_serves_the_feed_while_the_primary_fails(shared: Replicated, issued_key: tuple[ApiKey, str]) -> None:
+    key, _ = issued_key
+    position = feed_position(key)
+    listing = Listing(key.access, using=REPLICA, revision=None)  # the revision could not be read on the primary
+    with reading_on(shared.servers.replicas[0]), failing_primary():
+        beginning = fetch_changes(listing, None, limit=2)
+        end = fetch_changes(listing, position, limit=2)
+
+    assert (len(beginning.rows), beginning.has_next) == (2, True)
+    assert (end.rows, end.later) == ([], position)
+
+
+def test_only_the_primary_says_that_a_token_is_unknown(shared: Replicated, issued_key: tuple[ApiKey, str]) -> None:
+    key, _ = issued_key
+    position = feed_position(key)
+    unknown = replace(position, newest=replace(position.newest, change_id=1))
+    listing = Listing(key.access, using=REPLICA, revision=None)
+    with reading_on(shared.servers.replicas[0]):
+        with failing_primary(), pytest.raises(OperationalError, match="the primary is away"):
+            fetch_changes(listing, unknown, limit=2)
+        with pytest.raises(UnknownPosition):
+            fetch_changes(listing, unknown, limit=2)
+
+
+@contextmanager
+def failing_primary() -> Iterator[None]:
+    """Let each statement on the primary fail, as after the end of its connection."""
+
+    def fail(*_arguments: object) -> NoReturn:
+        raise OperationalError("the primary is away")
+
+    with connections[DEFAULT_DB_ALIAS].execute_wrapper(fail):
+        yield
 
 
 def test_replica_serves_page_when_primary_fails_before_the_revision_is_read(
