@@ -59,7 +59,7 @@ class Writer:
         return [f"pt_{self.number}x{number}" for number in numbers]
 
     def record(self, payment_id: str) -> bytes:
-        text = str(self.chance.random())
+        text = str(self.chance.randrange(10**9))
         return line(
             id=payment_id,
             organizationId=str(ACCESS.organization_id),
@@ -73,10 +73,10 @@ class Writer:
 
         def arrive() -> Iterator[bytes]:
             for _ in range(pieces):
-                yield b"".join(self.record(payment_id) + b"\\n" for payment_id in self.ids())
+                yield b"".join(self.record(payment_id) + b"\n" for payment_id in self.ids())
                 self.is_over.wait(self.chance.uniform(0, 2 * seconds / pieces))
             if self.chance.random() < 0.1:
-                yield b"nonsense\\n"
+                yield b"nonsense\n"
 
         source = Source("arriving", Pipe(SlowInput(arrive())))
         result = import_payments([source], on_refused=lambda location, error: None)
@@ -84,7 +84,7 @@ class Writer:
 
     def write_with_orm(self) -> None:
         payments = Payment.objects.filter(id__in=self.ids(), organization_id=ACCESS.organization_id)
-        self.figures.update(orm_updates=1, payments=payments.update(description=str(self.chance.random())))
+        self.figures.update(orm_updates=1, payments=payments.update(description=str(self.chance.randrange(10**9))))
         new = f"pt_{self.number}x{self.chance.randrange(PAYMENTS_PER_WRITER)}"
         if not Payment.objects.filter(id=new).exists():
             PaymentFactory.create(
@@ -161,7 +161,7 @@ def follow_while_six_write(service: Service, *, seconds: float, slow_import: flo
     compare([*followers, Follower(f"{beginning}250", key)], service.database_url, figures)
     report(f"Clients of the feed while six write, SEED={seed}: {dict(figures)}")
     assert figures["missed"] == figures["stale"] == 0
-    assert figures["imports"] > 0
+    assert figures["imports"] > figures["failed_imports"]
     assert figures["orm_updates"] > 0
 
 
