@@ -166,7 +166,7 @@ def changed_payments(rows: int) -> QuerySet[Any, Row]:
 
     PostgreSQL must look up the payments change by change in the index `payment_change`, also if its statistics are
     missing or older than an import. Otherwise it could read all payments of the organization for each change. So the
-    change is joined by two comparisons, of which it expects few payments to match, whatever the statistics. The mode is
+    change is joined by two comparisons: PostgreSQL expects few payments to match them, with any statistics. The mode is
     hidden, because without statistics an organization and mode seem to have one payment.
     """
     change = "organization__changes__"

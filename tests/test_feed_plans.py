@@ -1,4 +1,4 @@
-"""Query plans of the change feed on PostgreSQL: a page looks up payments change by change, whatever the statistics."""
+"""Query plans of the change feed on PostgreSQL: a page looks up payments change by change, with any statistics."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +14,7 @@ from payments.page import fetch_page, page_statement
 from payments.tokens import NEVER_CHANGED, Position
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory
+from tests.support.histories import begin_feed
 from tests.support.lists import build_payment
 from tests.support.migrated import fresh_database
 from tests.support.sql import buffers_read, execute, plan_of
@@ -56,13 +57,6 @@ def change_one_by_one(number: int) -> None:
     execute(f"UPDATE payments_accessstate SET change_number = change_number + {number}")  # noqa: S608
 
 
-def forget_changes() -> None:
-    """Make the payments as they are after the migration that begins to record changes."""
-    execute("UPDATE payments_payment SET change_id = NULL")
-    execute("DELETE FROM payments_change")
-    execute("UPDATE payments_accessstate SET change_number = 0, change_id = revision, epoch = revision")
-
-
 def buffers_of_feed(access: Access, *, number: int) -> int:
     """Return how many buffers a page of the feed reads that starts at a change."""
     listing, position = Listing(access), Position(*access, NEVER_CHANGED, number=number)
@@ -93,7 +87,7 @@ def test_page_after_many_changes_without_new_statistics_reads_few_buffers(withou
 @pytest.mark.parametrize("vacuum", ["VACUUM", "VACUUM ANALYZE"])
 @pytest.mark.parametrize("access", [ACCESS, Access(2, "live")], ids=["with payments", "without payments"])
 def test_first_page_after_an_upgrade_reads_few_buffers(without_statistics: None, access: Access, vacuum: str) -> None:
-    forget_changes()
+    begin_feed()
     for table in TABLES:
         execute(f"{vacuum} {table}")
 

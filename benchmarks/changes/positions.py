@@ -1,4 +1,4 @@
-"""Positions in the feed, most of them in that of the large organization."""
+"""Positions in the feed, usually of the large organization."""
 
 from msgspec.structs import replace
 

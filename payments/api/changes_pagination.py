@@ -1,12 +1,11 @@
 """Pagination of the change feed: reads its parameters, fetches the page, and builds its HAL envelope."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rest_framework.pagination import BasePagination
-
 from payments import hal
-from payments.api.errors import InvalidParameter, LostChanges
+from payments.api.errors import LostChanges
+from payments.api.pagination import ParsedPagination
 from payments.api.parameters import NOW, ChangesParameters, invalid_token, parse_changes_parameters
 from payments.changes import ChangesPage, UnknownPosition, changes_query, end_query, fetch_changes, fetch_end
 from payments.database.round_trips import Query
@@ -18,50 +17,33 @@ from payments.models import Access
 from payments.tokens import Position, format_token
 
 
-class ChangesPagination(BasePagination):
-    """Pages by change: a link contains a token, which stands for a position in the feed."""
+class ChangesPagination(ParsedPagination[ChangesParameters]):
+    """Pages by change: a link contains a token, which stands for a position in the feed.
+
+    `paginate` checks whether the key and the database know the token.
+    """
 
     parameters = ChangesParameters()
     selection = EVERYTHING
 
-    def __init__(self, query_string: str) -> None:
-        self.errors: list[InvalidParameter] = []  # at most one; `validate` raises it, after the key has been checked
-        try:
-            self.parameters = parse_changes_parameters(query_string)
-        except InvalidParameter as error:
-            self.errors.append(error)
-        self.is_valid = not self.errors
+    def parse(self, query_string: str) -> ChangesParameters:
+        return parse_changes_parameters(query_string)
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """Return the values that identify the page, apart from its payments."""
-        return "changes", self.parameters.limit, self.token
+        return "changes", self.parameters.limit, self.parameters.token
 
-    @property
-    def token(self) -> str | None:
-        """Return the value of `from`."""
-        if self.parameters.is_now:
-            return NOW
-        position = self.parameters.position
-        return None if position is None else format_token(position)
+    def position(self, access: Access) -> Position:
+        return self.parameters.position or Position(*access)
 
     def queries_for(self, access: Access) -> list[Query]:
         """Return the query that `paginate` needs; none if it would refuse the token. The parameters must be valid."""
-        limit, position, is_now = self.parameters
-        listing = Listing(access)
-        if is_now:
-            return [end_query(listing)]
-        if position and position.access != access:
-            return []
-        return [changes_query(listing, position or Position(*access), limit=limit)]
-
-    def validate(self, listing: Callable[[], Listing]) -> None:
-        """Check the parameters; `paginate` checks whether the key and the database know the token.
-
-        :raises InvalidParameter: for the first invalid parameter
-        """
-        if not self.is_valid:
-            raise self.errors.pop()
+        limit, token, _ = self.parameters
+        if token == NOW:
+            return [end_query(Listing(access))]
+        position = self.position(access)
+        return [changes_query(Listing(access), position, limit=limit)] if position.access == access else []
 
     def paginate(self, listing: Listing) -> ChangesPage:
         """Return the page. The parameters must be valid.
@@ -69,10 +51,11 @@ class ChangesPagination(BasePagination):
         :raises InvalidParameter: the token is one of another organization or mode
         :raises LostChanges: the database does not know the token
         """
-        limit, position, is_now = self.parameters
-        if is_now:
+        limit, token, _ = self.parameters
+        if token == NOW:
             return fetch_end(listing)
-        if position and position.access != listing.access:
+        position = self.position(listing.access)
+        if position.access != listing.access:
             raise invalid_token()
         try:
             return fetch_changes(listing, position, limit=limit)
@@ -87,7 +70,7 @@ class ChangesPagination(BasePagination):
 
         later = link(format_token(page.later))
         page_links = {
-            "self": link(self.token),
+            "self": link(self.parameters.token),
             "next": later if page.has_next else None,
             "later": later,
             "documentation": Link(href=links.documentation, type=HTML),

@@ -26,6 +26,9 @@ ERROR_HEADERS = {
     HTTPStatus.TOO_MANY_REQUESTS: ("Retry-After", "The seconds to wait before the next request."),
     HTTPStatus.SERVICE_UNAVAILABLE: ("Retry-After", "The seconds to wait before the next request."),
 }
+# The members that all operations have.
+COMMON = {"tags": ["payments"], "security": [{"apiKey": []}]}
+
 LIST_ERRORS = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.UNAUTHORIZED,
@@ -70,32 +73,27 @@ def list_operation() -> dict[str, Any]:
         "operationId": "listPayments",
         "summary": "List payments",
         "description": "Payments, newest first by default, page by page.",
-        "tags": ["payments"],
-        "security": [{"apiKey": []}],
+        **COMMON,
         "parameters": list_parameters(),
         "responses": responses("PaginatedPaymentList", "A page of payments.", errors=LIST_ERRORS),
     }
 
 
 def changes_operation() -> dict[str, Any]:
+    token = {
+        "name": "from",
+        "in": "query",
+        "description": f"A token from a link, or `{NOW}`: the end of the feed. Default: its beginning.",
+        "schema": {"type": "string", "pattern": TOKEN},
+    }
+    errors = (*LIST_ERRORS, HTTPStatus.GONE)
     return {
         "operationId": "listPaymentChanges",
         "summary": "List changes",
         "description": "Payments in the order in which they were last created or changed, page by page.",
-        "tags": ["payments"],
-        "security": [{"apiKey": []}],
-        "parameters": [
-            limit_parameter(),
-            {
-                "name": "from",
-                "in": "query",
-                "description": f"A token from a link, or `{NOW}`: the end of the feed. Default: its beginning.",
-                "schema": {"type": "string", "pattern": TOKEN},
-            },
-        ],
-        "responses": responses(
-            "PaginatedPaymentChangeList", "A page of payments.", errors=(*LIST_ERRORS, HTTPStatus.GONE)
-        ),
+        **COMMON,
+        "parameters": [limit_parameter(), token],
+        "responses": responses("PaginatedPaymentChangeList", "A page of payments.", errors=errors),
     }
 
 
@@ -104,8 +102,7 @@ def payment_operation() -> dict[str, Any]:
         "operationId": "getPayment",
         "summary": "Get one payment",
         "description": "One payment.",
-        "tags": ["payments"],
-        "security": [{"apiKey": []}],
+        **COMMON,
         "parameters": [{"name": "payment_id", "in": "path", "required": True, "schema": {"type": "string"}}],
         "responses": responses("Payment", "The payment.", errors=(*LIST_ERRORS, HTTPStatus.NOT_FOUND)),
     }
@@ -223,7 +220,7 @@ def schemas() -> dict[str, Any]:
 
 
 def page_schema(*links: str, optional: Sequence[str]) -> Mapping[str, Any]:
-    """Return the schema of a page with these links, of which some are optional."""
+    """Return the schema of a page with these links, and optionally with others."""
     payments = {"type": "array", "items": reference("Payment")}
     return {
         "type": "object",

@@ -1,7 +1,7 @@
 """Keyset pagination of the list: reads its parameters, fetches the page, and builds its HAL envelope."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from django.db import OperationalError
 from rest_framework.pagination import BasePagination
@@ -10,6 +10,7 @@ from payments import hal
 from payments.api.errors import InvalidParameter, QueryTimeout
 from payments.api.parameters import ListParameters, invalid_from, parse_list_parameters
 from payments.database.round_trips import Query
+from payments.filters import Selection
 from payments.hal import HAL, HTML, Link
 from payments.links import Links
 from payments.listing import Listing
@@ -19,8 +20,37 @@ from payments.routing import find_payment
 from payments.rows import ID
 from payments.runtime.database_errors import is_timeout
 
+ParametersT = TypeVar("ParametersT")
 
-class KeysetPagination(BasePagination):
+
+class ParsedPagination(BasePagination, Generic[ParametersT]):
+    """Parses the query string of a request at once, and reports its first error after the key has been checked."""
+
+    def __init__(self, query_string: str) -> None:
+        self.errors: list[InvalidParameter] = []  # at most one; `validate` raises it
+        try:
+            self.parameters = self.parse(query_string)
+        except InvalidParameter as error:
+            self.errors.append(error)
+        self.is_valid = not self.errors
+
+    def parse(self, query_string: str) -> ParametersT:
+        """Return the parameters.
+
+        :raises InvalidParameter: for the first invalid parameter
+        """
+        raise NotImplementedError
+
+    def validate(self, listing: Callable[[], Listing]) -> None:
+        """Check the parameters. `listing` is called only if the error depends on it.
+
+        :raises InvalidParameter: for the first invalid parameter
+        """
+        if not self.is_valid:
+            raise self.errors.pop()  # an exception that is raised refers to this object; it must not refer to that one
+
+
+class KeysetPagination(ParsedPagination[ListParameters]):
     """Pages by position: a link names the payment that the next page starts at.
 
     DRF's `paginate_queryset` is not used: the page is fetched by a compiled statement, not from a QuerySet.
@@ -28,14 +58,12 @@ class KeysetPagination(BasePagination):
 
     parameters = ListParameters()
 
-    def __init__(self, query_string: str) -> None:
-        self.errors: list[InvalidParameter] = []  # at most one; `validate` raises it, after the key has been checked
-        try:
-            self.parameters = parse_list_parameters(query_string)
-        except InvalidParameter as error:
-            self.errors.append(error)
-        self.is_valid = not self.errors
-        self.selection = self.parameters.selection
+    def parse(self, query_string: str) -> ListParameters:
+        return parse_list_parameters(query_string)
+
+    @property
+    def selection(self) -> Selection:
+        return self.parameters.selection
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -52,12 +80,10 @@ class KeysetPagination(BasePagination):
 
         :raises InvalidParameter: for the first invalid parameter; `paginate` finds other unknown values of `from`
         """
-        if self.is_valid:
-            return
-        error_start = self.errors[0].start
+        error_start = None if self.is_valid else self.errors[0].start
         if error_start is not None and not find_payment(listing(), error_start).rows:
             raise invalid_from()
-        raise self.errors.pop()  # an exception that is raised refers to this object, so that one must not refer to it
+        super().validate(listing)
 
     def paginate(self, listing: Listing) -> Page:
         """Return the page of a listing with the request's selection. The parameters must be valid.

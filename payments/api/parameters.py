@@ -31,14 +31,14 @@ class ListParameters(NamedTuple):
 
 
 class ChangesParameters(NamedTuple):
-    """The page of the change feed that a request asks for. Without a position, it is the first page.
+    """The page of the change feed that a request asks for.
 
-    `is_now`: the page is the end of the feed.
+    `token` is the value of `from`, and `position` its meaning. The token `now` has no position.
     """
 
     limit: int = LIMIT_DEFAULT
+    token: str | None = None
     position: Position | None = None
-    is_now: bool = False
 
 
 def parse_list_parameters(query: str) -> ListParameters:
@@ -65,13 +65,12 @@ def parse_changes_parameters(query: str) -> ChangesParameters:
     """
     parameters = parse_query(query, known=PAGE_NAMES)
     limit = parse_limit(parameters["limit"]) if "limit" in parameters else LIMIT_DEFAULT
-    if parameters.get("from") == NOW:
-        return ChangesParameters(limit, is_now=True)
+    token = parameters.get("from")
     try:
-        position = parse_token(parameters["from"]) if "from" in parameters else None
+        position = None if token in {None, NOW} else parse_token(parameters["from"])
     except InvalidToken:
         raise invalid_token() from None
-    return ChangesParameters(limit, position)
+    return ChangesParameters(limit, token, position)
 
 
 def parse_query(query: str, *, known: Collection[str] = (), pattern: re.Pattern[str] | None = None) -> dict[str, str]:

@@ -11,6 +11,7 @@ from payments.models import AccessState, Change, Organization, Payment
 from payments.tokens import Newest, Position, format_token
 from tests.support.api import Api, payment_ids
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.histories import begin_feed, restore
 from tests.support.revisions import revisions
 from tests.support.sql import execute, tables_read
 
@@ -153,15 +154,9 @@ def test_token_of_another_organization_or_mode_gets_the_error_of_a_malformed_one
     assert "payments_change" not in tables_read(queries)
 
 
-def restore(number: int, change_id: int) -> None:
-    """Make the change with this number the newest one, as it was in a backup."""
-    Change.objects.filter(number__gt=number).delete()
-    AccessState.objects.update(change_number=number, change_id=change_id, revision=change_id)
-
-
 def test_token_that_the_database_does_not_know_is_gone(api: Api, payments: None) -> None:
     href = later(api.get(FEED, limit=1).json())
-    restore(2, Change.objects.get(number=2).change_id)
+    restore(2)
 
     response = api.follow(href)
 
@@ -180,7 +175,7 @@ def test_token_that_the_database_does_not_know_is_gone(api: Api, payments: None)
 
 def test_change_with_the_same_number_after_a_restore_is_another_one(api: Api, payments: None) -> None:
     href = later(api.get(FEED).json())
-    restore(2, Change.objects.get(number=2).change_id)
+    restore(2)
     Payment.objects.filter(id="pt_A").update(description="changed")
 
     assert Change.objects.filter(number=3).exists()
@@ -196,10 +191,9 @@ def test_token_that_names_an_older_newest_change_stays_valid(api: Api, payments:
 
 def test_payment_that_a_restore_moves_back_is_not_missed(api: Api, payments: None) -> None:
     """A client has passed the place to which the restored database moves the payment A."""
-    before = Change.objects.get(number=3).change_id
     Payment.objects.filter(id="pt_A").update(description="changed")
     first = api.get(FEED, limit=1).json()
-    restore(3, before)
+    restore(3)
 
     assert payment_ids(first) == ["pt_B"]
     assert api.follow(later(first)).status_code == 410
@@ -214,13 +208,6 @@ def test_payments_of_before_the_feed_come_first_and_once(api: Api, payments: Non
 
     assert payment_ids(*api.walk("next", first)) == ["pt_A", "pt_B", "pt_0", "pt_C"]
     assert payment_ids(*read_to_end(api, f"{FEED}?limit={limit}")) == ["pt_A", "pt_B", "pt_0", "pt_C"]
-
-
-def begin_feed() -> None:
-    """Make the database as it is after the migration that begins to record changes."""
-    Change.objects.all().delete()
-    execute("UPDATE payments_payment SET change_id = NULL")
-    execute("UPDATE payments_accessstate SET change_number = 0, change_id = revision, epoch = revision")
 
 
 def test_payments_of_before_the_feed_are_not_read_again(api: Api, payments: None) -> None:

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 import pytest
 from django.core.management import CommandError, call_command
 
-from payments.models import AccessState, Change, Organization, Payment
+from payments.models import Organization, Payment
 from payments.tokens import Position, format_token, parse_token
 from tests.support.factories import PaymentFactory
+from tests.support.histories import restore
 
 pytestmark = pytest.mark.django_db
 
@@ -84,9 +85,7 @@ def test_position_stays_if_the_payments_could_not_be_written(
 def test_lost_changes_are_an_error_that_says_what_to_do(payments: None, file: Path, export: Export) -> None:
     export()
     before = file.read_text()
-    Change.objects.filter(number=3).delete()
-    change_id = Change.objects.get(number=2).change_id
-    AccessState.objects.update(change_number=2, change_id=change_id, revision=change_id)
+    restore(2)
 
     with pytest.raises(CommandError, match="delete this file and your copy of the payments"):
         run(file)
