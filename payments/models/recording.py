@@ -110,7 +110,7 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
             updated, changes = payments.update_parts(update_rows, keys=keys)
             if not ACCESS_FIELDS.isdisjoint(fields):
                 moved = self.with_keys([key for part in keys.values() for key in part], using=self.db).changes()
-                changes = {access: moved.get(access) or [new_change_id()] for access in {*keys, *moved}}
+                changes = changes_of_move(changes, moved)
             AccessState.objects.using(self.db).record(changes)
         self._result_cache = None
         return updated
@@ -160,6 +160,21 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
     def with_keys(self, keys: Collection[Any], *, using: str) -> Self:
         """Return the payments with these primary keys, without the conditions of this query."""
         return type(self)(self.model, using=using).filter(pk__in=keys)
+
+
+def changes_of_move(written: Changes, stored: Changes) -> Changes:
+    """Return the changes of payments that may have got another organization or mode.
+
+    `written` has the IDs by the former organization and mode, `stored` those that the payments have now. If a payment
+    was not updated, its ID is one of an earlier change, or null. A former organization and mode without payments gets a
+    change without payments, because its list has changed.
+    """
+    new_ids = {change_id for change_ids in written.values() for change_id in change_ids}
+    moved = {access: [change_id for change_id in ids if change_id in new_ids] for access, ids in stored.items()}
+    return {
+        access: moved.get(access) or [new_change_id()]
+        for access in {*written, *(access for access, change_ids in moved.items() if change_ids)}
+    }
 
 
 def change_id_field(model: type[models.Model]) -> models.Field[Any, Any]:
