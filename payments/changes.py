@@ -58,12 +58,11 @@ class ChangesPage(NamedTuple):
     revision: int | None
 
 
-def fetch_changes(listing: Listing, position: Position | None, *, limit: int) -> ChangesPage:
-    """Return up to `limit` payments after a position, or from the beginning. The listing must not have filters.
+def fetch_changes(listing: Listing, position: Position, *, limit: int) -> ChangesPage:
+    """Return up to `limit` payments after a position of the listing, which must not have filters.
 
     :raises UnknownPosition: the primary does not know the newest change of the position
     """
-    position = position or Position(*listing.access)
     query = changes_query(listing, position, limit=limit)
     proves_start = None if position.is_beginning else has_known
     rows, revision, last_row = fetch_rows(listing, query, proves_start=proves_start)

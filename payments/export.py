@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from payments.changes import ChangesPage, fetch_changes
 from payments.listing import Listing
-from payments.models import Access, PaymentQuerySet
+from payments.models import PaymentQuerySet
 from payments.ordering import NEWEST_FIRST
 from payments.record import encode
 from payments.rows import Row, as_rows, build_record
@@ -20,16 +20,16 @@ def export_payments(payments: PaymentQuerySet) -> Iterator[bytes]:
         yield export_line(row)
 
 
-def read_changes(access: Access, position: Position | None) -> Iterator[ChangesPage]:
-    """Yield the pages of the change feed from a position, or from its beginning, to its end.
+def read_changes(position: Position) -> Iterator[ChangesPage]:
+    """Yield the pages of the change feed from a position to its end.
 
     :raises UnknownPosition: the database does not know the position
     """
-    page = fetch_changes(Listing(access), position, limit=CHUNK_ROWS)
-    yield page
-    while page.has_next:
-        page = fetch_changes(Listing(access), page.later, limit=CHUNK_ROWS)
+    has_next = True
+    while has_next:
+        page = fetch_changes(Listing(position.access), position, limit=CHUNK_ROWS)
         yield page
+        position, has_next = page.later, page.has_next
 
 
 def export_line(row: Row) -> bytes:

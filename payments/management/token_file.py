@@ -9,8 +9,8 @@ from payments.models import Access
 from payments.tokens import InvalidToken, Position, format_token, parse_token
 
 
-def read_position(file: Path, access: Access) -> Position | None:
-    """Return the position in the file; None if there is no file.
+def read_position(file: Path, access: Access) -> Position:
+    """Return the position in the file; the beginning of the feed if there is no file.
 
     :raises CommandError: the file cannot be read, or does not contain a token of the organization and mode
     """
@@ -19,7 +19,7 @@ def read_position(file: Path, access: Access) -> Position | None:
     except FileNotFoundError:
         if not file.parent.is_dir():
             raise CommandError(f"{file.parent}: this directory does not exist.") from None
-        return None
+        return Position(*access)
     except OSError as error:
         raise CommandError(f"{file}: {error.strerror}") from error
     try:

@@ -58,11 +58,11 @@ def test_clients_of_the_feed_miss_nothing_whatever_happens(feed: Api, imports: H
 # Wrong implementations. The state machine must catch each of them.
 
 
-def page_by_change_id(listing: Listing, position: Position | None, *, limit: int) -> ChangesPage:
+def page_by_change_id(listing: Listing, position: Position, *, limit: int) -> ChangesPage:
     """Continue after the highest value that was read: correct if values became visible in their order."""
-    payments = Payment.objects.visible_to(listing.access).filter(change_id__gt=position.number if position else 0)
+    payments = Payment.objects.visible_to(listing.access).filter(change_id__gt=position.number)
     rows = list(as_rows(payments.order_by("change_id", "id"), F("change_id"))[: limit + 1])
-    last = rows[:limit][-1][-1] if rows else position.number if position else 0
+    last = rows[:limit][-1][-1] if rows else position.number
     return ChangesPage(rows[:limit], Position(*listing.access, number=last), len(rows) > limit, revision=None)
 
 

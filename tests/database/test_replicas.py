@@ -431,7 +431,7 @@ def test_replica_serves_the_feed_while_the_primary_fails(shared: Replicated, iss
     position = feed_position(key)
     listing = Listing(key.access, using=REPLICA, revision=None)  # the revision could not be read on the primary
     with reading_on(shared.servers.replicas[0]), failing_primary():
-        beginning = fetch_changes(listing, None, limit=2)
+        beginning = fetch_changes(listing, Position(*key.access), limit=2)
         end = fetch_changes(listing, position, limit=2)
 
     assert (len(beginning.rows), beginning.has_next) == (2, True)

@@ -85,7 +85,7 @@ def export_changes(access: Access | None, options: dict[str, Any]) -> None:
         raise CommandError("--changes and --token-file need each other, and --organization and --mode.")
     if has_filter_options(options):
         raise CommandError("--changes cannot be combined with filters.")
-    changes = ChangesSince(access, read_position(file, access))
+    changes = ChangesSince(read_position(file, access))
     try:
         write_lines(changes.lines())
     except UnknownPosition:
@@ -99,12 +99,11 @@ def export_changes(access: Access | None, options: dict[str, Any]) -> None:
 class ChangesSince:
     """The payments that have changed since a position. `lines` moves it."""
 
-    def __init__(self, access: Access, position: Position | None) -> None:
-        self.access = access
-        self.position = position or Position(*access)
+    def __init__(self, position: Position) -> None:
+        self.position = position
 
     def lines(self) -> Iterator[bytes]:
-        for page in read_changes(self.access, self.position):
+        for page in read_changes(self.position):
             yield from map(export_line, page.rows)
             self.position = page.later
 
