@@ -9,18 +9,17 @@ index lookup. Therefore a page reads at most `PAGE_CHANGES_MAX` changes. It may 
 next page.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from django.db.models import Expression, F, Q, QuerySet, TextField
+from django.db.models import F, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 from msgspec.structs import replace
 
 from payments.database.round_trips import Query
 from payments.database.statements import Placeholder, Statement
 from payments.expressions import Literal
-from payments.listing import NO_VALUE, Listing, state, visible_payments
+from payments.listing import NO_VALUE, REVISION, Listing, state, state_row, visible_payments
 from payments.models import AccessState, current_epoch
 from payments.routing import fetch_rows
 from payments.rows import COLUMNS, ID, Row, as_rows
@@ -34,9 +33,8 @@ STATEMENTS_MAX = 750
 # The column that rows have after those of the record: the number of the change.
 NUMBER = len(COLUMNS)
 
-# The columns of the last row, which has no ID. The first is `listing.REVISION`.
-STATE_COLUMNS: Sequence[Expression | F] = (F("revision"), current_epoch(), F("change_number"), F("change_id"))
-EPOCH, CHANGE_NUMBER, CHANGE_ID = range(ID + 2, ID + 5)
+# Columns of the last row, which has no ID (`newest_row`).
+EPOCH, CHANGE_NUMBER, CHANGE_ID = range(REVISION + 1, REVISION + 4)
 
 # The ID of the row which proves that the database knows the newest change of a position.
 KNOWN = "known"
@@ -123,7 +121,7 @@ def end_query(listing: Listing) -> Query:
 
 @lru_cache
 def end_statement() -> Statement[Row]:
-    return Statement(state_row())
+    return Statement(newest_row())
 
 
 @lru_cache(STATEMENTS_MAX)
@@ -133,7 +131,7 @@ def changes_statement(limit: int, *, checks_epoch: bool, checks_change: bool, ha
         *([known_row(checks_change=checks_change)] if checks_epoch else []),
         *([unchanged_payments(limit + 1)] if has_unchanged else []),
         changed_payments(limit + 1),
-        state_row(),
+        newest_row(),
     )
 
 
@@ -183,9 +181,6 @@ def changed_payments(rows: int) -> QuerySet[Any, Row]:
     return as_rows(payments.order_by(f"{change}number", "id"), Cast(f"{change}number", TextField()))[:rows]
 
 
-def state_row() -> QuerySet[AccessState, Row]:
-    """Return a query for the last row: the revision and the newest change."""
-    values: list[Any] = [NO_VALUE] * (NUMBER + 1)
-    for column, expression in enumerate(STATE_COLUMNS, start=ID + 1):
-        values[column] = Cast(expression, TextField())
-    return cast("QuerySet[AccessState, Row]", state().values_list(*values))
+def newest_row() -> QuerySet[AccessState, Row]:
+    """Return a query for the last row: the revision, the epoch and the newest change."""
+    return state_row("revision", current_epoch(), "change_number", "change_id", columns=NUMBER + 1)

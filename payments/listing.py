@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from django.db.models import QuerySet, TextField, Value
+from django.db.models import Expression, QuerySet, TextField, Value
 from django.db.models.functions import Cast
 
 from payments.database.round_trips import NOTHING, ReadAhead
@@ -100,14 +100,21 @@ def state() -> QuerySet[AccessState, AccessState]:
     return AccessState.objects.filter(organization_id=Placeholder("organization_id"), mode=Placeholder("mode"))
 
 
-def revision_row(*, columns: int) -> QuerySet[AccessState, Row]:
-    """Return a query for the row with the revision, which ends the rows of a statement; it has so many columns.
+def state_row(*values: str | Expression, columns: int) -> QuerySet[AccessState, Row]:
+    """Return a query for the row that ends the rows of a statement; it has so many columns.
 
-    So the payments and their revision come from one snapshot.
+    It has no ID. Its values of the state begin at the column `REVISION`, as text. The rows of a statement come from one
+    snapshot, so the state is that of the payments.
     """
-    values = [NO_VALUE] * columns
-    values[REVISION] = Cast("revision", TextField())
-    return cast("QuerySet[AccessState, Row]", state().values_list(*values))
+    row = [NO_VALUE] * columns
+    for column, value in enumerate(values, start=REVISION):
+        row[column] = Cast(value, TextField())
+    return cast("QuerySet[AccessState, Row]", state().values_list(*row))
+
+
+def revision_row(*, columns: int) -> QuerySet[AccessState, Row]:
+    """Return a query for the row whose only value is the revision."""
+    return state_row("revision", columns=columns)
 
 
 @lru_cache

@@ -86,7 +86,7 @@ def use_values(monkeypatch: pytest.MonkeyPatch, new_value: Callable[[], int]) ->
 def trust_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Continue at the number of a change, whether or not the database has lost changes."""
     monkeypatch.setattr(changes, "has_known", lambda rows: True)
-    monkeypatch.setattr(changes, "known_row", lambda **_: changes.state_row())
+    monkeypatch.setattr(changes, "known_row", lambda **_: changes.newest_row())
 
 
 def ignore_older_releases(monkeypatch: pytest.MonkeyPatch) -> None:
