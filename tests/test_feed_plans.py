@@ -16,7 +16,7 @@ from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory
 from tests.support.histories import begin_feed
 from tests.support.lists import build_payment
-from tests.support.migrated import fresh_database
+from tests.support.migrated import database, fresh_database, name_of
 from tests.support.sql import buffers_read, execute, plan_of
 
 ACCESS = Access(1, "live")
@@ -31,16 +31,24 @@ BUFFERS_MAX = 1000
 UNCHANGED_BUFFERS_MAX = 60
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a database with payments that PostgreSQL has not analyzed."""
+    with fresh_database(tmp_path_factory.mktemp("filled")) as url:
+        with connected_to(url):
+            for table in TABLES:
+                execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
+            organizations = [OrganizationFactory.create(id=number) for number in (1, 2)]
+            Payment.objects.bulk_create(
+                build_payment(organizations[0], "live", number, f"{number:04}") for number in range(PAYMENTS)
+            )
+        yield name_of(url)
+
+
 @pytest.fixture
-def without_statistics(tmp_path: Path) -> Iterator[None]:
-    """Connect to a database with payments that PostgreSQL has not analyzed."""
-    with fresh_database(tmp_path) as url, connected_to(url):
-        for table in TABLES:
-            execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
-        organizations = [OrganizationFactory.create(id=number) for number in (1, 2)]
-        Payment.objects.bulk_create(
-            build_payment(organizations[0], "live", number, f"{number:04}") for number in range(PAYMENTS)
-        )
+def without_statistics(filled: str, tmp_path: Path) -> Iterator[None]:
+    """Connect to a copy of the database without statistics."""
+    with database(tmp_path, copy_of=filled) as url, connected_to(url):
         yield
 
 
