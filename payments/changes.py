@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from payments.database.round_trips import Query
 from payments.database.statements import Placeholder, Statement
-from payments.expressions import Literal
+from payments.expressions import JoinedBy, Literal
 from payments.listing import NO_VALUE, REVISION, Listing, state, state_row, visible_payments
 from payments.models import AccessState, current_epoch
 from payments.routing import fetch_rows
@@ -161,21 +161,20 @@ def unchanged_payments(rows: int) -> QuerySet[Any, Row]:
 def changed_payments(rows: int) -> QuerySet[Any, Row]:
     """Return a query for payments after a position, in the order of their changes.
 
-    PostgreSQL must look up the payments change by change in the index `payment_change`, also if its statistics are
+    The database must look up the payments change by change in the index `payment_change`, also if its statistics are
     missing or older than an import. Otherwise it could read all payments of the organization for each change. So the
-    change is joined by two comparisons: PostgreSQL expects few payments to match them, with any statistics. The mode is
-    hidden, because without statistics an organization and mode seem to have one payment.
+    change is joined by `JoinedBy`, and the mode is hidden from PostgreSQL: without statistics, an organization and mode
+    seem to have one payment.
     """
     change = "organization__changes__"
     payments = visible_payments(hides_mode=True).filter(
+        JoinedBy(F("change_id"), F(f"{change}change_id")),
         Q(**{f"{change}number__gt": Placeholder("number")}) | Q(id__gt=Placeholder("start")),
         **{
             f"{change}organization_id": Placeholder("organization_id"),
             f"{change}mode": Placeholder("mode"),
             f"{change}number__gte": Placeholder("number"),
             f"{change}number__lte": Placeholder("last_number"),
-            "change_id__gte": F(f"{change}change_id"),
-            "change_id__lte": F(f"{change}change_id"),
         },
     )
     return as_rows(payments.order_by(f"{change}number", "id"), Cast(f"{change}number", TextField()))[:rows]

@@ -64,6 +64,23 @@ class Opaque(Func):
         return self.as_sql(compiler, connection, template="CASE WHEN %(expressions)s THEN TRUE ELSE FALSE END")
 
 
+class JoinedBy(Func):
+    """A condition that two columns are equal, for a join by an index of the first one.
+
+    The planner of PostgreSQL sees two comparisons. It expects few rows to match both, with any statistics. SQLite would
+    expect more rows of two comparisons than of another index.
+    """
+
+    arity = 2
+    template = "%(expressions)s"
+    arg_joiner = " = "
+    output_field = BooleanField()
+
+    def as_postgresql(self, compiler: SQLCompiler, _connection: BaseDatabaseWrapper, **_context: Any) -> Sql:
+        (column, parameters), (other, other_parameters) = map(compiler.compile, self.source_expressions)
+        return f"{column} BETWEEN {other} AND {other}", (*parameters, *other_parameters, *other_parameters)
+
+
 def hidden(value: Any, sql_type: str = "text") -> Any:
     """Return an expression whose value the planner of PostgreSQL does not see, for the reason that `Opaque` gives.
 

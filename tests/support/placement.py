@@ -28,6 +28,7 @@ ONLY_SQLITE: Final = (
     "ingest/test_import_faults.py::test_interrupt_within_a_python_function_of_sqlite_is_reported",
     "database/test_sqlite_faults.py",
     "database/test_sqlite_files.py",
+    "database/test_sqlite_plans.py",
     "database/test_statements.py::test_column_with_a_converter_is_refused",
 )
 

@@ -1,0 +1,44 @@
+"""Query plans of the change feed on SQLite, which nobody analyzes in time: a page looks up payments by their change."""
+
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from payments.changes import fetch_changes
+from payments.listing import Listing
+from payments.models import Access, Payment
+from payments.tokens import NEVER_CHANGED, Position
+from tests.support.connecting import connected_to
+from tests.support.factories import OrganizationFactory
+from tests.support.lists import build_payment
+from tests.support.migrated import fresh_database
+from tests.support.sql import execute, explain
+
+ACCESS = Access(1, "live")
+
+
+@pytest.mark.parametrize("is_analyzed", [False, True])
+def test_page_of_the_feed_looks_up_payments_by_their_change(tmp_path: Path, is_analyzed: bool) -> None:
+    with fresh_database(tmp_path) as url, connected_to(url):
+        organization = OrganizationFactory.create(id=ACCESS.organization_id)
+        Payment.objects.bulk_create(
+            build_payment(organization, "live", number, f"{number:04}") for number in range(1000)
+        )
+        if is_analyzed:
+            execute("ANALYZE")
+        plans = [plan_of_page(number=number) for number in (0, 2)]
+
+    lookup = "SEARCH payments_payment USING INDEX payment_change (change_id=? AND organization_id=? AND mode=?)"
+    assert all(lookup in plan for plan in plans), plans
+    unchanged = "payment_unchanged (organization_id=? AND mode=? AND change_id=? AND id>?)"
+    assert unchanged in plans[0], plans[0]
+
+
+def plan_of_page(*, number: int) -> str:
+    """Return the query plan of a page that starts at a change."""
+    position = Position(*ACCESS, NEVER_CHANGED, number=number)
+    with CaptureQueriesContext(connection) as statements:
+        fetch_changes(Listing(ACCESS), position, limit=20)
+    return explain(statements[-1]["sql"])
