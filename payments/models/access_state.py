@@ -8,12 +8,12 @@ from django.db import models
 from django.db.models import Case, Expression, F, Q, When
 from django.utils import timezone
 
-from payments.models.change import Change
+from payments.models.change import Change, new_change_id
 from payments.models.choices import Mode
 from payments.models.organization import Access, Organization
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 
 class AccessStateQuerySet(models.QuerySet["AccessState"]):
@@ -22,17 +22,26 @@ class AccessStateQuerySet(models.QuerySet["AccessState"]):
     Each statement names one organization and mode: Citus sends it to one shard.
     """
 
-    def record(self, changes: Mapping[Access, Sequence[int]], *, imported: Mapping[Access, int] | None = None) -> None:
+    def record(
+        self,
+        changes: Mapping[Access, Sequence[int]],
+        *,
+        left: Collection[Access] = (),
+        imported: Mapping[Access, int] | None = None,
+    ) -> None:
         """Number the changes of this transaction, renew the revisions, and lock the rows. Create missing rows.
 
-        `changes` has the IDs of the changes of each organization and mode, at least one. `imported` has the number of
-        payments that an import has written of each organization and mode. The transaction should end soon, because it
-        holds locks.
+        `changes` has the IDs of the changes of each organization and mode, at least one. `left` has those that payments
+        have left: a new epoch begins there, because the feed cannot say that a payment is gone. `imported` has the
+        number of payments that an import has written of each organization and mode; it may be 0. The transaction should
+        end soon, because it holds locks.
         """
         imported = imported or {}
-        for access in sorted({*changes, *imported}):
+        for access in sorted({*changes, *left, *imported}):
             state = self.lock(access)
             values: dict[str, Any] = {}
+            if access in left:
+                values["revision"] = state.revision = new_change_id()
             if access in changes:
                 # In a later statement than the lock, so that it sees what the previous holder has committed.
                 values |= state.append(changes[access], using=self.db)
@@ -54,7 +63,8 @@ class AccessState(models.Model):
     needed. A missing row means that the payments have never changed, as the revision 0 does.
 
     The revision is the ID of the newest change. A process of an older release, or SQL, may renew only the revision.
-    The order of its changes is unknown then, so a new epoch begins: clients of the change feed must start again.
+    The order of its changes is unknown then, so a new epoch begins: clients of the change feed must start again. A new
+    epoch also begins when a payment gets another organization or mode.
 
     The primary key contains the organization, so that Citus can distribute the table together with the payments.
     """
@@ -64,9 +74,8 @@ class AccessState(models.Model):
     mode = models.CharField(max_length=4, choices=Mode.choices)
     revision = models.BigIntegerField(db_default=0)
     change_number = models.BigIntegerField(db_default=0)  # of the newest numbered change; 0: there is none
-    change_id = models.BigIntegerField(
-        db_default=0
-    )  # of the newest numbered change, or the first revision of the epoch
+    # The ID of the newest numbered change, or the first revision of the epoch.
+    change_id = models.BigIntegerField(db_default=0)
     epoch = models.BigIntegerField(db_default=0)  # its first revision, until the revision is renewed alone
     imported_at = models.DateTimeField(null=True)  # when the last import ended
     imported_payments = models.IntegerField(null=True)  # how many payments the last import wrote

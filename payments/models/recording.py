@@ -55,14 +55,14 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
         return self.update_and_record(update_rows, fields=values)
 
     def _update(self, values: Iterable[tuple[models.Field[Any, Any], Any, Any]]) -> int:
-        others = [value for value in values if value[0].name != CHANGE_ID]
+        own_values = [value for value in values if value[0].name != CHANGE_ID]
 
         def update_rows(payments: Self, change_id: int) -> int:
-            all_values = [*others, (change_id_field(self.model), None, change_id)]
+            all_values = [*own_values, (change_id_field(self.model), None, change_id)]
             updated: int = models.QuerySet._update(payments, all_values)  # type: ignore[attr-defined]  # noqa: SLF001
             return updated
 
-        return self.update_and_record(update_rows, fields={field.name for field, _, _ in others})
+        return self.update_and_record(update_rows, fields={field.name for field, _, _ in own_values})
 
     _update.queryset_only = False  # type: ignore[attr-defined]
 
@@ -83,8 +83,8 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
         if not ACCESS_FIELDS.isdisjoint(field.name for field in update_fields or ()):
             raise ValueError("bulk_create() cannot change the organization or mode of a payment. Next: use update()")
         if update_fields is not None:
-            others = (field for field in update_fields if field.name != CHANGE_ID)
-            update_fields = [*others, change_id_field(self.model)]
+            own_fields = (field for field in update_fields if field.name != CHANGE_ID)
+            update_fields = [*own_fields, change_id_field(self.model)]
         using = using or self.db
         options |= {"using": using, "on_conflict": on_conflict, "update_fields": update_fields}
         changes = assign_changes(objs)
@@ -108,10 +108,11 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
             payments = self.without_joins()
             keys = payments.keys_by_access()
             updated, changes = payments.update_parts(update_rows, keys=keys)
+            left: set[Access] = set()
             if not ACCESS_FIELDS.isdisjoint(fields):
-                moved = self.with_keys([key for part in keys.values() for key in part], using=self.db).changes()
-                changes = changes_of_move(changes, moved)
-            AccessState.objects.using(self.db).record(changes)
+                stored = self.with_keys([key for part in keys.values() for key in part], using=self.db).changes()
+                changes, left = changes_of_move(changes, stored)
+            AccessState.objects.using(self.db).record(changes, left=left)
         self._result_cache = None
         return updated
 
@@ -162,19 +163,21 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
         return type(self)(self.model, using=using).filter(pk__in=keys)
 
 
-def changes_of_move(written: Changes, stored: Changes) -> Changes:
-    """Return the changes of payments that may have got another organization or mode.
+def changes_of_move(written: Changes, stored: Changes) -> tuple[Changes, set[Access]]:
+    """Return the changes of payments that may have got another organization or mode, and those that payments have left.
 
     `written` has the IDs by the former organization and mode, `stored` those that the payments have now. If a payment
-    was not updated, its ID is one of an earlier change, or null. A former organization and mode without payments gets a
-    change without payments, because its list has changed.
+    was not updated, its ID is one of an earlier change, or null.
     """
-    new_ids = {change_id for change_ids in written.values() for change_id in change_ids}
-    moved = {access: [change_id for change_id in ids if change_id in new_ids] for access, ids in stored.items()}
-    return {
-        access: moved.get(access) or [new_change_id()]
-        for access in {*written, *(access for access, change_ids in moved.items() if change_ids)}
+    former = {change_id: access for access, change_ids in written.items() for change_id in change_ids}
+    new = {access: [change_id for change_id in ids if change_id in former] for access, ids in stored.items()}
+    left = {
+        former[change_id]
+        for access, change_ids in new.items()
+        for change_id in change_ids
+        if former[change_id] != access
     }
+    return {access: change_ids for access, change_ids in new.items() if change_ids}, left
 
 
 def change_id_field(model: type[models.Model]) -> models.Field[Any, Any]:

@@ -105,6 +105,27 @@ def test_payment_that_moves_before_it_was_read_is_read_once(api: Api, payments: 
     assert payment_ids(*api.walk("next", first)) == ["pt_A", "pt_C", "pt_B"]
 
 
+@pytest.mark.parametrize("field", ["mode", "organization"])
+def test_payment_that_leaves_the_list_ends_its_epoch(api: Api, payments: None, field: str) -> None:
+    """The feed cannot say that a payment is gone, so the client must start again."""
+    other: Any = {"mode": "test", "organization": OrganizationFactory.create(id=2)}[field]
+    end = later(read_to_end(api)[-1])
+    Payment.objects.filter(id="pt_A").update(**{field: other})
+
+    assert api.follow(end).status_code == 410
+    pages = read_to_end(api)
+    assert payment_ids(*pages) == ["pt_B", "pt_C"]
+    assert api.follow(later(pages[-1])).status_code == 200
+
+
+def test_feed_without_a_state_is_complete(api: Api, payments: None) -> None:
+    """SQL has written payments of a new organization, and nobody has renewed the revision."""
+    begin_feed()
+    AccessState.objects.all().delete()
+
+    assert payment_ids(*read_to_end(api, f"{FEED}?limit=1")) == ["pt_A", "pt_B", "pt_C"]
+
+
 def test_page_may_start_within_a_change(api: Api, organization: Organization) -> None:
     ids = [f"pt_{number:03}" for number in range(300)]
     Payment.objects.bulk_create([PaymentFactory.build(id=name, organization=organization) for name in ids])
@@ -166,7 +187,7 @@ def test_token_that_the_database_does_not_know_is_gone(api: Api, payments: None)
         "type": "about:blank",
         "title": "Gone",
         "status": 410,
-        "detail": "The database no longer has all changes that you have read. Discard your copy, and read the changes "
+        "detail": "The service does not know all changes since this token. Discard your copy, and read the changes "
         "again from the beginning, without from.",
         "requestId": "tests-1",
         "_links": {"documentation": {"href": "http://testserver/docs/", "type": "text/html"}},

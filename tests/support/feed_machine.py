@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
+from django.db.models import Case, Value, When
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -33,6 +34,9 @@ RENEW_AS_OLDER_RELEASE = """
     UPDATE payments_accessstate SET revision = revision + 1 WHERE organization_id = 1 AND mode = 'live'
 """
 
+# A payment that no import writes.
+MOVING = "pt_moving"
+
 # Few payments, so that writers change the same ones.
 ids = st.sampled_from([f"pt_{letter}" for letter in "ABCDEFGHIJKL"])
 pairs = st.lists(ids, min_size=2, max_size=2, unique=True)
@@ -55,10 +59,11 @@ class Follower:
 class Feeds(RuleBasedStateMachine):
     """Writes payments in any order while clients follow the feed. Each write has another description, a number."""
 
-    def __init__(self, api: Api, imports: HeldImports) -> None:
+    def __init__(self, api: Api, imports: HeldImports, *, moves_payments: bool = True) -> None:
         super().__init__()
         self.api = api
         self.imports = imports
+        self.moves_payments = moves_payments
         self.writes = 0
         self.has_backup = False
         self.open: list[HeldImport] = []
@@ -163,6 +168,14 @@ class Feeds(RuleBasedStateMachine):
             case "older release":
                 execute(f"UPDATE payments_payment SET description = '{text}' WHERE id = '{payment_id}'")  # noqa: S608
                 execute(RENEW_AS_OLDER_RELEASE)
+
+    @precondition(lambda self: self.can_write and self.moves_payments)
+    @rule()
+    def move(self) -> None:
+        """Move a payment to the other mode."""
+        payments = Payment.objects.filter(id=MOVING)
+        if not payments.update(mode=Case(When(mode=Mode.LIVE, then=Value(Mode.TEST)), default=Value(Mode.LIVE))):
+            PaymentFactory.create(id=MOVING, organization=self.api.key.organization, created_at=NOON)
 
     @precondition(lambda self: self.can_write)
     @rule()
