@@ -4,7 +4,9 @@ import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
+from io import UnsupportedOperation
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -17,7 +19,6 @@ from payments.management.command import PaymentsCommand
 from payments.management.filter_options import add_filter_options, apply_filter_options, has_filter_options
 from payments.management.token_file import read_position, write_position
 from payments.models import Access, Payment, PaymentQuerySet
-from payments.tokens import Position
 
 
 class Command(PaymentsCommand):
@@ -85,27 +86,38 @@ def export_changes(access: Access | None, options: dict[str, Any]) -> None:
         raise CommandError("--changes and --token-file need each other, and --organization and --mode.")
     if has_filter_options(options):
         raise CommandError("--changes cannot be combined with filters.")
-    changes = ChangesSince(read_position(file, access))
+    position = read_position(file, access)
+
+    def lines() -> Iterator[bytes]:
+        nonlocal position
+        for page in read_changes(position):
+            yield from map(export_line, page.rows)
+            position = page.later
+
     try:
-        write_lines(changes.lines())
+        write_lines(lines())
     except UnknownPosition:
         raise CommandError(
-            f"{file}: the database no longer has all changes that you have exported. "
+            f"{file}: the service does not know all changes since this position. "
             "Next: delete this file and your copy of the payments, and run the command again."
         ) from None
-    write_position(file, changes.position)
+    store_stdout()
+    write_position(file, position)
 
 
-class ChangesSince:
-    """The payments that have changed since a position. `lines` moves it."""
+def store_stdout() -> None:
+    """Wait until the lines are stored, if stdout is a file.
 
-    def __init__(self, position: Position) -> None:
-        self.position = position
-
-    def lines(self) -> Iterator[bytes]:
-        for page in read_changes(self.position):
-            yield from map(export_line, page.rows)
-            self.position = page.later
+    :raises CommandError: they cannot be stored
+    """
+    try:
+        output = sys.stdout.fileno()
+        if S_ISREG(os.fstat(output).st_mode):
+            os.fsync(output)
+    except UnsupportedOperation:  # a program that calls this command has replaced stdout
+        pass
+    except OSError as error:
+        raise CommandError(f"stdout: {error.strerror}") from error
 
 
 def write_lines(lines: Iterable[bytes]) -> None:
