@@ -39,12 +39,12 @@ class InvalidParameter(exceptions.APIException):
 
 
 class LostChanges(exceptions.APIException):
-    """The database does not know the newest change that the client has seen."""
+    """The database does not know the newest change that the client has seen, or not all changes since."""
 
     status_code = HTTPStatus.GONE
     default_detail = (
-        "The database no longer has all changes that you have read. Discard your copy, and read the changes again "
-        "from the beginning, without from."
+        "The service does not know all changes since this token. Discard your copy, and read the changes again from "
+        "the beginning, without from."
     )
 
 
