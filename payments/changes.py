@@ -2,7 +2,7 @@
 
 Each change has a number (models/change.py), and a payment belongs to its last change. So a payment that changes again
 moves to the end of the feed, and a reader who has passed it finds it there. Payments that have not changed since
-changes are recorded come first.
+recording began come first.
 
 The cost of a page does not depend on the length of the feed. A change whose payments have all moved still costs an
 index lookup. Therefore a page reads at most `PAGE_CHANGES_MAX` changes. It may have few payments or none, and still a
@@ -23,12 +23,12 @@ from payments.listing import NO_VALUE, REVISION, Listing, state, state_row, visi
 from payments.models import AccessState, current_epoch
 from payments.routing import fetch_rows
 from payments.rows import COLUMNS, ID, Row, as_rows
-from payments.tokens import Newest, Position
+from payments.tokens import NEVER_CHANGED, Newest, Position
 
 PAGE_CHANGES_MAX = 1000
 
-# Cached statements: three for each limit.
-STATEMENTS_MAX = 750
+# Cached statements: five for each limit.
+STATEMENTS_MAX = 1250
 
 # The column that rows have after those of the record: the number of the change.
 NUMBER = len(COLUMNS)
@@ -41,7 +41,7 @@ KNOWN = "known"
 
 
 class UnknownPosition(LookupError):
-    """The database does not know the newest change of a position: it has lost changes that a reader has seen."""
+    """The database does not know the newest change of a position, so its reader may have missed changes."""
 
 
 class ChangesPage(NamedTuple):
@@ -65,9 +65,10 @@ def fetch_changes(listing: Listing, position: Position, *, limit: int) -> Change
     proves_start = None if position.is_beginning else has_known
     rows, revision, last_row = fetch_rows(listing, query, proves_start=proves_start)
     if proves_start:
-        if not has_known(rows):
+        if has_known(rows):
+            del rows[0]
+        elif last_row or position.newest != NEVER_CHANGED:  # without a state, the payments have never changed
             raise UnknownPosition
-        del rows[0]
     end = end_position(listing, last_row)
     if len(rows) > limit:
         row = rows[limit - 1]
@@ -105,7 +106,8 @@ def changes_query(listing: Listing, position: Position, *, limit: int) -> Query:
         checks_change=position.newest.number > 0,
         has_unchanged=position.number == 0,
     )
-    values = listing.values(start=position.after) | {
+    values = listing.values(start=None) | {
+        "after": position.after,
         "epoch": position.newest.epoch,
         "newest_number": position.newest.number,
         "newest_id": position.newest.change_id,
@@ -151,8 +153,8 @@ def known_row(*, checks_change: bool) -> QuerySet[Any, Row]:
 
 
 def unchanged_payments(rows: int) -> QuerySet[Any, Row]:
-    """Return a query for payments that have not changed since changes are recorded, in the order of their IDs."""
-    payments = visible_payments().filter(change_id__isnull=True, id__gt=Placeholder("start"))
+    """Return a query for payments that have not changed since recording began, in the order of their IDs."""
+    payments = visible_payments().filter(change_id__isnull=True, id__gt=Placeholder("after"))
     # With `change_id`, although it is null, only the index `payment_unchanged` has this order. In the order of the ID
     # alone, PostgreSQL could search the primary key for the payments of an organization that has none.
     return as_rows(payments.order_by("change_id", "id"), Literal("0"))[:rows]
@@ -169,7 +171,7 @@ def changed_payments(rows: int) -> QuerySet[Any, Row]:
     change = "organization__changes__"
     payments = visible_payments(hides_mode=True).filter(
         JoinedBy(F("change_id"), F(f"{change}change_id")),
-        Q(**{f"{change}number__gt": Placeholder("number")}) | Q(id__gt=Placeholder("start")),
+        Q(**{f"{change}number__gt": Placeholder("number")}) | Q(id__gt=Placeholder("after")),
         **{
             f"{change}organization_id": Placeholder("organization_id"),
             f"{change}mode": Placeholder("mode"),

@@ -26,7 +26,8 @@ def make_change_id(moment: datetime, randomness: int) -> int:
     """Return the ID of a change that is made now.
 
     Payments that are changed one after the other are neighbours in the index of change IDs, so writes of a large table
-    touch few of its pages. Equal IDs of two changes do no harm: the change feed repeats their payments then.
+    touch few of its pages. Of two changes in the same second, the IDs are equal with a probability of 1 in 2^31. Then
+    the change feed repeats their payments.
     """
     return (moment - EPOCH) // SECOND << CHANGE_RANDOM_BITS | randomness
 

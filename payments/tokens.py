@@ -47,7 +47,7 @@ class Position(Struct, frozen=True, array_like=True):
     """A position in the feed of an organization and mode: after the payment `after` within the change `number`.
 
     With an empty `after`, it is before all payments of the change. The number 0 stands for the payments that have not
-    changed since changes are recorded.
+    changed since recording began.
     """
 
     organization_id: Annotated[int, Meta(ge=1, le=INT64_MAX)]

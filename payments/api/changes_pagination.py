@@ -39,10 +39,9 @@ class ChangesPagination(ParsedPagination[ChangesParameters]):
 
     def queries_for(self, access: Access) -> list[Query]:
         """Return the query that `paginate` needs; none if it would refuse the token. The parameters must be valid."""
-        limit, token, _ = self.parameters
-        if token == NOW:
+        if self.parameters.token == NOW:
             return [end_query(Listing(access))]
-        position = self.position(access)
+        position, limit = self.position(access), self.parameters.limit
         return [changes_query(Listing(access), position, limit=limit)] if position.access == access else []
 
     def paginate(self, listing: Listing) -> ChangesPage:
@@ -51,14 +50,13 @@ class ChangesPagination(ParsedPagination[ChangesParameters]):
         :raises InvalidParameter: the token is one of another organization or mode
         :raises LostChanges: the database does not know the token
         """
-        limit, token, _ = self.parameters
-        if token == NOW:
+        if self.parameters.token == NOW:
             return fetch_end(listing)
         position = self.position(listing.access)
         if position.access != listing.access:
             raise invalid_token()
         try:
-            return fetch_changes(listing, position, limit=limit)
+            return fetch_changes(listing, position, limit=self.parameters.limit)
         except UnknownPosition:
             raise LostChanges from None
 

@@ -17,14 +17,14 @@ class ChangeLog:
 
     def assign(self, rows: Iterable[StoredRow]) -> list[int]:
         """Return the ID of the change of each row, if the row is written."""
-        numbers: Counter[tuple[int, str]] = Counter()
+        row_counts: Counter[tuple[int, str]] = Counter()
         current: dict[tuple[int, str], int] = {}
         change_ids = []
         for row in rows:
             access = row.organization_id, row.mode
-            if numbers[access] % CHANGE_PAYMENTS_MAX == 0:
+            if row_counts[access] % CHANGE_PAYMENTS_MAX == 0:
                 current[access] = self.new_change(Access._make(access))
-            numbers[access] += 1
+            row_counts[access] += 1
             change_ids.append(current[access])
         return change_ids
 

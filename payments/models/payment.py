@@ -169,7 +169,7 @@ class Payment(models.Model):
     expires_at = MillisecondField(null=True, blank=True)
     paid_at = MillisecondField(null=True, blank=True)
     customer_id = models.CharField("customer ID", max_length=IDENTIFIER_MAX, blank=True)
-    # The ID of the last `Change`; null if the payment has not changed since changes are recorded. It is not a foreign
+    # The ID of the last `Change`; null if the payment has not changed since recording began. It is not a foreign
     # key: the change gets its number and its row only at the end of the transaction.
     change_id = models.BigIntegerField(null=True, editable=False)
 
@@ -207,7 +207,7 @@ class Payment(models.Model):
             ),
             # The search of the admin for the start of a description.
             models.Index("organization", "mode", Prefix("description"), name="payment_description"),
-            # The change feed: first the payments that have not changed since changes are recorded, then the others.
+            # The change feed: first the payments that have not changed since recording began, then the others.
             # Neither index can replace `payment_list`: without statistics, PostgreSQL would take a smaller one for it.
             models.Index(
                 fields=["organization", "mode", "change_id", "id"],
