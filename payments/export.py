@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from payments.changes import ChangesPage, fetch_changes
+from payments.database.postgresql.planning import planned_as_pages
 from payments.listing import Listing
 from payments.models import PaymentQuerySet
 from payments.ordering import NEWEST_FIRST
@@ -26,10 +27,11 @@ def read_changes(position: Position) -> Iterator[ChangesPage]:
     :raises UnknownPosition: the database does not know the position
     """
     has_next = True
-    while has_next:
-        page = fetch_changes(Listing(position.access), position, limit=CHUNK_ROWS)
-        yield page
-        position, has_next = page.later, page.has_next
+    with planned_as_pages():
+        while has_next:
+            page = fetch_changes(Listing(position.access), position, limit=CHUNK_ROWS)
+            yield page
+            position, has_next = page.later, page.has_next
 
 
 def export_line(row: Row) -> bytes:

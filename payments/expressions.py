@@ -65,10 +65,11 @@ class Opaque(Func):
 
 
 class JoinedBy(Func):
-    """A condition that two columns are equal, for a join by an index of the first one.
+    """A condition that two columns are equal, for a join that looks up the first one in its index.
 
-    The planner of PostgreSQL sees two comparisons. It expects few rows to match both, with any statistics. SQLite would
-    expect more rows of two comparisons than of another index.
+    PostgreSQL sees two comparisons. It expects each to hold for a third of the rows, whatever the statistics are: so
+    many that it reads no more rows than a LIMIT needs. With `=`, it would also consider a hash join, which reads whole
+    tables, and trust statistics that are missing or old.
     """
 
     arity = 2

@@ -7,6 +7,7 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from payments.changes import changes_query
+from payments.database.postgresql.planning import planned_as_pages
 from payments.database.runners import prepared_statements
 from payments.listing import Listing
 from payments.models import Access, Payment
@@ -48,7 +49,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def without_statistics(filled: str, tmp_path: Path) -> Iterator[None]:
     """Connect to a copy of the database without statistics."""
-    with database(tmp_path, copy_of=filled) as url, connected_to(url):
+    with database(tmp_path, copy_of=filled) as url, connected_to(url), planned_as_pages():
         yield
 
 
@@ -100,6 +101,18 @@ def test_first_page_after_an_upgrade_reads_few_buffers(without_statistics: None,
         execute(f"{vacuum} {table}")
 
     assert buffers_of_feed(access, number=0) < UNCHANGED_BUFFERS_MAX
+
+
+@pytest.mark.parametrize("is_analyzed", [False, True])
+def test_page_of_a_table_larger_than_the_cache_reads_few_buffers(without_statistics: None, is_analyzed: bool) -> None:
+    """If PostgreSQL expects to look up many payments outside of its cache, it prefers to read all of them in order."""
+    begin_feed()
+    for table in TABLES:
+        execute(f"VACUUM {'ANALYZE' if is_analyzed else ''} {table}")
+    change_one_by_one(100)
+    execute("SET effective_cache_size = 1; SET enable_bitmapscan = off")
+
+    assert max(buffers_of_feed(ACCESS, number=number) for number in (0, 1, 50)) < BUFFERS_MAX
 
 
 def test_indexes_of_the_feed_do_not_replace_that_of_the_list(without_statistics: None) -> None:

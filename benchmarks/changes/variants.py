@@ -22,6 +22,7 @@ TABLES = ["payments_payment", "payments_change"]
 BEFORE_CHANGES = "0009_access_states"
 EMPTY_CHANGES = 5000
 FIRST_IMPORT = 100_000
+FIRST_CHANGED = 20_000
 
 # Changes with IDs as of one change after the other, a hundred per second.
 CHANGES_PER_SECOND = 100
@@ -49,6 +50,7 @@ def measure_variants(url: str, *, rows: int) -> Iterator[str]:
         vacuum()
         yield from pages.measure_pages(UPGRADED)
         sizes[UPGRADED] = bytes_per_payment()
+        yield from measure_first_changes()
         change_all()
         yield from pages.measure_pages("all changed since, not yet analyzed")
     yield ""
@@ -78,6 +80,20 @@ def measure_empty_changes() -> Iterator[str]:
     yield from pages.measure_page(SINGLE, name, lambda _: first)
     vacuum()
     yield from pages.measure_page(SINGLE, f"{name}, after VACUUM", lambda _: first)
+
+
+def measure_first_changes() -> Iterator[str]:
+    """Change some payments after an upgrade, and yield the rows of a page that starts at the first change."""
+    log(f"Changing {FIRST_CHANGED:,} payments")
+    stop_autovacuum()
+    some = Payment.objects.visible_to(ACCESS).order_by("id").values("id")[:FIRST_CHANGED]
+    Payment.objects.filter(id__in=some).update(description="Changed")
+    first = replace(find_end(), number=1)
+    for analyzed in ("no table", "payments_change"):
+        if analyzed in TABLES:
+            execute(f"ANALYZE {analyzed}")
+        name = f"{UPGRADED}, {FIRST_CHANGED:,} payments changed since, {analyzed} analyzed"
+        yield from pages.measure_page(name, "at the first change", lambda _: first)
 
 
 def make_single_changes() -> None:

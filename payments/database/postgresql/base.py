@@ -19,6 +19,7 @@ from psycopg.pq import TransactionStatus
 
 from payments.database.cursors import InstrumentedDatabaseWrapper
 from payments.database.postgresql.connecting import ConnectionPending, PendingConnection, poll_for_input
+from payments.database.postgresql.planning import PLANNER_SETTINGS
 from payments.database.postgresql.schema import DatabaseSchemaEditor
 from payments.runtime.deadlines import FAILOVER_SECONDS, Abortable
 from payments.runtime.process import process
@@ -30,13 +31,8 @@ PLAN_ONCE = """
     SELECT set_config('plan_cache_mode', 'force_generic_plan', false) WHERE to_regclass('pg_dist_partition') IS NULL
 """
 
-# The server's limits for a request; the watchdog enforces the limit for all statements together. Without parallel
-# workers a request uses one processor of the server, and UNION ALL returns its parts in order.
-REQUEST_SETTINGS = {
-    "statement_timeout": "2s",
-    "lock_timeout": "1s",
-    "max_parallel_workers_per_gather": "0",
-}
+# The server's limits for a request; the watchdog enforces the limit for all statements together.
+REQUEST_SETTINGS = {"statement_timeout": "2s", "lock_timeout": "1s", **PLANNER_SETTINGS}
 
 # For each address of a server. A URL may name several addresses, which libpq tries in turn.
 CONNECT_SECONDS_MAX = 2
