@@ -187,8 +187,8 @@ ALSO_CITUS_IF_LONG: Final = (
     "api/test_promises.py",
 )
 
-# Tests of the tests, and tests of a table in which IDs are unique, organizations of payments can change, and imports
-# need no staging table.
+# Tests of the tests; tests of a table in which IDs are unique, organizations of payments can change, and imports need no
+# staging table; and a plan whose settings do not reach the workers, which may read a small shard as a whole.
 NEVER_CITUS: Final = (
     "api/test_feed.py::test_payment_that_gets_another_organization_ends_the_epoch",
     "api/test_filters.py::test_wrong_page_differs_from_the_reference",
@@ -196,6 +196,7 @@ NEVER_CITUS: Final = (
     "ingest/test_imports.py::test_payment_cannot_change_its_organization_within_a_file",
     "ingest/test_imports.py::test_payment_inserted_by_a_concurrent_import_is_updated",
     "ingest/test_imports.py::test_payment_of_another_organization_is_refused_and_unchanged",
+    "test_anonymization.py::test_batch_is_read_along_the_index_of_the_list",
 )
 
 # A module that imports one of these names starts processes.
