@@ -187,8 +187,8 @@ ALSO_CITUS_IF_LONG: Final = (
     "api/test_promises.py",
 )
 
-# Tests of the tests; tests of a table in which IDs are unique, organizations of payments can change, and imports need no
-# staging table; and a plan whose settings do not reach the workers, which may read a small shard as a whole.
+# Tests of the tests; tests of a table in which IDs are unique, organizations of payments can change, and imports need
+# no staging table; and a plan whose settings do not reach the workers, which may read a small shard as a whole.
 NEVER_CITUS: Final = (
     "api/test_feed.py::test_payment_that_gets_another_organization_ends_the_epoch",
     "api/test_filters.py::test_wrong_page_differs_from_the_reference",
