@@ -3,7 +3,6 @@
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from django.db import OperationalError
@@ -16,6 +15,7 @@ from benchmarks.pages import LIMITS
 from benchmarks.plans import EXPLAIN_ONLY, explain_prepared, nodes, outline
 from payments.changes import changes_query
 from payments.database.postgresql.base import REQUEST_SETTINGS
+from payments.database.postgresql.planning import session_settings
 from payments.database.round_trips import Query
 from payments.listing import Listing
 from payments.tokens import Position
@@ -57,19 +57,9 @@ def measure_page(changes: str, name: str, find: FindPosition) -> Iterator[str]:
         page = f"{changes} | {name} | {limit}"
         position = find(limit)
         query = changes_query(Listing(position.access), position, limit=limit)
-        with request_settings():
+        execute("DISCARD PLANS")  # plan with the current statistics
+        with session_settings(REQUEST_SETTINGS):
             yield f"| {page} | {cost_cells(query)} | {plan_cell(query, page)} |"
-
-
-@contextmanager
-def request_settings() -> Iterator[None]:
-    """Run statements with the settings of a request, planned with the current statistics."""
-    execute("DISCARD PLANS")
-    for name, value in REQUEST_SETTINGS.items():
-        execute(f"SET {name} TO '{value}'")
-    yield
-    for name in REQUEST_SETTINGS:
-        execute(f"RESET {name}")
 
 
 def cost_cells(query: Query) -> str:

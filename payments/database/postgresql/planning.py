@@ -1,7 +1,7 @@
 """How PostgreSQL plans pages."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from django.db import connection
 
@@ -11,10 +11,14 @@ from django.db import connection
 PLANNER_SETTINGS = {"max_parallel_workers_per_gather": "0", "enable_seqscan": "off", "jit": "off"}
 
 
-@contextmanager
-def planned_as_pages() -> Iterator[None]:
+def planned_as_pages() -> AbstractContextManager[None]:
     """Plan the statements of a command as those of requests. SQLite needs no settings."""
-    settings = PLANNER_SETTINGS if connection.vendor == "postgresql" else {}
+    return session_settings(PLANNER_SETTINGS) if connection.vendor == "postgresql" else nullcontext()
+
+
+@contextmanager
+def session_settings(settings: Mapping[str, str]) -> Iterator[None]:
+    """Set parameters of the PostgreSQL session, and reset them at the end, unless an error occurs."""
     with connection.cursor() as cursor:
         for name, value in settings.items():
             cursor.execute(f"SET {name} = '{value}'")
