@@ -67,8 +67,8 @@ class Opaque(Func):
 class JoinedBy(Func):
     """A condition that two columns are equal, for a join that looks up the first one in its index.
 
-    PostgreSQL sees two comparisons. It expects each to hold for a third of the rows, whatever the statistics are: so
-    many that it reads no more rows than a LIMIT needs. With `=`, it would also consider a hash join, which reads whole
+    PostgreSQL sees two comparisons. With any statistics, it expects each to hold for a third of the rows. That is
+    enough for a plan that stops at a LIMIT. With `=`, PostgreSQL would also consider a hash join, which reads whole
     tables, and trust statistics that are missing or old.
     """
 

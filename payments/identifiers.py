@@ -27,7 +27,7 @@ def make_change_id(moment: datetime, randomness: int) -> int:
 
     Payments that are changed one after the other are neighbours in the index of change IDs, so writes of a large table
     touch few of its pages. Of two changes in the same second, the IDs are equal with a probability of 1 in 2^31. Then
-    the change feed repeats their payments.
+    the change feed repeats their payments. If one follows the other, the revision stays the same.
     """
     return (moment - EPOCH) // SECOND << CHANGE_RANDOM_BITS | randomness
 

@@ -104,7 +104,7 @@ def state_row(*values: str | Expression, columns: int) -> QuerySet[AccessState, 
     """Return a query for the row that ends the rows of a statement; it has so many columns.
 
     It has no ID. Its values of the state begin at the column `REVISION`, as text. The rows of a statement come from one
-    snapshot, so the state is that of the payments.
+    snapshot, so the state belongs to the payments.
     """
     row = [NO_VALUE] * columns
     for column, value in enumerate(values, start=REVISION):

@@ -125,7 +125,7 @@ def test_payment_that_gets_another_organization_ends_the_epoch(api: Api, payment
 
 
 def test_feed_without_a_state_is_complete(api: Api, payments: None) -> None:
-    """SQL has written payments of a new organization, and nobody has renewed the revision."""
+    """SQL has written payments of a new organization without renewing the revision."""
     begin_feed()
     AccessState.objects.all().delete()
 
