@@ -36,6 +36,11 @@ class Filter:
     values_are_literals: bool = False  # they decide which index is best, so they are part of the SQL
     terms: Terms | None = None  # the condition by which PostgreSQL finds the payments of one access in an index
 
+    @property
+    def takes_list(self) -> bool:
+        """Return whether the filter takes several values, any of which may match."""
+        return bool(self.schema["type"] == "array")
+
     def with_terms(self, terms: Terms) -> Filter:
         """Return this filter with a condition on terms."""
         return replace(self, terms=terms)

@@ -38,7 +38,7 @@ RANGES: Mapping[str, tuple[Callable[..., PaymentQuerySet], Callable[..., Filter]
     "amount": (partial(PaymentQuerySet.bounded, column="amount"), filter_types.amount),
 }
 LOWER, UPPER = ("gte", "gt"), ("lte", "lt")
-BOUNDS = (*LOWER, *UPPER)
+BOUNDS = {"gte": "at or above", "gt": "above", "lte": "at or below", "lt": "below"}
 
 
 def status_terms(access: Access, statuses: Values) -> TermCondition | None:
@@ -95,6 +95,9 @@ FILTERS: Mapping[str, Filter] = {
     ).with_terms(lambda access, values: HasAllPairs(*access, *values)),
 }
 
+# The filters that take several values: separated by commas, or in repeated parameters.
+LIST_FILTERS = frozenset(name for name, filter_ in FILTERS.items() if filter_.takes_list)
+
 # The parameters of a selection, without the metadata pairs.
 PARAMETERS = ("sort", *(name for name in FILTERS if name != "metadata"))
 
@@ -129,18 +132,6 @@ class Selection(NamedTuple):
 EVERYTHING = Selection()
 
 
-class Range(NamedTuple):
-    """A lower and an upper bound of one field."""
-
-    low: Any
-    high: Any
-    is_closed: bool  # both bounds belong to the range
-
-    @property
-    def is_empty(self) -> bool:
-        return bool(self.low > self.high or (self.low == self.high and not self.is_closed))
-
-
 def parse_selection(parameters: Mapping[str, str]) -> Selection:
     """Return the selection in the parameters. Other parameters are ignored.
 
@@ -152,7 +143,7 @@ def parse_selection(parameters: Mapping[str, str]) -> Selection:
     order = parse_order(parameters["sort"]) if "sort" in parameters else NEWEST_FIRST
     filters = tuple(parse_filters(parameters))
     values = {filter_.name: filter_.values[0] for filter_ in filters}
-    refuse_empty_ranges(values)
+    refuse_reversed_ranges(values)
     refuse_amounts_without_currency(values)
     query = "".join(f"&{quote(name, safe='')}={quote(parameters[name], safe='')}" for name in names)
     return Selection(filters, order, query)
@@ -187,13 +178,13 @@ def metadata_document(parameters: Mapping[str, str]) -> str | None:
     return encode({key: parameters[name] for key, name in names.items()}).decode() if names else None
 
 
-def refuse_empty_ranges(values: Mapping[str, Any]) -> None:
+def refuse_reversed_ranges(values: Mapping[str, Any]) -> None:
+    """Refuse an upper bound below a lower one. A range of equal bounds may be empty, which is no error."""
     for field, lower, upper in product(RANGES, LOWER, UPPER):
         low, high = values.get(f"{field}[{lower}]"), values.get(f"{field}[{upper}]")
-        if low is None or high is None:
-            continue
-        if Range(low, high, is_closed=(lower, upper) == ("gte", "lte")).is_empty:
-            raise InvalidSelection(f"{field}[{upper}]", f"greater than {field}[{lower}]")
+        if low is not None and high is not None and high < low:
+            side = "above" if field == "amount" else "after"
+            raise InvalidSelection(f"{field}[{upper}]", f"at or {side} {field}[{lower}]")
 
 
 def refuse_amounts_without_currency(values: Mapping[str, Any]) -> None:

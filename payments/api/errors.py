@@ -66,7 +66,9 @@ class Unavailable(exceptions.APIException):
 class QueryTimeout(Unavailable):
     """A query with filters exceeded its time limit."""
 
-    default_detail = "The query timed out. Narrow createdAt: give both bounds, or closer ones."
+    default_detail = (
+        "The query timed out. Narrow it: send createdAt[gte] and createdAt[lt], for example for one month or one day."
+    )
     field = "createdAt"
 
 

@@ -6,7 +6,16 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from payments.api.errors import InvalidParameter
-from payments.filters import EVERYTHING, METADATA, PARAMETERS, InvalidSelection, Selection, parse_selection, safe_name
+from payments.filters import (
+    EVERYTHING,
+    LIST_FILTERS,
+    METADATA,
+    PARAMETERS,
+    InvalidSelection,
+    Selection,
+    parse_selection,
+    safe_name,
+)
 from payments.models import PAYMENT_ID
 from payments.tokens import InvalidToken, Position, parse_token
 
@@ -74,14 +83,21 @@ def parse_changes_parameters(query: str) -> ChangesParameters:
 
 
 def parse_query(query: str, *, known: Collection[str] = (), pattern: re.Pattern[str] | None = None) -> dict[str, str]:
-    """Return the parameters by name. Names must be known or match the pattern, and occur once.
+    """Return the parameters by name. Names must be known or match the pattern.
 
-    :raises InvalidParameter: for an unknown or repeated parameter; ignoring it could hide a mistake of the client
+    Most generated clients send a list as repeated parameters: `status=open&status=pending`. The result has the other
+    form: `open,pending`.
+
+    :raises InvalidParameter: for an unknown parameter, or a repeated one that takes no list; ignoring it could hide a
+        mistake of the client
     """
     parameters: dict[str, str] = {}
     for name, value in split_query(query):
         if name not in known and not (pattern and pattern.fullmatch(name)):
             raise InvalidParameter("Unknown parameter.", field=safe_name(name))
+        if name in parameters and name in LIST_FILTERS:
+            parameters[name] += f",{value}"
+            continue
         if name in parameters:
             field = safe_name(name) or "metadata"
             raise InvalidParameter(f"{field} must occur only once.", field=field)

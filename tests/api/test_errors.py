@@ -12,14 +12,13 @@ from pytest_django import Settings
 from payments.models import Organization
 from tests.support.api import Api
 from tests.support.factories import OrganizationFactory, PaymentFactory
-from tests.support.list_errors import failing_list_queries, timeout_error
+from tests.support.list_errors import TIMEOUT, failing_list_queries, timeout_error
 from tests.support.problem import assert_problem, problem
 
 LIMIT = "limit must be a whole number from 1 to 250."
 START = "from must be the ID of one of your payments."
 UNKNOWN = "Unknown parameter."
 UNAVAILABLE = "The service is unavailable. Try again later."
-TIMEOUT = "The query timed out. Narrow createdAt: give both bounds, or closer ones."
 
 
 @pytest.mark.parametrize(

@@ -105,11 +105,11 @@ WORDS: dict[str, list[str]] = {
 
 
 def bounds(values: Sequence[int]) -> st.SearchStrategy[dict[str, int]]:
-    """Return no bound, a lower bound, an upper bound, or both. The upper bound is above the lower bound."""
+    """Return no bound, a lower bound, an upper bound, or both. The upper bound is not below the lower bound."""
     lower = [(name, value) for name in ("gte", "gt") for value in values]
     upper = [(name, value) for name in ("lte", "lt") for value in values]
     single = [(bound,) for bound in (*lower, *upper)]
-    pairs = [(low, high) for low in lower for high in upper if low[1] < high[1]]
+    pairs = [(low, high) for low in lower for high in upper if low[1] <= high[1]]
     return st.just({}) | st.sampled_from(single).map(dict) | st.sampled_from(pairs).map(dict)
 
 

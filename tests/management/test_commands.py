@@ -339,7 +339,7 @@ def test_export_supports_the_filters_of_the_list(
         )
 
     if names is None:
-        with pytest.raises(CommandError, match=r"amount\[lt\] must be greater than amount\[gte\]"):
+        with pytest.raises(CommandError, match=r"amount\[lt\] must be at or above amount\[gte\]"):
             run("export_payments", *arguments)
     else:
         output, _ = run("export_payments", *arguments)

@@ -30,8 +30,8 @@ RULES = {
     "metadata": "at most 5 pairs, key and value of 1 to 500 characters each",
 }
 RANGES = [
-    f"{name}[{upper}] must be greater than {name}[{lower}]."
-    for name in ("createdAt", "paidAt", "amount")
+    f"{name}[{upper}] must be at or {side} {name}[{lower}]."
+    for name, side in (("createdAt", "after"), ("paidAt", "after"), ("amount", "above"))
     for lower in ("gte", "gt")
     for upper in ("lte", "lt")
 ]
