@@ -1,6 +1,5 @@
 """The OpenAPI 3.1 description of the API. Its schemas follow from the declaration of the record and of the filters."""
 
-import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -11,14 +10,17 @@ from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX, NOW
 from payments.api.problems import Problem
 from payments.api.renderers import ProblemRenderer
 from payments.filter_types import Filter
-from payments.filters import BOUNDS, FILTERS, ORDERS, RANGES
+from payments.filters import BOUNDS, FILTERS, ORDERS
 from payments.hal import HAL
+from payments.json_schemas import portable
 from payments.models import PAYMENT_ID
 from payments.record import json_schemas
 from payments.tokens import TOKEN
 
 REFERENCE = "#/components/schemas/{name}"
-DEEP_OBJECT = {"style": "deepObject", "explode": True}  # name[key]=value
+
+# Stands for the service's address, as in the Markdown pages. The view replaces it.
+EXAMPLE_URL = "https://pay.example"
 
 ERROR_HEADERS = {
     HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate", "The missing or invalid credentials (RFC 6750)."),
@@ -42,13 +44,20 @@ LIST_ERRORS = (
 
 def openapi_document() -> dict[str, Any]:
     """Return the description as JSON data."""
-    document = {
+    return dict(portable(described_api()))
+
+
+def described_api() -> dict[str, Any]:
+    return {
         "openapi": "3.1.0",
         "info": {
             "title": "Payments",
             "version": "2",
             "description": "An organization's payments, page by page, newest first, as HAL.",
+            "contact": {"name": "Documentation", "url": f"{EXAMPLE_URL}/docs/"},
         },
+        "servers": [{"url": EXAMPLE_URL, "description": "This service."}],
+        "tags": [{"name": "payments", "description": "Payments of the organization and mode of the API key."}],
         "paths": {
             "/v2/payments": {"get": list_operation()},
             "/v2/payments/changes": {"get": changes_operation()},
@@ -65,7 +74,6 @@ def openapi_document() -> dict[str, Any]:
             },
         },
     }
-    return dict(with_ecma_patterns(document))
 
 
 def list_operation() -> dict[str, Any]:
@@ -109,7 +117,10 @@ def payment_operation() -> dict[str, Any]:
 
 
 def list_parameters() -> list[dict[str, Any]]:
-    """Return the parameters in the order of links. A range is one object, and so are the metadata pairs."""
+    """Return the parameters in the order of links. Each has a form that most generated clients can send.
+
+    Lists have OpenAPI's default style, which repeats the parameter. A bound of a range is a parameter of its own.
+    """
     return [
         limit_parameter(),
         {
@@ -124,16 +135,7 @@ def list_parameters() -> list[dict[str, Any]]:
             "description": "Newest payments first (desc) or oldest first (asc).",
             "schema": {"type": "string", "enum": list(ORDERS), "default": "desc"},
         },
-        *(words_parameter(name, filter_) for name, filter_ in FILTERS.items() if filter_.schema["type"] == "array"),
-        *(range_parameter(field) for field in RANGES),
-        {
-            "name": "metadata",
-            "in": "query",
-            "description": f"Pairs that metadata contains, metadata[KEY]=VALUE: {FILTERS['metadata'].rule}.",
-            **DEEP_OBJECT,
-            "schema": FILTERS["metadata"].schema,
-            "example": FILTERS["metadata"].example,
-        },
+        *(filter_parameter(name, filter_) for name, filter_ in FILTERS.items()),
     ]
 
 
@@ -146,35 +148,25 @@ def limit_parameter() -> dict[str, Any]:
     }
 
 
-def words_parameter(name: str, filter_: Filter) -> dict[str, Any]:
-    return {
+def filter_parameter(name: str, filter_: Filter) -> dict[str, Any]:
+    parameter = {
         "name": name,
         "in": "query",
-        "description": f"Any of these values matches. Must be {filter_.rule}.",
-        "style": "form",
-        "explode": False,
+        "description": describe_filter(name, filter_),
         "schema": filter_.schema,
         "example": filter_.example,
     }
+    return parameter | ({"style": "deepObject", "explode": True} if filter_.schema["type"] == "object" else {})
 
 
-def range_parameter(field: str) -> dict[str, Any]:
-    """Return the parameter for the four bounds of a field."""
-    bounds = {bound: FILTERS[f"{field}[{bound}]"] for bound in BOUNDS}
-    name, first = next(iter(bounds.items()))
+def describe_filter(name: str, filter_: Filter) -> str:
+    if filter_.takes_list:
+        return f"Any of these values matches. Must be {filter_.rule}, or in repeated parameters."
+    if name == "metadata":
+        return f"Pairs that metadata contains, metadata[KEY]=VALUE: {filter_.rule}."
+    field, _, bound = name.rstrip("]").partition("[")
     needs = " Needs currency." if field == "amount" else ""
-    return {
-        "name": field,
-        "in": "query",
-        "description": f"A range, such as {field}[{name}]={first.example}. Each bound must be {first.rule}.{needs}",
-        **DEEP_OBJECT,
-        "schema": {
-            "type": "object",
-            "properties": {bound: filter_.schema for bound, filter_ in bounds.items()},
-            "additionalProperties": False,
-        },
-        "example": {name: first.example},
-    }
+    return f"Only payments whose {field} is {BOUNDS[bound]} this value: {filter_.rule}.{needs}"
 
 
 def responses(schema: str, description: str, *, errors: tuple[HTTPStatus, ...]) -> dict[str, Any]:
@@ -240,17 +232,3 @@ def page_schema(*links: str, optional: Sequence[str]) -> Mapping[str, Any]:
             },
         },
     }
-
-
-def with_ecma_patterns(value: Any) -> Any:
-    r"""Return `value` with the patterns of ECMA-262, which JSON Schema uses: `^` and `$` for Python's `\A` and `\Z`."""
-    if isinstance(value, dict):
-        return {
-            key: re.sub(r"\\Z$", "$", re.sub(r"^\\A", "^", inner))
-            if key == "pattern" and isinstance(inner, str)
-            else with_ecma_patterns(inner)
-            for key, inner in value.items()
-        }
-    if isinstance(value, list):
-        return [with_ecma_patterns(inner) for inner in value]
-    return value

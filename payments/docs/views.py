@@ -8,13 +8,10 @@ from django.shortcuts import render
 from django.utils.html import escape
 from django.views.decorators.http import require_safe
 
-from payments.api.openapi import openapi_document
+from payments.api.openapi import EXAMPLE_URL, openapi_document
 from payments.docs.pages import DocsPage, render_page
 from payments.links import Links
 from payments.record import encode
-
-# The service's address in the Markdown files.
-EXAMPLE_URL = "https://pay.example"
 
 
 @require_safe
@@ -38,10 +35,12 @@ def interactive(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponse:
-    """Return the OpenAPI document."""
-    return HttpResponse(openapi_json(), content_type="application/vnd.oai.openapi+json")
+    """Return the OpenAPI document, with this service as its server."""
+    address = encode(service_url(request)).decode().strip('"')
+    document = openapi_json().replace(EXAMPLE_URL, address)
+    return HttpResponse(document, content_type="application/vnd.oai.openapi+json")
 
 
 @cache
-def openapi_json() -> bytes:
-    return bytes(encode(openapi_document()))
+def openapi_json() -> str:
+    return encode(openapi_document()).decode()
