@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import methodcaller
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
@@ -25,6 +25,9 @@ CACHED_MAX = 64
 DIRECT = ("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME", "wsgi.url_scheme")
 PROXIED = (*DIRECT, "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO")
 Names: TypeAlias = tuple[str, ...]
+
+# The anchors of sections of the reference that `documentation` links lead to.
+ReferenceSection: TypeAlias = Literal["list-payments", "list-changes", "payment-record", "errors"]
 
 HOST_LENGTH_MAX = 253 + len(":65535")  # a DNS name (RFC 1035) and a port
 
@@ -72,7 +75,7 @@ class Links:
     @cached_property
     def parts(self) -> tuple[str, ...]:
         """Return the URLs that all links of a response are made of."""
-        return self.list, self.changelist, self.documentation
+        return self.list, self.changelist, self.reference
 
     @cached_property
     def root(self) -> str:
@@ -93,6 +96,14 @@ class Links:
     @cached_property
     def documentation(self) -> str:
         return self.url("documentation")
+
+    @cached_property
+    def reference(self) -> str:
+        return self.url("documentation-reference")
+
+    def section(self, section: ReferenceSection) -> str:
+        """Return the URL of a section of the reference."""
+        return f"{self.reference}#{section}"
 
     def url(self, view: str) -> str:
         """Return the URL of a view without arguments. Django's `reverse` reads the prefix from the thread."""

@@ -67,7 +67,7 @@ def application(environment: Environment, start_response: Callable[..., Any]) ->
         "self": link(page.rows[0][ID]),
         "previous": link(page.previous_from) if page.previous_from else None,
         "next": link(page.next_from) if page.next_from else None,
-        "documentation": Link(urls.documentation, HTML),
+        "documentation": Link(urls.section("list-payments"), HTML),
     }
     body = encode(hal.page("payments", serialize_page(page.rows, links=urls), links=links))
     start_response(

@@ -71,6 +71,6 @@ class ChangesPagination(ParsedPagination[ChangesParameters]):
             "self": link(self.parameters.token),
             "next": later if page.has_next else None,
             "later": later,
-            "documentation": Link(href=links.documentation, type=HTML),
+            "documentation": Link(href=links.section("list-changes"), type=HTML),
         }
         return hal.page("payments", records, links=page_links)

@@ -115,6 +115,6 @@ class KeysetPagination(ParsedPagination[ListParameters]):
             "self": link(page.rows[0][ID] if page.rows else parameters.start),
             "previous": link(page.previous_from) if page.previous_from else None,
             "next": link(page.next_from) if page.next_from else None,
-            "documentation": Link(href=links.documentation, type=HTML),
+            "documentation": Link(href=links.section("list-payments"), type=HTML),
         }
         return hal.page("payments", records, links=page_links)

@@ -40,5 +40,5 @@ def problem(request: HttpRequest | Request, status: int, detail: str, *, field: 
         detail=detail,
         field=field or UNSET,
         request_id=request.META.get(request_ids.ENVIRON_KEY, UNSET),
-        links=ProblemLinks(documentation=Link(href=Links.of_error(request).documentation, type=HTML)),
+        links=ProblemLinks(documentation=Link(href=Links.of_error(request).section("errors"), type=HTML)),
     )

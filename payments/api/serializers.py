@@ -46,6 +46,6 @@ def link_template(links: Links) -> list[str]:
     record_links = RecordLinks(
         itself=Link(href=links.payment(MARK), type=HAL),
         dashboard=Link(href=links.dashboard(MARK), type=HTML),
-        documentation=Link(href=links.documentation, type=HTML),
+        documentation=Link(href=links.section("payment-record"), type=HTML),
     )
     return encode(record_links).decode().split(encode(MARK).decode()[1:-1])

@@ -157,7 +157,7 @@ def test_unknown_host_is_refused_and_not_repeated_in_links(client: Client, db: N
     response = client.get(path, headers={"Host": host})
 
     expected = problem(400, "Bad Request", "This request is malformed. Check the Host header and the URL.")
-    expected["_links"]["documentation"]["href"] = "/docs/"
+    expected["_links"]["documentation"]["href"] = "/docs/reference/#errors"
     assert_problem(response, expected)
 
 

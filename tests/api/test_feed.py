@@ -50,7 +50,7 @@ def test_page_has_the_payments_and_links_of_the_feed(api: Api, payments: None) -
         ("self", hal_link(f"http://testserver{FEED}?limit=2")),
         ("next", next_page),
         ("later", next_page),
-        ("documentation", {"href": "http://testserver/docs/", "type": "text/html"}),
+        ("documentation", {"href": "http://testserver/docs/reference/#list-changes", "type": "text/html"}),
     ]
     assert page["_embedded"]["payments"] == [api.get(f"/v2/payments/pt_{name}").json() for name in "AB"]
 
@@ -196,7 +196,7 @@ def test_token_that_the_database_does_not_know_is_gone(api: Api, payments: None)
         "detail": "The service does not know all changes since this token. Discard your copy, and read the changes "
         "again from the beginning, without from.",
         "requestId": "tests-1",
-        "_links": {"documentation": {"href": "http://testserver/docs/", "type": "text/html"}},
+        "_links": {"documentation": {"href": "http://testserver/docs/reference/#errors", "type": "text/html"}},
     }
 
 

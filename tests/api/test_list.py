@@ -72,7 +72,7 @@ def test_empty_list_is_a_page_without_previous_and_next(api: Api) -> None:
         "_embedded": {"payments": []},
         "_links": {
             "self": {"href": "http://testserver/v2/payments?limit=20", "type": "application/hal+json"},
-            "documentation": {"href": "http://testserver/docs/", "type": "text/html"},
+            "documentation": {"href": "http://testserver/docs/reference/#list-payments", "type": "text/html"},
         },
     }
 

@@ -4,6 +4,7 @@ import contextlib
 import re
 import sys
 from html.parser import HTMLParser
+from typing import get_args
 from urllib.parse import urldefrag, urljoin
 
 import pytest
@@ -13,6 +14,7 @@ from pytest_django import Settings
 
 from payments.docs.markdown import Section, render
 from payments.docs.pages import PAGES, page_link
+from payments.links import ReferenceSection
 from tests.support.commands import output_of
 from tests.support.processes import ROOT
 
@@ -73,6 +75,10 @@ def test_links_and_anchors_exist(client: Client, db: None, path: str) -> None:
             if anchor:
                 assert anchor in ParsedPage(response.content.decode()).ids, f"{url}#{anchor}"
     assert len(page.ids) == len(set(page.ids))
+
+
+def test_documentation_links_of_the_api_lead_to_sections(client: Client) -> None:
+    assert set(get_args(ReferenceSection)) <= set(parsed_page(client, "/docs/reference/").ids)
 
 
 def test_pages_link_only_to_these_other_sites(client: Client) -> None:

@@ -233,5 +233,5 @@ def test_links_begin_with_the_script_name_of_the_request(
         (body,) = handler(environ, lambda *_status_and_headers: None)
 
         links = json.loads(body)["_links"]
-        assert links["documentation"]["href"] == f"http://testserver{quote(script_name)}/docs/"
+        assert links["documentation"]["href"] == f"http://testserver{quote(script_name)}/docs/reference/#list-payments"
         assert links["self"]["href"].startswith(f"http://testserver{quote(script_name)}/v2/payments")

@@ -136,7 +136,7 @@ def assert_problem(document: Any, status: int, base: str) -> None:
     assert METADATA_KEY.sub("metadata", document["detail"]) in DETAILS[status]
     assert PLAIN_NAME.fullmatch(document.get("field", "x"))
     assert REQUEST_ID.fullmatch(document.get("requestId", "x"))
-    assert document["_links"] == {"documentation": link(f"{base}/docs/", "text/html")}
+    assert document["_links"] == {"documentation": section(base, "errors")}
 
 
 def assert_page(page: Any, base: str) -> None:
@@ -146,10 +146,11 @@ def assert_page(page: Any, base: str) -> None:
         assert_keys(page["_links"], CHANGES_LINKS, optional={"next"})
         assert page["_links"].get("next", page["_links"]["later"]) == page["_links"]["later"]
         assert_page_links(page["_links"], rf"{re.escape(base)}/v2/payments/changes\?{CHANGES_QUERY}")
+        assert page["_links"]["documentation"] == section(base, "list-changes")
     else:
         assert_keys(page["_links"], PAGE_LINKS, optional={"previous", "next"})
         assert_page_links(page["_links"], rf"{re.escape(base)}/v2/payments\?{PAGE_QUERY}")
-    assert page["_links"]["documentation"] == link(f"{base}/docs/", "text/html")
+        assert page["_links"]["documentation"] == section(base, "list-payments")
     for record in page["_embedded"]["payments"]:
         assert_record(record, base)
 
@@ -166,7 +167,12 @@ def assert_record(record: Any, base: str) -> None:
     assert_keys(record["_links"], RECORD_LINKS)
     assert record["_links"]["self"] == link(f"{base}/v2/payments/{record['id']}", HAL)
     assert record["_links"]["dashboard"]["href"].startswith(f"{base}/admin/")
-    assert record["_links"]["documentation"] == link(f"{base}/docs/", "text/html")
+    assert record["_links"]["documentation"] == section(base, "payment-record")
+
+
+def section(base: str, anchor: str) -> dict[str, str]:
+    """Return the link to a section of the reference."""
+    return link(f"{base}/docs/reference/#{anchor}", "text/html")
 
 
 def assert_keys(document: dict[str, Any], keys: list[str], *, optional: Collection[str] = ()) -> None:

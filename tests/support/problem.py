@@ -14,7 +14,7 @@ def problem(status: int, title: str, detail: str, *, field: str | None = None) -
         "detail": detail,
         **({"field": field} if field else {}),
         "requestId": REQUEST_ID,
-        "_links": {"documentation": {"href": "http://testserver/docs/", "type": "text/html"}},
+        "_links": {"documentation": {"href": "http://testserver/docs/reference/#errors", "type": "text/html"}},
     }
 
 

@@ -76,7 +76,7 @@ class PaymentSerializer(serializers.ModelSerializer[Payment]):
         return {
             "self": {"href": f"{base}/v2/payments/{payment.id}", "type": "application/hal+json"},
             "dashboard": {"href": f"{base}/admin/payments/payment/{admin_id}/change/", "type": "text/html"},
-            "documentation": {"href": f"{base}/docs/", "type": "text/html"},
+            "documentation": {"href": f"{base}/docs/reference/#payment-record", "type": "text/html"},
         }
 
     def to_representation(self, instance: Payment) -> dict[str, Any]:
