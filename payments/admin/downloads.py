@@ -2,11 +2,11 @@
 
 import csv
 import io
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from payments.export import export_line
+from payments.formulas import escape_formulas, may_contain_formulas
 from payments.listing import Listing
 from payments.page import fetch_page
 from payments.rows import COLUMN_INDEX, FIELDS, MONEY, Row
@@ -17,15 +17,6 @@ PART_ROWS = 5000
 # The title of each column of a row: the field's name, and for money its part, such as amount.value.
 TITLES = [title for field in FIELDS for title in field.titles]
 AMOUNTS = {COLUMN_INDEX[field.name] for field in FIELDS if field.kind == MONEY}
-
-# A spreadsheet evaluates a cell that starts with one of these characters (OWASP, CSV injection). A cell can also start
-# within a text: after a semicolon or a tab, where some spreadsheets split lines, and after a line break if the text is
-# pasted. Some spreadsheets skip a tab or a line break at the start of a cell. The last four are full-width forms.
-FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"
-FORMULA_START = re.compile(rf"\A(?='*[{FORMULA}\t\r\n])|(?<=[;\t\r\n])(?='*[{FORMULA}])")
-
-# Finds rows that may contain such a text; NUL precedes each cell. Searching each cell would take three times as long.
-SUSPICIOUS_ROW = re.compile(rf"[\0;\t\r\n]'*[{FORMULA}\t\r\n]")
 
 # Excel reads a file as UTF-8 only if it starts with this mark.
 BYTE_ORDER_MARK = "\ufeff"
@@ -73,19 +64,9 @@ def csv_lines(rows: Iterable[Sequence[str]]) -> bytes:
 def cells(row: Row) -> list[str]:
     """Return a row's cells in the order of `TITLES`. Amounts stay numbers; other text cannot become a formula."""
     texts = [text or "" for text in row[: len(TITLES)]]
-    if SUSPICIOUS_ROW.search("\0".join(["", *texts])) is None:
+    if not may_contain_formulas(texts):
         return texts
     return [text if position in AMOUNTS else escape_formulas(text) for position, text in enumerate(texts)]
-
-
-def escape_formulas(text: str) -> str:
-    """Return a text that a spreadsheet shows instead of evaluating it.
-
-    One apostrophe is added at each place where a cell can start and a formula character follows, possibly after other
-    apostrophes. A cell can start at the start of the text, where a tab or a line break counts as a formula character,
-    and after each semicolon, tab and line break. Removing one apostrophe at each such place restores the text.
-    """
-    return FORMULA_START.sub("'", text)
 
 
 FORMATS = {

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments.admin import downloads
-from payments.admin.downloads import FORMULA, TITLES, cells, escape_formulas
+from payments.admin.downloads import TITLES, cells
+from payments.formulas import FORMULA, escape_formulas, unescape_formulas
 from payments.models import Organization
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import line, record
@@ -121,11 +122,6 @@ def test_text_cannot_become_a_formula(admin_client: Client, organization: Organi
 @pytest.mark.parametrize("text", ["", "1=1", "Order 7; a - b", "'s-Hertogenbosch", "'", "a,=1", "one\ntwo;\tthree"])
 def test_harmless_text_is_not_changed(text: str) -> None:
     assert escape_formulas(text) == text
-
-
-def unescape_formulas(text: str) -> str:
-    """Reverse `escape_formulas`: remove one apostrophe at each place where it may have added one."""
-    return re.sub(rf"\A'(?='*[{FORMULA}\t\r\n])|(?<=[;\t\r\n])'(?='*[{FORMULA}])", "", text)
 
 
 @given(st.text("=-\uff1d';\t\r\n a", max_size=12))
