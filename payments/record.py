@@ -4,7 +4,6 @@ The import's validation, the OpenAPI schema, the database row, the stored row of
 derived from `Record`. To add a field, add it here and to the model `Payment`.
 """
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -26,15 +25,28 @@ else:
 ORGANIZATION_ID = r"\A[1-9][0-9]{0,18}\Z"
 COUNTRY = r"\A[A-Z]{2}\Z"
 TIME = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}\Z"
+# A redirect URL must not have one of these schemes: they run a script or read a local file.
+SCRIPT_SCHEMES = ("javascript", "data", "vbscript", "file", "blob", "filesystem")
 VALUE = r"\A-?(?:0|[1-9][0-9]{0,12})\.[0-9]{2}\Z"
 
 # The types of fields. Patterns end in `\Z`, because `$` also matches before a final line feed. A description completes
 # the sentence "<field> must be ...", which import errors use. An optional text needs a pattern that excludes the empty
 # text, because the database stores an absent text as an empty one.
-PaymentId = Annotated[str, Meta(pattern=PAYMENT_ID, description="`pt_` and 1 to 61 letters or digits")]
-CustomerId = Annotated[str, Meta(pattern=CUSTOMER_ID, description="`ct_` and 1 to 61 letters or digits")]
+PaymentId = Annotated[str, Meta(pattern=PAYMENT_ID, description="`pt_` and 1 to 61 letters, digits, `_` or `-`")]
+CustomerId = Annotated[str, Meta(pattern=CUSTOMER_ID, description="`ct_` and 1 to 61 letters, digits, `_` or `-`")]
 OrganizationId = Annotated[str, Meta(pattern=ORGANIZATION_ID, description="a positive whole number, as text")]
-Method = Annotated[str, Meta(pattern=METHOD, description="a word of 1 to 32 lower-case letters, digits or underscores")]
+Method = Annotated[str, Meta(pattern=METHOD, description="a word of 1 to 32 letters, digits, `_` or `-`")]
+RedirectUrl = Annotated[
+    str,
+    Meta(
+        pattern=r"\A[A-Za-z][A-Za-z0-9+.-]*:[^\s\x00-\x1f\x7f-\x9f]+\Z",
+        max_length=2048,
+        description=(
+            "an absolute URL of at most 2048 characters, such as https://shop.example/ or myapp:paid, without the "
+            f"schemes {', '.join(SCRIPT_SCHEMES)}"
+        ),
+    ),
+]
 Url = Annotated[
     str,
     Meta(
@@ -114,7 +126,7 @@ class Record(Struct, kw_only=True, frozen=True, gc=False, rename="camel"):
     amount_remaining: Money | UnsetType = UNSET
     description: str
     method: Method | UnsetType = UNSET
-    redirect_url: Url | UnsetType = UNSET
+    redirect_url: RedirectUrl | UnsetType = UNSET
     webhook_url: Url | UnsetType = UNSET
     status: StatusName
     organization_id: OrganizationId
@@ -126,14 +138,6 @@ class Record(Struct, kw_only=True, frozen=True, gc=False, rename="camel"):
     paid_at: Time | UnsetType = UNSET
     customer_id: CustomerId | UnsetType = UNSET
     links: RecordLinks | UnsetType = field(default=UNSET, name="_links")
-
-
-class ImportedRecord(Record, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """A record as an import reads it: `resource` and `_links` are ignored, unknown fields are refused."""
-
-    resource: Any = "payment"
-    metadata: dict[str, str]  # type: ignore[assignment]  # parsed, to check its values
-    links: Any = field(default=UNSET, name="_links")
 
 
 # A record to be written: the same fields, but all are required and positional. Keyword arguments would take twice as
@@ -152,21 +156,6 @@ def json_schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON Schemas of the record and its parts, by name."""
     _, schemas = msgspec.json.schema_components([Record, Details], ref_template="#/components/schemas/{name}")
     return schemas
-
-
-def rules() -> dict[str, str]:
-    """Return the rule of each field by its path: `{"amount.currency": "must be an ISO 4217 currency code"}`."""
-    return dict(rules_of("Record", json_schemas()))
-
-
-def rules_of(name: str, schemas: dict[str, dict[str, Any]], path: str = "") -> Iterator[tuple[str, str]]:
-    for key, schema in schemas[name]["properties"].items():
-        if "enum" in schema:
-            yield path + key, f"must be one of {', '.join(schema['enum'])}"
-        elif "description" in schema:
-            yield path + key, f"must be {schema['description']}"
-        elif "$ref" in schema:
-            yield from rules_of(schema["$ref"].rpartition("/")[2], schemas, f"{path}{key}.")
 
 
 def record_time(moment: datetime) -> str:

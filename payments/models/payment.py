@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from payments.models.organization import Access
 
-PAYMENT_ID = r"\Apt_[A-Za-z0-9]{1,61}\Z"
-CUSTOMER_ID = r"\Act_[A-Za-z0-9]{1,61}\Z"
-METHOD = r"\A[a-z0-9_]{1,32}\Z"
+PAYMENT_ID = r"\Apt_[A-Za-z0-9_-]{1,61}\Z"
+CUSTOMER_ID = r"\Act_[A-Za-z0-9_-]{1,61}\Z"
+METHOD = r"\A[A-Za-z0-9_-]{1,32}\Z"
 IDENTIFIER_MAX = 64
 METHOD_MAX = 32
 
