@@ -2,9 +2,12 @@
 
 A record passes these modules in this order:
 
-reading          splits files into records (JSON Lines, arrays, saved pages), each with its location
+sources          streams of bytes, and the locations of records
+reading          detects the format of a file and splits it into records, each with its location:
+                 json_documents, pages (of the API), csv_files; decoder_messages reads errors of the JSON decoder
 fast_path        recognizes canonical records
-validation       validates all other records; decoder_messages reads the errors of the JSON decoder
+validation       validates all other records: json_values (valid JSON that is refused), forms (of the members),
+                 times; errors has the exception
 card_data        finds card numbers (card_numbers) and security codes in folded texts (folding)
 stored_rows      converts a record to a database row
 batches          collects rows into batches
@@ -14,6 +17,6 @@ changes          notes the changes, and records them at the end of the transacti
 """
 
 from payments.ingest.imports import ImportResult, import_payments
-from payments.ingest.reading import Source
+from payments.ingest.sources import Source
 
 __all__ = ["ImportResult", "Source", "import_payments"]

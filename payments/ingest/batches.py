@@ -1,13 +1,15 @@
 """The records of all sources, parsed and divided into batches."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from payments.ingest.errors import InvalidRecord
 from payments.ingest.fast_path import parse_canonical
-from payments.ingest.reading import Location, Source, UnreadableSource, read_records
+from payments.ingest.reading import read_records
+from payments.ingest.sources import Location, RawRecord, Source, UnreadableSource
 from payments.ingest.stored_rows import StoredRow, days, stored_row
-from payments.ingest.validation import InvalidRecord, validate_record
+from payments.ingest.validation import STRICT, Options, validate_record
 from payments.totals import OrganizationDay
 
 # A batch ends as soon as it reaches one of these limits.
@@ -19,6 +21,14 @@ LocatedError: TypeAlias = tuple[Location, InvalidRecord | UnreadableSource]
 Entry: TypeAlias = tuple[Location, StoredRow | InvalidRecord | UnreadableSource]
 
 
+class Parsed(NamedTuple):
+    """A record as a row or an error, its length in bytes, and how many of its members were skipped."""
+
+    entry: Entry
+    length: int
+    ignored: int = 0
+
+
 @dataclass
 class Batch:
     """Consecutive records of the sources, parsed and ready to be written."""
@@ -26,6 +36,7 @@ class Batch:
     entries: list[Entry]  # in the order of the sources
     rounds: list[list[LocatedRow]]  # all rows; a round contains a payment at most once
     days: set[OrganizationDay]  # of all rows
+    ignored: int  # members of the records that were skipped
 
     @property
     def organization_ids(self) -> set[int]:
@@ -36,46 +47,53 @@ class Batch:
         return sum(map(len, self.rounds)) < len(self.entries)
 
 
-def read_batches(sources: Iterable[Source], *, trusts_texts: bool = False) -> Iterator[Batch]:
-    """Yield the records of the sources in batches of limited size. For `trusts_texts`, see `validate_record`."""
-    entries: list[Entry] = []
+def read_batches(sources: Iterable[Source], options: Options = STRICT) -> Iterator[Batch]:
+    """Yield the records of the sources in batches of limited size."""
+    records: list[Parsed] = []
     size = 0
-    for entry, length in parse_sources(sources, trusts_texts=trusts_texts):
-        entries.append(entry)
-        size += length
-        if len(entries) == BATCH_RECORDS or size >= BATCH_BYTES:
-            yield build_batch(entries)
-            entries, size = [], 0
-    if entries:
-        yield build_batch(entries)
+    for parsed in parse_sources(sources, options):
+        records.append(parsed)
+        size += parsed.length
+        if len(records) == BATCH_RECORDS or size >= BATCH_BYTES:
+            yield build_batch(records)
+            records, size = [], 0
+    if records:
+        yield build_batch(records)
 
 
-def parse_sources(sources: Iterable[Source], *, trusts_texts: bool) -> Iterator[tuple[Entry, int]]:
-    """Yield a row or an error for each record, and the record's length in bytes.
-
-    A source that cannot be read to its end adds one more error.
-    """
+def parse_sources(sources: Iterable[Source], options: Options) -> Iterator[Parsed]:
+    """Yield all records. A source that cannot be read to its end adds one more error."""
     for source in sources:
         try:
-            for location, text in read_records(source):
-                yield (location, parse(text, trusts_texts=trusts_texts)), len(text)
+            for raw in read_records(source, ignores_unknown_fields=options.ignores_unknown_fields):
+                yield parse(raw, options)
         except UnreadableSource as error:
-            yield (error.location, error), 0
+            yield Parsed((error.location, error), length=0)
 
 
-def parse(text: bytes, *, trusts_texts: bool = False) -> StoredRow | InvalidRecord:
+def parse(raw: RawRecord, options: Options = STRICT) -> Parsed:
     """Return the row of a record, or the error if the record is invalid."""
+    location, text, error = raw
+    if error:
+        return Parsed((location, error), len(text))
+    if row := parse_canonical(text, trusts_texts=options.trusts_texts):
+        return Parsed((location, row), len(text))
     try:
-        return parse_canonical(text, trusts_texts=trusts_texts) or stored_row(
-            validate_record(text, trusts_texts=trusts_texts)
-        )
-    except InvalidRecord as error:
-        return error
+        record, ignored = validate_record(text, options)
+    except InvalidRecord as invalid:
+        return Parsed((location, invalid), len(text))
+    return Parsed((location, stored_row(record)), len(text), ignored)
 
 
-def build_batch(entries: list[Entry]) -> Batch:
+def build_batch(records: Sequence[Parsed]) -> Batch:
+    entries = [parsed.entry for parsed in records]
     rows = [(location, content) for location, content in entries if isinstance(content, StoredRow)]
-    return Batch(entries, rounds=list(divide_into_rounds(rows)), days=days(row for _, row in rows))
+    return Batch(
+        entries,
+        rounds=list(divide_into_rounds(rows)),
+        days=days(row for _, row in rows),
+        ignored=sum(parsed.ignored for parsed in records),
+    )
 
 
 def divide_into_rounds(rows: list[LocatedRow]) -> Iterator[list[LocatedRow]]:

@@ -76,8 +76,9 @@ CACHED_NAME_LENGTH_MAX = 64
 
 def find_card_data(value: Any, path: Path) -> Iterator[CardData]:
     """Yield the card data in parsed JSON, whose numbers are texts; `path` leads to `value`."""
-    yield from find_in_value(value, path)
-    if continues_as_card_number(scalars(value)):
+    single = list(find_in_value(value, path))
+    yield from single
+    if not single and continues_as_card_number(scalars(value)):
         yield path, CARD_NUMBER
 
 

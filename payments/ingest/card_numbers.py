@@ -34,7 +34,10 @@ LENGTHS = {f"{first}": lengths for issuers, lengths in ISSUERS for first in issu
 
 MASKS = "Xx*#•"  # stand for hidden digits
 HAS_MASK = re.compile(f"[{MASKS}]")
+# The digits of a card number that may be visible (PCI DSS 3.4.1, PCI SSC FAQ 1091).
 VISIBLE_FIRST_MAX = 6
+VISIBLE_FIRST_MAX_OF_LONG = 8
+LONG_DIGITS_MIN = 16
 VISIBLE_LAST_MAX = 4
 
 # A plus sign and up to 15 digits are a phone number (E.164).
@@ -188,8 +191,9 @@ def masked_numbers(groups: Sequence[str]) -> Iterator[str]:
 
 
 def exposes_middle(number: str) -> bool:
-    """Return whether a masked card number has visible digits between the first six and the last four."""
-    return count_digits(number[VISIBLE_FIRST_MAX:-VISIBLE_LAST_MAX]) > 0
+    """Return whether a masked card number has visible digits between those at its start and end that may be visible."""
+    first_max = VISIBLE_FIRST_MAX_OF_LONG if len(number) >= LONG_DIGITS_MIN else VISIBLE_FIRST_MAX
+    return count_digits(number[first_max:-VISIBLE_LAST_MAX]) > 0
 
 
 def is_card_number(digits: str) -> bool:

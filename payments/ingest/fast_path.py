@@ -26,7 +26,19 @@ from payments.ingest.card_data import (
 )
 from payments.ingest.stored_rows import StoredRow, row_function
 from payments.models import Status
-from payments.record import COUNTRY, VALUE, DetailsDocument, Metadata, Money, OrganizationId, Record, Url, encode
+from payments.record import (
+    COUNTRY,
+    SCRIPT_SCHEMES,
+    VALUE,
+    DetailsDocument,
+    Metadata,
+    Money,
+    OrganizationId,
+    Record,
+    RedirectUrl,
+    Url,
+    encode,
+)
 from payments.rows import FIELDS, MONEY, NOT_STORED, TIME, StoredField
 
 read_texts = msgspec.json.Decoder(dict[str, str]).decode
@@ -36,14 +48,15 @@ def unanchored(pattern: str) -> str:
     return pattern.removeprefix(r"\A").removesuffix(r"\Z")
 
 
-# Narrower than the record's own patterns: a shorter URL in ASCII without a port or a user; an organization ID of at
-# most 18 digits, which fits into 63 bits; a card number whose middle digits are all hidden.
+# Narrower than the record's own patterns: a shorter URL in ASCII without a port or a user, or with the scheme of an
+# app; an organization ID of at most 18 digits, which fits into 63 bits; a card number whose middle digits are hidden.
 ANY_TEXT = r'[^"\\\x00-\x1f]*+'
 MONEY_PATTERN = rf'\{{"value":"((?!-0\.00){unanchored(VALUE)})","currency":"([A-Z]{{3}})"\}}'
-URL_PATTERN = r'"(https?://[A-Za-z0-9.-]{1,253}+(?:[/?#][!#-\[\]-~]{0,1700}+)?+)"'
+WEB_URL = r"https?://[A-Za-z0-9.-]{1,253}+(?:[/?#][!#-\[\]-~]{0,1700}+)?+"
+APP_URL = rf"(?!(?:https?|{'|'.join(SCRIPT_SCHEMES)}):)[a-z][a-z0-9+.-]{{0,99}}+:[!#-\[\]-~]{{1,1700}}+"
 ORGANIZATION_ID_PATTERN = r'"([1-9][0-9]{0,17})"'
 TEXTS = rf'\{{(?:"{ANY_TEXT}":"{ANY_TEXT}"(?:,"{ANY_TEXT}":"{ANY_TEXT}")*+)?+\}}'
-CARD_NUMBER = r"[0-9X]{4} [0-9X]{2}XX (?:XXXX [0-9X]{4}|XXX[0-9X] [0-9X]{3})"
+CARD_NUMBER = r"[0-9X]{4} (?:[0-9X]{4} XXXX [0-9X]{4}|[0-9X]{2}XX XXX[0-9X] [0-9X]{3})"
 NO_DIGITS = r"[ !#-/:-\[\]-~]*+"
 CARD = (
     rf'\{{"cardCountryCode":"{unanchored(COUNTRY)}","cardHolder":"{NO_DIGITS}","cardLabel":"{NO_DIGITS}"'
@@ -56,7 +69,8 @@ LINKS = rf'\{{"self":{LINK},"dashboard":{LINK},"documentation":{LINK}\}}'
 # for a card, which needs no further check, and one for other texts.
 PATTERNS = (
     (Money, MONEY_PATTERN),
-    (Url, URL_PATTERN),
+    (Url, f'"({WEB_URL})"'),
+    (RedirectUrl, f'"({WEB_URL}|{APP_URL})"'),
     (OrganizationId, ORGANIZATION_ID_PATTERN),
     (Metadata, f"({TEXTS})"),
     (DetailsDocument, f"(?:({CARD})|({TEXTS}))"),
@@ -81,7 +95,7 @@ def value_pattern(type_: Any) -> str:
 def field_patterns() -> list[str]:
     """Return the patterns of all fields in the record's order, `_links` included."""
     by_name = {field.name: field for field in FIELDS}
-    not_stored = {"resource": '"resource":"payment"', "links": rf'(?:,"_links":{LINKS})?'}
+    not_stored = {"resource": '(?:,"resource":"payment")?', "links": rf'(?:,"_links":{LINKS})?'}
     return [
         not_stored[name] if name in NOT_STORED else field_pattern(by_name[name]) for name in Record.__struct_fields__
     ]
@@ -126,7 +140,9 @@ build_row = row_function(
 get_currencies = itemgetter(*(GROUPS.index(field.columns[1]) for field in FIELDS if field.kind == MONEY))
 get_times = itemgetter(*(GROUPS.index(field.name) for field in FIELDS if field.kind == TIME))
 get_free_texts = itemgetter(
-    *map(GROUPS.index, ("description", "metadata", *(field.name for field in FIELDS if field.type == Url)))
+    *map(
+        GROUPS.index, ("description", "metadata", *(field.name for field in FIELDS if field.type in {Url, RedirectUrl}))
+    )
 )
 get_checked = itemgetter(*map(GROUPS.index, ("status", "paid_at", "metadata", "details")))
 
@@ -135,7 +151,7 @@ is_masked = re.compile(CARD_NUMBER).fullmatch
 
 
 def parse_canonical(json: bytes, *, trusts_texts: bool = False) -> StoredRow | None:
-    """Return the row of a canonical, valid record; None for any other. For `trusts_texts`, see `validate_record`."""
+    """Return the row of a canonical, valid record; None for any other. For `trusts_texts`, see `Options`."""
     try:
         match = match_canonical(json.decode())
     except UnicodeDecodeError:

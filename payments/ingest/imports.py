@@ -11,9 +11,10 @@ from django.db import Error, connection, transaction
 from payments.ingest.background import background_writer
 from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divide_into_rounds, read_batches
 from payments.ingest.changes import ChangeLog
-from payments.ingest.reading import Location, Source
+from payments.ingest.errors import InvalidRecord
+from payments.ingest.sources import Location, Source
 from payments.ingest.stored_rows import StoredRow
-from payments.ingest.validation import InvalidRecord
+from payments.ingest.validation import STRICT, Options
 from payments.ingest.writing import (
     PrimaryKey,
     fetch_primary_key,
@@ -30,17 +31,24 @@ from payments.totals import OrganizationDay
 REFUSED_MAX = 100
 
 
+# The error does not repeat the ID: it may be a card number.
+MISSING_ORGANIZATION = InvalidRecord.of(
+    "organizationId", "this organization does not exist; --create-organizations creates it"
+)
+
+
 class OutcomeUnknown(Exception):
     """The import was interrupted during the commit: either everything was written or nothing."""
 
 
 @dataclass
 class ImportResult:
-    """How many records were read and refused, how many payments changed, and the organizations of the payments."""
+    """The counts of an import, and the organizations of its payments."""
 
-    read: int = 0
-    refused: int = 0
-    changed: int = 0
+    read: int = 0  # records
+    refused: int = 0  # records
+    changed: int = 0  # payments
+    ignored: int = 0  # unknown fields that were skipped
     organization_ids: set[int] = field(default_factory=set, compare=False)
 
 
@@ -50,14 +58,13 @@ def import_payments(
     on_refused: Callable[[Location, InvalidRecord], None],
     keep_going: bool = False,
     create_organizations: bool = False,
-    trusts_texts: bool = False,
+    options: Options = STRICT,
 ) -> ImportResult:
     """Insert new payments and update changed ones from records in the API's form.
 
     `on_refused` is called for each refused record; on PostgreSQL, by another thread. If a record is refused, nothing is
     written. With `keep_going`, the other records are written. A payment's organization must exist. With
-    `create_organizations`, missing ones are created. With `trusts_texts`, numbers that look like card numbers are
-    accepted outside of the details.
+    `create_organizations`, missing ones are created.
 
     :raises OutcomeUnknown: if the import is interrupted during the commit; after other exceptions, nothing is written
     """
@@ -73,7 +80,7 @@ def import_payments(
             result=result,
         )
         with batch_writer(run.write_batch) as submit:
-            for batch in read_batches(sources, trusts_texts=trusts_texts):
+            for batch in read_batches(sources, options):
                 submit(batch)
                 if run.is_stopped:
                     break
@@ -149,6 +156,7 @@ class Import:
 
     def check_batch(self, batch: Batch) -> list[list[LocatedRow]]:
         """Count the records of a batch and report its errors. Return the valid rows in rounds."""
+        self.result.ignored += batch.ignored
         missing = self.missing_organizations(batch.organization_ids)
         if not (batch.has_errors or missing):
             self.result.read += len(batch.entries)
@@ -169,7 +177,7 @@ class Import:
                 self.result.read += 1
                 self.refuse(location, error)
             else:
-                self.refuse(location, InvalidRecord(None, error.reason))
+                self.refuse(location, InvalidRecord.of(None, error.reason))
 
     def missing_organizations(self, organization_ids: set[int]) -> set[int]:
         # In order: concurrent imports that create the same organizations would otherwise deadlock.
@@ -231,7 +239,7 @@ def partition(
         if not isinstance(content, StoredRow):
             errors.append((location, content))
         elif content.organization_id in missing_organizations:
-            errors.append((location, InvalidRecord("organizationId", "this organization does not exist")))
+            errors.append((location, MISSING_ORGANIZATION))
         else:
             rows.append((location, content))
         if len(errors) == errors_max:

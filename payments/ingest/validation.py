@@ -1,231 +1,163 @@
-"""Validates records: their form, then the rules that a form cannot express."""
+"""Validates records: the form of their members, then the rules that a form cannot express."""
 
-import json
-import math
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from payments.currencies import CURRENCIES
-from payments.ingest.card_data import CARD_NUMBER, Path, exposes_card_number, find_card_data, has_clear_card_number
+from payments.ingest.card_data import CARD_NUMBER, find_card_data, has_clear_card_number
 from payments.ingest.card_numbers import exposes_middle
-from payments.ingest.decoder_messages import ErrorKind, parse_message
+from payments.ingest.errors import FieldError, InvalidRecord
+from payments.ingest.forms import IGNORED, RECORD_MEMBERS, Findings, decode_object, read_members, rule_of
+from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, join, parse_json
+from payments.ingest.times import to_record_time
 from payments.models import ORGANIZATION_ID_MAX, Status
-from payments.record import Details, ImportedRecord, Money, Record, Time, Url, rules
+from payments.record import SCRIPT_SCHEMES, CardNumber, Currency, Money, Record, RedirectUrl, Time, Url
 from payments.rows import FIELDS, StoredField
 
-# Messages contain at most this many characters of a field's name.
-NAME_CHARACTERS_MAX = 80
 
-# The API's responses add three levels around a record, and some clients read at most 64 levels (.NET).
-NESTING_MAX = 60
+class Options(NamedTuple):
+    """What an import accepts beyond the contract.
 
-RULES = rules()
+    With `trusts_texts`, numbers that look like card numbers are accepted outside of the details. With
+    `ignores_unknown_fields`, unknown members are skipped.
+    """
 
-decode_record = msgspec.json.Decoder(ImportedRecord).decode
-decode_details = msgspec.json.Decoder(Details).decode
-
-
-class InvalidRecord(Exception):
-    """A record is invalid: the field and the reason. The field is None if the record as a whole is invalid."""
-
-    def __init__(self, field: str | None, reason: str) -> None:
-        self.field = printable_name(field) if field else None
-        self.reason = reason
-        super().__init__(f"{self.field}: {reason}" if self.field else reason)
+    trusts_texts: bool = False
+    ignores_unknown_fields: bool = False
 
 
-def printable_name(field: str) -> str:
-    """Return a field's name as a message may repeat it. Within `details`, a name may be any text."""
-    if exposes_card_number(field):
-        return "a name that contains a card number"
-    return field if len(field) <= NAME_CHARACTERS_MAX else f"{field[:NAME_CHARACTERS_MAX]}…"
+STRICT = Options()
 
 
-def fields_of_type(type_: Any) -> list[StoredField]:
-    return [field for field in FIELDS if field.type == type_]
+class ValidRecord(NamedTuple):
+    """A record, and how many of its members were skipped."""
+
+    record: Record
+    ignored: int
+
+
+def fields_of_type(*types: Any) -> list[StoredField]:
+    return [field for field in FIELDS if field.type in types]
 
 
 MONEY_FIELDS = fields_of_type(Money)
-URL_FIELDS = fields_of_type(Url)
+URL_FIELDS = fields_of_type(Url, RedirectUrl)
 TIME_FIELDS = fields_of_type(Time)
 
 
-def validate_record(text: bytes, *, trusts_texts: bool = False) -> Record:
-    """Return the record in `text`, its details without spaces between their parts.
+def validate_record(text: bytes, options: Options = STRICT) -> ValidRecord:
+    """Return the record in `text`: its times in UTC, its details without spaces between their parts.
 
-    With `trusts_texts`, numbers that look like card numbers are accepted outside of the details.
-
-    :raises InvalidRecord: with the first error; it does not repeat card data
+    :raises InvalidRecord: with all errors; they do not repeat card data
     """
-    record = validate_form(text)
-    refuse_invalid_values((), parse_json(text))
-    for name, money in values_of(record, MONEY_FIELDS):
-        check_money(name, money)
-    for name, url in values_of(record, URL_FIELDS):
-        check_url(name, url)
-    for name, time in values_of(record, TIME_FIELDS):
-        check_time(name, time)
-    for name, free_text in () if trusts_texts else free_texts(record):
-        if has_clear_card_number(free_text):
-            raise InvalidRecord(name, CARD_NUMBER)
-    details = UNSET if record.details is UNSET else validate_details(bytes(record.details))
-    if record.status == Status.SUCCEEDED and record.paid_at is UNSET:
-        raise InvalidRecord("paidAt", "is missing: a payment that succeeded must have it")
-    if int(record.organization_id) > ORGANIZATION_ID_MAX:
-        raise InvalidRecord("organizationId", f"must be at most {ORGANIZATION_ID_MAX}")
-    return msgspec.structs.replace(record, details=details)
+    members = parse_members(text)
+    findings = Findings()
+    for field, reason in find_invalid_values((), parse_json(text)):
+        findings.add(field, reason)
+    for name in IGNORED.values():
+        members.pop(name, None)
+    values = read_members(members, RECORD_MEMBERS, "", findings)
+    findings.unknown += members
+    if not options.ignores_unknown_fields:
+        for name in findings.unknown:
+            findings.add(name, "is not a field of a record; --ignore-unknown-fields skips it")
+    for field, reason in rule_errors(values, trusts_texts=options.trusts_texts):
+        findings.add(field, reason)
+    if findings.reasons:
+        raise InvalidRecord(findings.errors)
+    return ValidRecord(Record(**values), ignored=len(findings.unknown))
 
 
-def validate_form(text: bytes) -> ImportedRecord:
+def parse_members(text: bytes) -> dict[str, Raw]:
+    """Return the members of the object in `text`.
+
+    :raises InvalidRecord: the text is not an object in JSON
+    """
     try:
         if not text.isascii():
-            text.decode()  # msgspec does not decode the details
-        return decode_record(text)
-    except msgspec.ValidationError as error:
-        raise explain(error) from None
+            text.decode()  # msgspec does not decode the values of members
+        return decode_object(text)
+    except msgspec.ValidationError:
+        raise InvalidRecord.of(None, "is not an object in JSON") from None
     except UnicodeDecodeError as error:
-        raise InvalidRecord(None, f"is not UTF-8 (byte {error.start})") from None
+        raise InvalidRecord.of(None, f"is not UTF-8 (byte {error.start})") from None
     except msgspec.DecodeError as error:
-        raise InvalidRecord(None, f"is not JSON: {error}") from None
+        raise InvalidRecord.of(None, f"is not JSON: {error}") from None
     except RecursionError:
-        raise InvalidRecord(None, "is nested too deeply") from None
+        raise InvalidRecord.of(None, NESTED_TOO_DEEPLY) from None
 
 
-def explain(error: msgspec.ValidationError, *, within: str = "") -> InvalidRecord:
-    """Return a msgspec error in the record's terms. `within` is the path of the object that was decoded."""
-    kind, path, text = parse_message(error)
-    path = ".".join(filter(None, (within, path)))
-    match kind:
-        case ErrorKind.MISSING:
-            reason = "is missing"
-        case ErrorKind.UNKNOWN:
-            reason = "is not a field of a record"
-        case ErrorKind.NULL:
-            reason = "must not be null: leave out a field without a value"
-        case ErrorKind.OTHER:  # the text repeats the value of an enumeration, but those fields have a rule
-            reason = RULES.get(path, text[0].lower() + text[1:])
-    return InvalidRecord(path or None, reason)
+def rule_errors(values: dict[str, Any], *, trusts_texts: bool) -> Iterator[FieldError]:
+    """Yield the errors of members whose form is valid. Convert times and details to their stored form."""
+    for field in MONEY_FIELDS:
+        if field.name in values:
+            yield from money_errors(field.json_name, values[field.name])
+    for field in URL_FIELDS:
+        if field.name in values and not is_usable_url(values[field.name]):
+            yield FieldError(field.json_name, rule_of(field.type))
+    yield from convert_times(values)
+    yield from convert_details(values)
+    for name, text in () if trusts_texts else free_texts(values):
+        if has_clear_card_number(text):
+            yield FieldError(name, CARD_NUMBER)
+    if values.get("status") == Status.SUCCEEDED and "paid_at" not in values:
+        yield FieldError("paidAt", "is missing: a payment that succeeded must have it")
+    if int(values.get("organization_id", 1)) > ORGANIZATION_ID_MAX:
+        yield FieldError("organizationId", f"must be at most {ORGANIZATION_ID_MAX}")
 
 
-def values_of(record: Record, fields: list[StoredField]) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the value of the fields that have a value."""
-    for field in fields:
-        value = getattr(record, field.name)
-        if value is not UNSET:
-            yield field.json_name, value
-
-
-def check_money(name: str, money: Money) -> None:
-    """Check the amount of a field.
-
-    :raises InvalidRecord: unknown currency, or a negative zero
-    """
+def money_errors(name: str, money: Money) -> Iterator[FieldError]:
     if money.currency not in CURRENCIES:
-        raise InvalidRecord(f"{name}.currency", RULES[f"{name}.currency"])
+        yield FieldError(f"{name}.currency", rule_of(Currency))
     if money.value == "-0.00":
-        raise InvalidRecord(f"{name}.value", "must be written 0.00")
+        yield FieldError(f"{name}.value", "must be written 0.00")
 
 
-def check_url(name: str, url: str) -> None:
+def is_usable_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        is_usable = bool(parts.hostname) and parts.port != 0
+        is_web = parts.scheme in {"http", "https"}
+        return parts.scheme not in SCRIPT_SCHEMES and (not is_web or (bool(parts.hostname) and parts.port != 0))
     except ValueError:
-        is_usable = False
-    if not is_usable:
-        raise InvalidRecord(name, RULES[name])
+        return False
 
 
-def check_time(name: str, time: str) -> None:
-    try:
-        datetime.fromisoformat(time)
-    except ValueError:
-        raise InvalidRecord(name, "is not a day of the calendar") from None
+def convert_times(values: dict[str, Any]) -> Iterator[FieldError]:
+    """Convert the times of a record to UTC, and yield the errors of those that are none."""
+    for field in TIME_FIELDS:
+        if field.name not in values:
+            continue
+        try:
+            values[field.name] = to_record_time(values[field.name])
+        except ValueError:
+            yield FieldError(field.json_name, "is not a day of the calendar")
+        except OverflowError:
+            yield FieldError(field.json_name, "is outside of the years 1 to 9999")
 
 
-def validate_details(json_text: bytes) -> Raw:
-    """Return the details without spaces between their parts.
-
-    :raises InvalidRecord: if a card's field is invalid, or if the details contain card data that must not be stored
-    """
-    try:
-        card = decode_details(json_text)
-    except msgspec.ValidationError as error:
-        raise explain(error, within="details") from None
-    if card.card_number is not UNSET and exposes_middle(card.card_number.replace(" ", "")):
-        raise InvalidRecord("details.cardNumber", RULES["details.cardNumber"])
-    for path, reason in find_card_data(parse_json(json_text), ("details",)):
-        raise InvalidRecord(join(path), reason)
-    return Raw(msgspec.json.format(json_text, indent=-1))
+def convert_details(values: dict[str, Any]) -> Iterator[FieldError]:
+    """Remove the spaces between the parts of the details, and yield the errors of card data."""
+    if "details" not in values:
+        return
+    text = bytes(values["details"])
+    document = parse_json(text)
+    number = document.get("cardNumber")
+    if isinstance(number, str) and exposes_middle(number.replace(" ", "")):
+        yield FieldError("details.cardNumber", rule_of(CardNumber))
+    for path, reason in find_card_data(document, ("details",)):
+        yield FieldError(join(path), reason)
+    values["details"] = Raw(msgspec.json.format(text, indent=-1))
 
 
-def free_texts(record: ImportedRecord) -> Iterator[tuple[str, str]]:
-    """Yield the names and the texts of the fields in which a merchant may write any text."""
-    yield "description", record.description
-    yield from values_of(record, URL_FIELDS)
-    for name, text in record.metadata.items():
+def free_texts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the names and the texts of the members in which a merchant may write any text."""
+    yield "description", values.get("description", "")
+    for field in URL_FIELDS:
+        yield field.json_name, values.get(field.name, "")
+    for name, text in values.get("metadata", {}).items():
         yield "metadata", name
         yield f"metadata.{name}", text
-
-
-def refuse_invalid_values(path: Path, value: Any, *, depth: int = 1) -> None:
-    """Refuse valid JSON that some programs cannot read: deep nesting, duplicate names, large numbers and NUL."""
-    if depth > NESTING_MAX and isinstance(value, dict | list):
-        raise InvalidRecord(None, "is nested too deeply")
-    if isinstance(value, InvalidValue):
-        raise InvalidRecord(join(path), value.reason)
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            refuse_invalid_values((*path, name), name, depth=depth)
-            refuse_invalid_values((*path, name), inner, depth=depth + 1)
-    elif isinstance(value, list):
-        for inner in value:
-            refuse_invalid_values(path, inner, depth=depth + 1)
-    elif isinstance(value, str) and "\0" in value:
-        raise InvalidRecord(join(path).replace("\0", ""), "must not contain the character NUL")
-
-
-def join(path: Path) -> str:
-    return ".".join(path)
-
-
-@dataclass(frozen=True)
-class InvalidValue:
-    """Stands for an invalid value in parsed JSON. The parser cannot report it, because it does not know the path."""
-
-    reason: str
-
-
-DUPLICATE_NAME = InvalidValue("occurs more than once")
-TOO_LARGE = InvalidValue("is a number that is too large")
-
-
-def parse_json(text: bytes) -> Any:
-    """Return the value in `text`, numbers as their text. Duplicate names and infinite numbers are an `InvalidValue`."""
-    try:
-        return json.loads(
-            text.decode(), object_pairs_hook=mark_duplicates, parse_int=mark_infinite, parse_float=mark_infinite
-        )
-    except RecursionError:
-        raise InvalidRecord(None, "is nested too deeply") from None
-
-
-def mark_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object with `DUPLICATE_NAME` as the value of names that occur more than once."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        members.update((name, DUPLICATE_NAME) for name, count in counts.items() if count > 1)
-    return members
-
-
-def mark_infinite(number: str) -> str | InvalidValue:
-    """Return a number's text, or `TOO_LARGE` if it is infinite as a floating-point number."""
-    return TOO_LARGE if math.isinf(float(number)) else number

@@ -9,8 +9,8 @@ from msgspec.structs import astuple
 
 from payments.database.postgresql.citus import SEQUENTIAL
 from payments.ingest.changes import ChangeLog
+from payments.ingest.errors import InvalidRecord
 from payments.ingest.stored_rows import STORED_COLUMNS, StoredRow
-from payments.ingest.validation import InvalidRecord
 from payments.models import Payment
 from payments.record import encode
 
@@ -20,9 +20,9 @@ STAGING_TABLE = "staged_payments"
 # The columns that an import never changes, with the error of a row in which they differ from the stored payment. They
 # determine the payment's list and its position there.
 FIXED_COLUMNS = {
-    "organization_id": InvalidRecord("organizationId", "this payment belongs to another organization"),
-    "mode": InvalidRecord("mode", "this payment exists in the other mode"),
-    "created_at": InvalidRecord("createdAt", "must not change: this payment was created at another time"),
+    "organization_id": InvalidRecord.of("organizationId", "this payment belongs to another organization"),
+    "mode": InvalidRecord.of("mode", "this payment exists in the other mode"),
+    "created_at": InvalidRecord.of("createdAt", "must not change: this payment was created at another time"),
 }
 CHANGEABLE_COLUMNS = tuple(column for column in STORED_COLUMNS if column not in {"id", *FIXED_COLUMNS})
 

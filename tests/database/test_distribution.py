@@ -69,10 +69,13 @@ def lines(*texts: bytes) -> bytes:
     return b"".join(text + b"\n" for text in texts)
 
 
-def load(*texts: bytes, **options: bool) -> tuple[ImportResult, list[str]]:
+def load(*texts: bytes, keep_going: bool = False, create_organizations: bool = False) -> tuple[ImportResult, list[str]]:
     refused: list[str] = []
     imported = import_payments(
-        [source(lines(*texts), "f")], on_refused=lambda place, error: refused.append(f"{place}: {error}"), **options
+        [source(lines(*texts), "f")],
+        on_refused=lambda place, error: refused.append(f"{place}: {error}"),
+        keep_going=keep_going,
+        create_organizations=create_organizations,
     )
     return imported, refused
 

@@ -12,8 +12,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from payments.export import export_payments
-from payments.ingest.reading import VALUE_BYTES_MAX
-from payments.ingest.validation import NESTING_MAX
+from payments.ingest.json_values import NESTING_MAX
+from payments.ingest.sources import VALUE_BYTES_MAX
 from payments.models import Organization, Payment
 from tests.support.commands import run_command
 from tests.support.factories import PaymentFactory
@@ -62,12 +62,14 @@ def zipped(content: bytes) -> bytes:
 
 PAGE = compact({"count": 2, "_embedded": {"payments": [record(id="pt_2"), record(id="pt_3", mode="prod")]}})
 NOT_JSON = r"is not JSON: JSON is malformed: .* \(byte \d+\)"
+UNKNOWN_FORMAT = r"is neither JSON nor CSV\. The first line of CSV must name the fields, such as id,mode"
+XML = r"is XML or HTML\. An import reads JSON and CSV"
 
 # The content of a file, and a pattern of its error from the line number on.
 INVALID: dict[str, tuple[bytes, str]] = {
     # Bytes
     "a byte order mark in the second line": (lines(GOOD, BOM + line()), f"2: {NOT_JSON}"),
-    "UTF-16": (lines(GOOD).decode().encode("utf-16"), r"1: is not UTF-8 \(byte \d+\)"),
+    "UTF-16": (lines(GOOD).decode().encode("utf-16"), "1: is encoded in UTF-16. Save it as UTF-8"),
     "UTF-16 without a mark": (lines(GOOD).decode().encode("utf-16-le"), r"1: is not UTF-8 \(byte \d+\)"),
     "Latin-1": (lines(GOOD, line(description="Café").decode().encode("latin-1")), r"2: is not UTF-8 \(byte \d+\)"),
     "an overlong form": (
@@ -86,7 +88,7 @@ INVALID: dict[str, tuple[bytes, str]] = {
     "NUL, as a byte": (lines(GOOD, line(description="@").replace(b"@", b"\0")), f"2: {NOT_JSON}"),
     "NUL, escaped": (lines(GOOD, line(description="a\0b")), "2: description: must not contain the character NUL"),
     "a line of NUL": (lines(GOOD, b"\0" * 600, line()), f"2: {NOT_JSON}"),
-    "only NUL": (b"\0" * 4096, f"1: {NOT_JSON}"),
+    "only NUL": (b"\0" * 4096, f"1: {UNKNOWN_FORMAT}"),
     "a line feed within a string": (
         lines(GOOD, line(description="a@b").replace(b"@", b"\n")),
         "2: is not JSON: Input data was truncated",
@@ -111,17 +113,17 @@ INVALID: dict[str, tuple[bytes, str]] = {
     "only brackets": (b"[" * 10_000, "1: expected a record here"),
     "single quotes": (lines(GOOD, b"{'id':'pt_1'}"), f"2: {NOT_JSON}"),
     "a trailing comma": (lines(GOOD, line()[:-1] + b",}"), f"2: {NOT_JSON}"),
-    "a comment": (lines(b"# payments", GOOD), f"1: {NOT_JSON}"),
+    "a comment": (lines(b"# payments", GOOD), f"1: {UNKNOWN_FORMAT}"),
     "an incomplete object": (lines(GOOD, b'{"id":"pt_3"}'), "2: mode: is missing"),
-    "a number instead of a record": (lines(GOOD, b"7"), "2: expected `object`, got `int`"),
-    "null instead of a record": (lines(GOOD, b"null"), "2: must not be null: leave out a field without a value"),
+    "a number instead of a record": (lines(GOOD, b"7"), "2: is not an object in JSON"),
+    "null instead of a record": (lines(GOOD, b"null"), "2: is not an object in JSON"),
     # Ends
     "a truncated last line": (lines(GOOD) + line()[:-9], "2: is not JSON: Input data was truncated"),
     "a truncated array": (
         compact([record(id="pt_2"), record()])[:-9],
         "1: record 2: the file ends in the middle of this record",
     ),
-    "a truncated page": (PAGE[:-9], "1: count: is not a field of a record"),
+    "a truncated page": (PAGE[:-9], "1: is not JSON: Input data was truncated"),
     "an invalid record in a page": (lines(PAGE), "1: record 2: mode: must be one of live, test"),
     # Compressed
     "truncated gzip": (compressed(lines(GOOD))[:-9], "1: the gzip stream is damaged after this: .*"),
@@ -133,23 +135,27 @@ INVALID: dict[str, tuple[bytes, str]] = {
         compressed(lines(GOOD)) + b"more",
         "1: the gzip stream is damaged after this: .*",
     ),
-    "gzip within gzip": (compressed(compressed(lines(GOOD))), r"1: is not UTF-8 \(byte \d+\)"),
-    "a ZIP archive": (zipped(lines(GOOD)), r"1: is not UTF-8 \(byte \d+\)"),
+    "gzip within gzip": (compressed(compressed(lines(GOOD))), "1: is compressed more than once. Decompress it"),
+    "a ZIP archive": (
+        zipped(lines(GOOD)),
+        "1: is a ZIP archive or a spreadsheet. Unpack it, or save the sheet as CSV",
+    ),
     # Too large
     "a line that is too long": (
         lines(GOOD) + b'{"id":"' + b"x" * VALUE_BYTES_MAX,
         f"2: longer than {VALUE_BYTES_MAX} bytes",
     ),
     # Other things
-    "a CSV": (b"id,mode\npt_1,live\n", f"1: {NOT_JSON}"),
-    "a web page": (b"<!DOCTYPE html>\n<html></html>\n", f"1: {NOT_JSON}"),
+    "a CSV of something else": (b"date,amount\n2026-01-01,7\n", f"1: {UNKNOWN_FORMAT}"),
+    "a web page": (b"<!DOCTYPE html>\n<html></html>\n", f"1: {XML}"),
+    "XML": (b'<?xml version="1.0"?>\n<Document/>\n', f"1: {XML}"),
     "a problem": (
         compact({"type": "about:blank", "title": "Not Found", "status": 404}),
-        "1: type: is not a field of a record",
+        "1: id: is missing",
     ),
-    "records in an object": (compact({"payments": [record()]}), "1: payments: is not a field of a record"),
+    "records in an object": (compact({"payments": [record()]}), "1: id: is missing"),
     "an array within an array": (compact([[record()]]), "1: expected a record here"),
-    "plain text": (b"nothing to see here", f"1: {NOT_JSON}"),
+    "plain text": (b"nothing to see here", f"1: {UNKNOWN_FORMAT}"),
 }
 
 

@@ -6,14 +6,13 @@ import traceback
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
 from django.core.management import CommandError, call_command
 
 from payments.export import export_payments
-from payments.ingest.validation import decode_record
 from payments.models import Organization, Payment
 from tests.support.lines import RECORD, line
 
@@ -31,7 +30,7 @@ NUMBERS = [
     f"paid with {NUMBER}.",
     f"+{NUMBER}",
     f"x{NUMBER}x",
-    "5555 5555 XXXX 4444",
+    "5555 5555 55XX 4444",
     f"%B{NUMBER}^BAKER/A^29121010000000000000?",
     f";{NUMBER}=29121010000000000000?",
 ]
@@ -161,9 +160,8 @@ def test_free_text_fields_are_stored_unchanged(
         assert list(export_payments(Payment.objects.all())) == [record + b"\n"]
 
 
-@pytest.mark.parametrize("members", [{"mode": NUMBER}, {NUMBER: 1}])
-def test_message_of_the_decoder_alone_would_repeat_card_data(members: dict[str, Any]) -> None:
+def test_message_of_the_decoder_alone_would_repeat_card_data() -> None:
     with pytest.raises(msgspec.ValidationError) as error:
-        decode_record(altered(**members))
+        msgspec.json.decode(json.dumps(NUMBER), type=Literal["live", "test"])
 
     assert NUMBER in str(error.value)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from payments.ingest.batches import parse
+from payments.ingest.sources import Location, RawRecord
 from tests.support.growth import FACTOR, LINEAR_MAX, growth, seconds
 from tests.support.lines import line
 from tests.support.scale import report, times
@@ -64,7 +65,7 @@ FIELDS: dict[str, Callable[[str], dict[str, Any]]] = {
 def test_cost_of_a_record_is_linear_in_a_hostile_text(field: str) -> None:
     def work(factor: int, kind: str) -> Callable[[], object]:
         text = (kind * (CHARACTERS * factor))[: CHARACTERS * factor]
-        return partial(parse, line(**FIELDS[field](text)))
+        return partial(parse, RawRecord(Location("f", 1), line(**FIELDS[field](text))))
 
     ratios = {name: growth(partial(work, kind=kind)) for name, kind in KINDS.items()}
 

@@ -17,9 +17,9 @@ from moneyed import Money
 from payments.export import export_payments
 from payments.ingest import ImportResult, Source, batches, import_payments, imports
 from payments.ingest.changes import ChangeLog
-from payments.ingest.reading import CHUNK_BYTES
+from payments.ingest.sources import CHUNK_BYTES
 from payments.ingest.stored_rows import stored_row
-from payments.ingest.validation import validate_record
+from payments.ingest.validation import STRICT, Options, validate_record
 from payments.ingest.writing import ID_KEY, WRITTEN_COLUMNS, insert_all, write_rows
 from payments.models import Organization, Payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
@@ -37,10 +37,19 @@ class Refusals(list[str]):
         self.append(f"{location}: {error}")
 
 
-def load(*contents: bytes, **options: bool) -> tuple[ImportResult, Refusals]:
+def load(
+    *contents: bytes, options: Options = STRICT, keep_going: bool = False, create_organizations: bool = False
+) -> tuple[ImportResult, Refusals]:
     refusals = Refusals()
     sources = [source(content, f"f{number}") for number, content in enumerate(contents, start=1)]
-    return import_payments(sources, on_refused=refusals, **options), refusals
+    result = import_payments(
+        sources,
+        on_refused=refusals,
+        keep_going=keep_going,
+        create_organizations=create_organizations,
+        options=options,
+    )
+    return result, refusals
 
 
 def lines(*texts: bytes) -> bytes:
@@ -139,7 +148,7 @@ def test_payment_of_another_organization_is_refused_and_unchanged(organization: 
 def test_all_kinds_of_errors_are_reported_in_one_run(organization: Organization) -> None:
     PaymentFactory.create(id="pt_1", organization=OrganizationFactory.create(id=2))
 
-    _, refusals = load(lines(b"nonsense", line(id="pt_1"), line(id="pt_2")))
+    _, refusals = load(lines(b"{nonsense", line(id="pt_1"), line(id="pt_2")))
 
     assert [refusal.partition(": ")[0] for refusal in refusals] == ["f1:1", "f1:2"]
 
@@ -185,7 +194,7 @@ def test_new_and_changed_payments_in_one_import(organization: Organization) -> N
 def test_payment_inserted_by_a_concurrent_import_is_updated(organization: Organization) -> None:
     """Another import may insert a payment after this one has checked that it is new."""
     load(line(id="pt_2", description="theirs"))
-    rows = [stored_row(validate_record(line(id=f"pt_{number}", description="ours"))) for number in (1, 2)]
+    rows = [stored_row(validate_record(line(id=f"pt_{number}", description="ours")).record) for number in (1, 2)]
 
     assert not insert_all(rows, [1, 1])
     assert write_rows(rows, key=ID_KEY, log=ChangeLog()) == 2
@@ -356,7 +365,7 @@ def test_errors_are_reported_in_the_order_of_the_file(organization: Organization
 def test_payment_of_a_missing_organization_is_refused() -> None:
     _, refusals = load(line())
 
-    assert refusals == ["f1:1: organizationId: this organization does not exist"]
+    assert refusals == ["f1:1: organizationId: this organization does not exist; --create-organizations creates it"]
 
 
 @pytest.mark.parametrize("organization_id", ["1", str(2**63 - 1)])
@@ -368,7 +377,7 @@ def test_missing_organizations_are_created_on_request(organization_id: str) -> N
 
 
 def test_refused_import_creates_no_organization() -> None:
-    load(lines(line(), b"nonsense"), create_organizations=True)
+    load(lines(line(), b"{nonsense"), create_organizations=True)
 
     assert not Organization.objects.exists()
 

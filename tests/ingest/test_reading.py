@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.ingest import reading
-from payments.ingest.reading import UnreadableSource, read_records
+from payments.ingest import sources
+from payments.ingest.reading import read_records
+from payments.ingest.sources import UnreadableSource
 from tests.support.lines import compact, record, source
 
 ONE, TWO = (record(id=f"pt_{number}") for number in (1, 2))
@@ -92,7 +93,7 @@ def test_chunk_size_does_not_change_the_records(size: int, content: bytes) -> No
     expected = read_all(content)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "CHUNK_BYTES", len(content) - size)
+        patch.setattr(sources, "CHUNK_BYTES", len(content) - size)
         records = read_all(content)
 
     assert records == expected
@@ -101,7 +102,7 @@ def test_chunk_size_does_not_change_the_records(size: int, content: bytes) -> No
 @pytest.mark.parametrize("size", [700, 701, 1500, 4000])
 def test_brackets_and_quotes_within_strings_do_not_split_values(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     odd = record(description='}]{["\\"\\\\" , ' * 40)
-    monkeypatch.setattr(reading, "CHUNK_BYTES", size)
+    monkeypatch.setattr(sources, "CHUNK_BYTES", size)
 
     assert [value for _, value in read_all(compact([odd, ONE, odd]))] == [odd, ONE, odd]
 
@@ -159,7 +160,7 @@ def test_stream_damaged_from_the_start_is_an_error_in_line_1(stream: bytes) -> N
 @pytest.mark.parametrize(
     "lines",
     [
-        [b"date;amount", b"2026-01-01;10.00", compact(ONE)],
+        [b'{"id": date}', b"2026-01-01;10.00", compact(ONE)],
         [compact(ONE)[:-1]],
         [compact(ONE)[:-1], compact(TWO)],
         [b'{"_embedded":"\xff"}', compact(ONE)],
@@ -176,15 +177,15 @@ def test_blank_last_line_is_not_a_record() -> None:
 
 @pytest.mark.parametrize("content", [compact(ONE), compact([ONE, TWO])])
 def test_value_of_maximum_length_is_accepted(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "VALUE_BYTES_MAX", len(compact(ONE)))
+    monkeypatch.setattr(sources, "VALUE_BYTES_MAX", len(compact(ONE)))
 
     assert read_all(content)[0][1] == ONE
 
 
 @pytest.mark.parametrize("begin", [b'{"id":"', b'[{"id":"'])
 def test_endless_value_is_refused_before_it_fills_the_memory(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
-    monkeypatch.setattr(reading, "VALUE_BYTES_MAX", 5000)
+    monkeypatch.setattr(sources, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(sources, "VALUE_BYTES_MAX", 5000)
 
     with pytest.raises(UnreadableSource, match=r"^f:1(: record 1)?: longer than 5000 bytes$"):
         read_all(begin + b"x" * 100_000)

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from payments.ingest import import_payments
+from payments.ingest.errors import InvalidRecord
 from payments.ingest.imports import ImportResult
-from payments.ingest.reading import Location
-from payments.ingest.validation import InvalidRecord
+from payments.ingest.sources import Location
 from payments.models import ApiKey, Organization
 from tests.support.lines import source
 

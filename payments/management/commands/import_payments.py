@@ -19,19 +19,21 @@ from django.utils import timezone
 from tqdm import tqdm
 
 from payments.ingest import ImportResult, Source, import_payments
+from payments.ingest.errors import InvalidRecord
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
-from payments.ingest.reading import Location
-from payments.ingest.validation import InvalidRecord
+from payments.ingest.sources import Location
+from payments.ingest.validation import Options
 from payments.management.command import INTERRUPTED, PaymentsCommand, first_line
 from payments.models import ApiKey, Mode, Organization, Payment
 
 
 class Command(PaymentsCommand):
-    """`import_payments FILE... [--keep-going] [--create-organizations] [--trust-texts]`."""
+    """`import_payments FILE... [--keep-going] [--create-organizations] [--ignore-unknown-fields] [--trust-texts]`."""
 
     help = """
-        Load payments from JSON Lines, JSON arrays or saved pages of the API. The format
-        is detected, and so is gzip. The records have the form of the API's responses.
+        Load payments from JSON Lines, JSON arrays, saved pages of the API or CSV. The
+        format is detected, and so is gzip. The records have the form of the API's
+        responses. CSV names their fields in its first line: id,mode,amount.value,...
 
         New payments are inserted and existing ones updated. Importing a file again
         changes nothing. An invalid record is reported on stderr with its file, line and
@@ -43,7 +45,7 @@ class Command(PaymentsCommand):
     examples = (
         "manage.py import_payments payments.jsonl more.json.gz",
         "manage.py import_payments --create-organizations payments.jsonl",
-        "manage.py import_payments --keep-going - <payments.jsonl",
+        "manage.py import_payments --keep-going - <payments.csv",
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -62,6 +64,11 @@ class Command(PaymentsCommand):
             help="create missing organizations instead of refusing their payments",
         )
         parser.add_argument(
+            "--ignore-unknown-fields",
+            action="store_true",
+            help="skip fields that a payment does not have, and count them, instead of refusing their records",
+        )
+        parser.add_argument(
             "--trust-texts",
             action="store_true",
             help="accept numbers that look like card numbers in descriptions, metadata and URLs",
@@ -71,6 +78,8 @@ class Command(PaymentsCommand):
         with open_sources(options["files"]) as sources:
             result = self.import_sources(sources, options)
         summary = f"{result.read} records read: {result.changed} payments written, {result.refused} refused."
+        if result.ignored:
+            summary += f" {result.ignored} unknown fields were skipped."
         if result.refused >= REFUSED_MAX and not options["keep_going"]:
             summary += f" The import stopped after {REFUSED_MAX} errors; there may be more."
         if result.refused:
@@ -85,7 +94,9 @@ class Command(PaymentsCommand):
                     on_refused=report,
                     keep_going=options["keep_going"],
                     create_organizations=options["create_organizations"],
-                    trusts_texts=options["trust_texts"],
+                    options=Options(
+                        trusts_texts=options["trust_texts"], ignores_unknown_fields=options["ignore_unknown_fields"]
+                    ),
                 )
             except KeyboardInterrupt:
                 raise interrupted() from None
@@ -100,8 +111,10 @@ class Command(PaymentsCommand):
                 ) from error
 
 
-def report(location: Location, error: InvalidRecord) -> None:
-    tqdm.write(f"{location}: {error}", file=sys.stderr)
+def report(location: Location, invalid: InvalidRecord) -> None:
+    """Write a line for each error of a record."""
+    for error in invalid.reported:
+        tqdm.write(location.describe(error), file=sys.stderr)
 
 
 def interrupted() -> CommandError:

@@ -1,0 +1,46 @@
+"""The errors of a record, each with its field and the reason."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from payments.ingest.card_data import exposes_card_number
+
+# A message contains at most this many characters of a field's name, and at most this many errors of a record.
+NAME_CHARACTERS_MAX = 80
+ERRORS_MAX = 10
+
+
+class FieldError(NamedTuple):
+    """An error of a record. The field is None if the record as a whole is invalid."""
+
+    field: str | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{printable_name(self.field)}: {self.reason}" if self.field else self.reason
+
+
+class InvalidRecord(Exception):
+    """A record is invalid. `errors` are all errors of its fields, in the order of the record."""
+
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("; ".join(map(str, self.reported)))
+
+    @classmethod
+    def of(cls, field: str | None, reason: str) -> "InvalidRecord":
+        """Return the exception for a single error."""
+        return cls([FieldError(field, reason)])
+
+    @property
+    def reported(self) -> tuple[FieldError, ...]:
+        """Return the errors as far as a message repeats them."""
+        more = len(self.errors) - ERRORS_MAX
+        return self.errors if more <= 0 else (*self.errors[:ERRORS_MAX], FieldError(None, f"and {more} more errors"))
+
+
+def printable_name(field: str) -> str:
+    """Return a field's name as a message may repeat it. A record may have any names."""
+    if exposes_card_number(field):
+        return "a name that contains a card number"
+    return field if len(field) <= NAME_CHARACTERS_MAX else f"{field[:NAME_CHARACTERS_MAX]}…"

@@ -1,0 +1,165 @@
+"""The form of the members of a record: reads a JSON object member by member, so that all errors are found.
+
+An optional member that is null is absent. Times may have other forms than in the API's responses (`InputTime`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError
+from msgspec.structs import fields
+
+from payments.ingest.errors import FieldError
+from payments.record import Details, DetailsDocument, Metadata, Money, Record, Time
+
+NULL = b"null"
+
+InputTime = Annotated[
+    str,
+    Meta(
+        pattern=(
+            r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,3}0{0,6})?"
+            r"(?:Z|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9])?\Z"
+        ),
+        description=(
+            "a time (ISO 8601) with at most three fractional digits, such as 2018-03-20T13:28:37.123, "
+            "in UTC or with Z or an offset"
+        ),
+    ),
+]
+
+MUST_BE_OBJECT = "must be an object"
+MUST_BE_TEXT = "must be a text"
+
+decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
+decode_text = msgspec.json.Decoder(str).decode
+
+
+@dataclass
+class Findings:
+    """The errors of a record, at most one for each field, and the names of its unknown members."""
+
+    reasons: dict[str | None, str] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+
+    def add(self, path: str | None, reason: str) -> None:
+        self.reasons.setdefault(path, reason)
+
+    @property
+    def errors(self) -> list[FieldError]:
+        return list(map(FieldError._make, self.reasons.items()))
+
+
+# Returns the value of a member; UNSET if it is invalid.
+Reader: TypeAlias = Callable[[Raw, str, Findings], Any]
+
+
+class Member(NamedTuple):
+    """A member of an object: its names in Python and in JSON, and how its value is read."""
+
+    name: str
+    json_name: str
+    is_required: bool
+    read: Reader
+
+
+def read_members(members: dict[str, Raw], known: list[Member], path: str, findings: Findings) -> dict[str, Any]:
+    """Return the valid values of the known members, by their names in Python. Other members are left in `members`."""
+    values: dict[str, Any] = {}
+    for member in known:
+        raw = members.pop(member.json_name, None)
+        member_path = f"{path}{member.json_name}"
+        if raw is None or (bytes(raw) == NULL and not member.is_required):
+            if member.is_required:
+                findings.add(member_path, "is missing")
+        elif bytes(raw) == NULL:
+            findings.add(member_path, "must not be null")
+        else:
+            value = member.read(raw, member_path, findings)
+            if value is not UNSET:
+                values[member.name] = value
+    return values
+
+
+def read_scalar(raw: Raw, path: str, findings: Findings, *, decode: Callable[[Raw], Any], reason: str) -> Any:
+    try:
+        return decode(raw)
+    except ValidationError:
+        findings.add(path, reason)
+        return UNSET
+
+
+def read_object(raw: Raw, path: str, findings: Findings, *, reason: str = MUST_BE_OBJECT) -> dict[str, Raw] | UnsetType:
+    value: dict[str, Raw] | UnsetType = read_scalar(raw, path, findings, decode=decode_object, reason=reason)
+    return value
+
+
+def read_money(raw: Raw, path: str, findings: Findings) -> Money | UnsetType:
+    members = read_object(raw, path, findings, reason="must be an object with value and currency")
+    if members is UNSET:
+        return UNSET
+    values = read_members(members, MONEY_MEMBERS, f"{path}.", findings)
+    findings.unknown += [f"{path}.{name}" for name in members]
+    return Money(**values) if len(values) == len(MONEY_MEMBERS) else UNSET
+
+
+def read_texts(raw: Raw, path: str, findings: Findings) -> dict[str, str] | UnsetType:
+    """Return an object whose values are texts."""
+    members = read_object(raw, path, findings, reason="must be an object whose values are texts")
+    if members is UNSET:
+        return UNSET
+    read = partial(read_scalar, findings=findings, decode=decode_text, reason=MUST_BE_TEXT)
+    texts = {name: read(text, f"{path}.{name}") for name, text in members.items()}
+    return texts if UNSET not in texts.values() else UNSET
+
+
+def read_details(raw: Raw, path: str, findings: Findings) -> Raw | UnsetType:
+    """Return details without the members of a card that are null. All other members may have any value."""
+    members = read_object(raw, path, findings)
+    if members is UNSET:
+        return UNSET
+    is_null = {member.json_name for member in CARD_MEMBERS if bytes(members.get(member.json_name, Raw())) == NULL}
+    kept = {name: value for name, value in members.items() if name not in is_null}
+    read_members(members, CARD_MEMBERS, f"{path}.", findings)
+    return Raw(msgspec.json.encode(kept)) if is_null else raw
+
+
+READERS: dict[Any, Reader] = {Money: read_money, Metadata: read_texts, DetailsDocument: read_details}
+INPUT_TYPES = {Time: InputTime}
+
+
+def members_of(struct: type[Struct], *, without: tuple[str, ...] = ()) -> list[Member]:
+    """Return the members of a declared object."""
+    hints = get_type_hints(struct, include_extras=True)
+    return [
+        Member(declared.name, declared.encode_name, declared.required, reader_of(hints[declared.name]))
+        for declared in fields(struct)
+        if declared.name not in without
+    ]
+
+
+def reader_of(type_hint: Any) -> Reader:
+    type_ = get_args(type_hint)[0] if UnsetType in get_args(type_hint) else type_hint
+    if type_ in READERS:
+        return READERS[type_]
+    type_ = INPUT_TYPES.get(type_, type_)
+    return partial(read_scalar, decode=msgspec.json.Decoder(type_).decode, reason=rule_of(type_))
+
+
+def rule_of(type_: Any) -> str:
+    """Return the reason why a value is refused that has not this type."""
+    if get_origin(type_) is Literal:
+        return f"must be one of {', '.join(get_args(type_))}"
+    descriptions = [part.description for part in get_args(type_) if isinstance(part, Meta)]
+    return f"must be {descriptions[0]}" if descriptions else MUST_BE_TEXT
+
+
+MONEY_MEMBERS = members_of(Money)
+CARD_MEMBERS = members_of(Details)
+
+# `resource` and `_links` are ignored: the service writes them itself.
+IGNORED = {"resource": "resource", "links": "_links"}
+RECORD_MEMBERS = members_of(Record, without=tuple(IGNORED))

@@ -1,0 +1,78 @@
+"""Valid JSON that some programs cannot read: deep nesting, duplicate names, large numbers and NUL."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from payments.ingest.card_data import Path
+from payments.ingest.errors import FieldError, InvalidRecord
+
+# The API's responses add three levels around a record, and some clients read at most 64 levels (.NET).
+NESTING_MAX = 60
+
+NESTED_TOO_DEEPLY = "is nested too deeply"
+
+
+@dataclass(frozen=True)
+class InvalidValue:
+    """Stands for an invalid value in parsed JSON. The parser cannot report it, because it does not know the path."""
+
+    reason: str
+
+
+DUPLICATE_NAME = InvalidValue("occurs more than once")
+TOO_LARGE = InvalidValue("is a number that is too large")
+
+
+def parse_json(text: bytes) -> Any:
+    """Return the value in `text`, numbers as their text. Duplicate names and infinite numbers are an `InvalidValue`.
+
+    :raises InvalidRecord: the value is nested too deeply
+    """
+    try:
+        return json.loads(
+            text.decode(), object_pairs_hook=mark_duplicates, parse_int=mark_infinite, parse_float=mark_infinite
+        )
+    except RecursionError:
+        raise InvalidRecord.of(None, NESTED_TOO_DEEPLY) from None
+
+
+def mark_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object with `DUPLICATE_NAME` as the value of names that occur more than once."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        members.update((name, DUPLICATE_NAME) for name, count in counts.items() if count > 1)
+    return members
+
+
+def mark_infinite(number: str) -> str | InvalidValue:
+    """Return a number's text, or `TOO_LARGE` if it is infinite as a floating-point number."""
+    return TOO_LARGE if math.isinf(float(number)) else number
+
+
+def find_invalid_values(path: Path, value: Any, *, depth: int = 1) -> Iterator[FieldError]:
+    """Yield the errors in parsed JSON; `path` leads to `value`.
+
+    :raises InvalidRecord: the value is nested too deeply
+    """
+    if depth > NESTING_MAX and isinstance(value, dict | list):
+        raise InvalidRecord.of(None, NESTED_TOO_DEEPLY)
+    if isinstance(value, InvalidValue):
+        yield FieldError(join(path), value.reason)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from find_invalid_values((*path, name), name, depth=depth)
+            yield from find_invalid_values((*path, name), inner, depth=depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from find_invalid_values(path, inner, depth=depth + 1)
+    elif isinstance(value, str) and "\0" in value:
+        yield FieldError(join(path).replace("\0", ""), "must not contain the character NUL")
+
+
+def join(path: Path) -> str:
+    return ".".join(path)

@@ -1,0 +1,95 @@
+"""Sources of an import: streams of bytes, the locations of their records, and their limits."""
+
+import gzip
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from io import BufferedReader
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from payments.ingest.errors import FieldError, InvalidRecord
+
+CHUNK_BYTES = 2**18
+VALUE_BYTES_MAX = 2**24
+
+GZIP_MARK = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stream of bytes and its name in messages."""
+
+    name: str
+    stream: BufferedReader
+
+
+class Location(Struct, frozen=True, gc=False):
+    """The line on which a record begins, and its number in its array or page, where records may share a line.
+
+    `columns` are the names and numbers of the columns of a CSV file.
+    """
+
+    source: str
+    line: int
+    number: int | None = None
+    columns: Mapping[str, int] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}" + (f": record {self.number}" if self.number else "")
+
+    def describe(self, error: FieldError) -> str:
+        """Return an error with its location; in a CSV file, with its column."""
+        return f"{self}: {self.column_of(error.field)}{error}"
+
+    def column_of(self, field: str | None) -> str:
+        """Return the start of a message: the column that has a field, or the column of the object with the field."""
+        if not self.columns or not field:
+            return ""
+        name = field if field in self.columns else field.partition(".")[0]
+        return f"column {self.columns[name]}: " if name in self.columns else ""
+
+
+class RawRecord(NamedTuple):
+    """A record before validation. The text may not even be JSON. A row of a CSV file may have an error already."""
+
+    location: Location
+    text: bytes
+    error: InvalidRecord | None = None
+
+
+class UnreadableSource(Exception):
+    """A source contains no further records from `location` on, although it does not end there."""
+
+    def __init__(self, location: Location, reason: str) -> None:
+        super().__init__(f"{location}: {reason}")
+        self.location = location
+        self.reason = reason
+
+
+def read_chunks(stream: BufferedReader) -> Iterator[bytes]:
+    """Yield the content of a stream, decompressed if it is in gzip."""
+    is_compressed = stream.peek(len(GZIP_MARK)).startswith(GZIP_MARK)
+    content = gzip.GzipFile(fileobj=stream) if is_compressed else stream
+    return iter(partial(content.read, CHUNK_BYTES), b"")
+
+
+def split_lines(name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file without their line feeds.
+
+    :raises UnreadableSource: a line is too long
+    """
+    number = 1
+    incomplete = b""
+    for chunk in chunks:
+        *lines, incomplete = (incomplete + chunk).split(b"\n")
+        yield from lines
+        number += len(lines)
+        refuse_oversize(incomplete, Location(name, number))
+    yield incomplete
+
+
+def refuse_oversize(incomplete: bytes, location: Location) -> None:
+    if len(incomplete) > VALUE_BYTES_MAX:
+        raise UnreadableSource(location, f"longer than {VALUE_BYTES_MAX} bytes")
