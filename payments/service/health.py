@@ -1,18 +1,12 @@
-"""Health checks: whether the process runs, and whether it can serve requests.
-
-It uses `MigrationLoader` and `MigrationRecorder`, which Django does not document. Django's only public way to compare
-migrations is a command, `migrate --check`.
-"""
+"""Health checks: whether the process runs, and whether it can serve requests."""
 
 import logging
-from functools import cache
 
-from django.db import Error, connection, connections
-from django.db.migrations.loader import MigrationLoader
-from django.db.migrations.recorder import MigrationRecorder
+from django.db import Error, connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
+from payments.database.migration_state import missing_migrations
 from payments.runtime.process import process
 from payments.runtime.servers import run_with_failover
 
@@ -29,24 +23,13 @@ def alive(request: HttpRequest) -> JsonResponse:
 def ready(request: HttpRequest) -> JsonResponse:
     """Respond with 200 if a database server responds and has all migrations of this release."""
     try:
-        applied, server = run_with_failover(applied_migrations, primary=process.primary, replica=process.replica)
+        missing, server = run_with_failover(missing_migrations, primary=process.primary, replica=process.replica)
     except Error as error:
         return not_ready("The database is unavailable.", reason=error)
-    missing = sorted(".".join(migration) for migration in latest_migrations() - applied)
     if missing:
         return not_ready(f"Not migrated: {', '.join(missing)}.")
     primary_responds = server is process.primary
     return health("ok" if primary_responds else "The primary is unavailable. Payments are read from a replica.")
-
-
-def applied_migrations(using: str) -> set[tuple[str, str]]:
-    return set(MigrationRecorder(connections[using]).applied_migrations())
-
-
-@cache
-def latest_migrations() -> set[tuple[str, str]]:
-    """Return each application's last migration, which depends on all earlier ones."""
-    return set(MigrationLoader(None).graph.leaf_nodes())
 
 
 def not_ready(status: str, *, reason: Exception | None = None) -> JsonResponse:

@@ -15,7 +15,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from django.db.models.fields import NOT_PROVIDED
 
-from payments.service.health import latest_migrations
+from payments.database.migration_state import latest_migrations
 from tests.support.load import Load
 from tests.support.migrated import empty_database, fresh_database
 from tests.support.service import Service
