@@ -117,6 +117,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "payments.service.password_turns.PasswordTurns",
+    *(["payments.service.migration_page.MigrationPage"] if DEBUG else []),
 ]
 
 ROOT_URLCONF = "payments_site.urls"

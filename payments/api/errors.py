@@ -5,6 +5,7 @@ import math
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.db import connection
 from django.http import HttpResponse
@@ -15,6 +16,7 @@ from rest_framework.response import Response
 
 from payments.api.problems import Problem, problem
 from payments.api.renderers import ProblemRenderer
+from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
 from payments.runtime.database_errors import is_outage
 from payments.runtime.outages import RecentOutage
 from payments.runtime.shares import NoPlace
@@ -63,6 +65,12 @@ class Unavailable(exceptions.APIException):
     wait = RETRY_SECONDS
 
 
+class Unmigrated(Unavailable):
+    """The database lacks migrations. Only a developer gets this response."""
+
+    default_detail = NOT_MIGRATED
+
+
 class QueryTimeout(Unavailable):
     """A query with filters exceeded its time limit."""
 
@@ -96,7 +104,7 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> HttpRespo
     if is_outage(exception):
         if not isinstance(exception, RecentOutage):
             logger.error("The database %s failed: %s", connection.settings_dict["NAME"], exception)
-        exception = Unavailable()
+        exception = Unmigrated() if settings.DEBUG and is_unmigrated(exception) else Unavailable()
     elif isinstance(exception, NoPlace):
         exception = TooManyFilters()
     elif isinstance(exception, SuspiciousOperation):
