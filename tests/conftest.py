@@ -128,6 +128,7 @@ def reset_limits() -> None:
     process.rate_limits.warned_at = None
     process.last_use_paused_until.clear()
     process.outages.by_name.clear()
+    process.refused_hosts.clear()
 
 
 @pytest.fixture

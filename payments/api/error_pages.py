@@ -3,23 +3,28 @@
 import sys
 from http import HTTPStatus
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.views import defaults
 
 from payments.api.errors import (
     RETRY_SECONDS,
     Unavailable,
-    UnreadableRequest,
     render_problem,
 )
+from payments.api.hosts import MALFORMED, describe_refused_host
 from payments.api.problems import problem
 from payments.links import Links
 from payments.runtime.database_errors import is_outage
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    is_host = isinstance(exception, DisallowedHost)
+    detail = describe_refused_host(request.META) if is_host else MALFORMED
     if is_api(request.path_info):
-        return problem_page(request, HTTPStatus.BAD_REQUEST, UnreadableRequest.default_detail)
+        return problem_page(request, HTTPStatus.BAD_REQUEST, detail)
+    if is_host:
+        return HttpResponse(detail, content_type="text/plain", status=HTTPStatus.BAD_REQUEST)
     return defaults.bad_request(request, exception)
 
 
@@ -60,9 +65,12 @@ def too_many_pages() -> HttpResponse:
     return HttpResponse(detail, "text/plain", HTTPStatus.SERVICE_UNAVAILABLE, headers=headers)
 
 
-def api_not_found(request: HttpRequest) -> HttpResponse:
+def api_not_found(request: HttpRequest) -> HttpResponseBase:
     """Return 404 for a path below `/v2` without a view. It is a view, so that the response is the same with DEBUG."""
-    Links.of(request)  # refuses a host that is not allowed
+    try:
+        Links.of(request)
+    except DisallowedHost as error:
+        return bad_request(request, error)
     return problem_page(request, HTTPStatus.NOT_FOUND, "Not found. Check the path and the ID.")
 
 

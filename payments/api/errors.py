@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import SuspiciousOperation
+from django.core.exceptions import DisallowedHost, SuspiciousOperation
 from django.db import connection
 from django.http import HttpResponse
 from rest_framework import exceptions
@@ -14,6 +14,7 @@ from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from payments.api.hosts import MALFORMED, describe_refused_host
 from payments.api.problems import Problem, problem
 from payments.api.renderers import ProblemRenderer
 from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
@@ -54,7 +55,7 @@ class UnreadableRequest(exceptions.APIException):
     """Django refuses the request, for example because its host is not allowed."""
 
     status_code = HTTPStatus.BAD_REQUEST
-    default_detail = "This request is malformed. Check the Host header and the URL."
+    default_detail = MALFORMED
 
 
 class Unavailable(exceptions.APIException):
@@ -107,6 +108,8 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> HttpRespo
         exception = Unmigrated() if settings.DEBUG and is_unmigrated(exception) else Unavailable()
     elif isinstance(exception, NoPlace):
         exception = TooManyFilters()
+    elif isinstance(exception, DisallowedHost):
+        exception = UnreadableRequest(describe_refused_host(context["request"].META))
     elif isinstance(exception, SuspiciousOperation):
         exception = UnreadableRequest()
     if not isinstance(exception, exceptions.APIException):

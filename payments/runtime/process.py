@@ -16,6 +16,7 @@ from payments.runtime.deadlines import ThreadDeadlines, Watchdog
 from payments.runtime.filter_places import FilterPlaces
 from payments.runtime.gate import Gate
 from payments.runtime.hooks import Hooks
+from payments.runtime.log_limit import LogLimit
 from payments.runtime.outages import Outages
 from payments.runtime.pace import Pace
 from payments.runtime.password_queue import PasswordQueue
@@ -68,6 +69,7 @@ class Process:
         self.password_queue = PasswordQueue()
         self.gate = Gate(settings.WEB_THREADS)
         self.turns = Turns()
+        self.refused_hosts = LogLimit()
         self.processor_locks = ByteLocks(processors.FILE_NAME)
         self.last_use_paused_until: dict[int, datetime] = {}  # by the ID of an API key
 

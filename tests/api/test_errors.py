@@ -151,16 +151,6 @@ def test_first_error_is_reported(api: Api, method: str, query: str, headers: dic
     assert api.send(method, f"/v2/payments?{query}", **headers).status_code == status
 
 
-@pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1", "/v2/refunds"])
-@pytest.mark.parametrize("host", ["elsewhere.example", "testserver:" + "9" * 5000])
-def test_unknown_host_is_refused_and_not_repeated_in_links(client: Client, db: None, path: str, host: str) -> None:
-    response = client.get(path, headers={"Host": host})
-
-    expected = problem(400, "Bad Request", "This request is malformed. Check the Host header and the URL.")
-    expected["_links"]["documentation"]["href"] = "/docs/reference/#errors"
-    assert_problem(response, expected)
-
-
 @pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/pt_1"])
 def test_outage_of_the_database_is_a_503_with_retry_after(api: Api, path: str) -> None:
     def fail(*_args: Any) -> None:

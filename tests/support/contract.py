@@ -46,6 +46,7 @@ DETAILS = {
         *RANGES,
         "from must be a token from a link of your changes, or now.",
         "Unknown parameter.",
+        "This host is not allowed. Check the URL, or add the host to ALLOWED_HOSTS.",
         "This request is malformed. Check the Host header and the URL.",
     },
     401: {"Send an API key: Authorization: Bearer <API_KEY>.", "This API key is invalid."},

@@ -6,6 +6,7 @@
 | `headers`, `without`, `body` | headers added to Host and Authorization or replacing them; headers left out; the body |
 | `status` | the status of the response |
 | `field` | the invalid parameter that a 400 names |
+| `detail` | the start of the text of an error, if the status and the field do not determine it |
 | `error` | the error that a 401 names |
 | `page` | the query of the `self` link of a 200, if it is not the first page of 20 |
 | `ids` | the payments on that page, if it does not have all payments from its start on |
@@ -58,6 +59,7 @@ class Expected:
     status: int
     base: str
     field: str | None = None
+    detail: str = ""
     error: str | None = None
     page: str = "limit=20&from=pt_Newest"
     ids: list[str] | None = None
@@ -82,6 +84,7 @@ class Expected:
 
     def assert_document(self, document: Any) -> None:
         assert document.get("field") == self.field
+        assert document.get("detail", "").startswith(self.detail)
         if "later" in document.get("_links", {}):
             assert document["_links"]["self"]["href"] == f"{self.base}{CHANGES}?{self.page_of_changes}"
             ids = sorted(VISIBLE_IDS) if self.ids is None else self.ids

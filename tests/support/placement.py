@@ -114,6 +114,8 @@ ONCE_ON_SQLITE: Final = (
     "service/test_password_turns.py",
     "admin/test_login.py",
     "service/test_logs.py",
+    "runtime/test_log_limit.py",
+    "api/test_hosts.py",
     "deploy/test_machine.py",
     "service/test_server.py",
     "access/test_served_limits.py",

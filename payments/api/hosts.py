@@ -1,0 +1,37 @@
+"""Requests whose host is not in ALLOWED_HOSTS. It uses Django's `split_domain_port`, which is not documented."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.http.request import split_domain_port
+
+from payments.links import HOST_LENGTH_MAX
+from payments.runtime.process import process
+
+NOT_ALLOWED = "This host is not allowed. Check the URL, or add the host to ALLOWED_HOSTS."
+MALFORMED = "This request is malformed. Check the Host header and the URL."
+
+logger = logging.getLogger(__name__)
+
+
+def describe_refused_host(variables: Mapping[str, Any]) -> str:
+    """Return what is wrong with the host of a request. Log a well-formed one, because it may be the service's own.
+
+    A malformed host is not logged: ALLOWED_HOSTS cannot allow it, and it can contain any characters.
+    """
+    host = find_host(variables)
+    domain, _ = split_domain_port(host) if len(host) <= HOST_LENGTH_MAX else ("", "")
+    if not domain:
+        return MALFORMED
+    if process.refused_hosts.allows(domain):
+        logger.warning("Refused a request to the host %s. If it is this service, add it to ALLOWED_HOSTS.", domain)
+    return NOT_ALLOWED
+
+
+def find_host(variables: Mapping[str, Any]) -> str:
+    """Return the host in the variables of a WSGI request, as Django reads it."""
+    if settings.USE_X_FORWARDED_HOST and "HTTP_X_FORWARDED_HOST" in variables:
+        return str(variables["HTTP_X_FORWARDED_HOST"])
+    return str(variables.get("HTTP_HOST", variables.get("SERVER_NAME", "")))
