@@ -55,7 +55,18 @@ def database(url: str) -> dict[str, Any]:
     address = {setting: str(parameters.pop(name, "")) for setting, name in names.items()}
     if not address["NAME"]:
         raise ValidationError("Must contain the name of the database: postgresql://USER:PASSWORD@HOST:PORT/NAME.")
+    if has_part_of_password(address):
+        raise ValidationError("The password must be percent-encoded: @ is %40, / is %2F.")
     return {**POSTGRESQL, **address, "OPTIONS": {**POSTGRESQL_OPTIONS, **parameters}}
+
+
+def has_part_of_password(address: Mapping[str, str]) -> bool:
+    """Return whether a password with `@` or `/` has ended too early, so that errors and logs would show the rest."""
+    return (
+        "@" in address["HOST"].lstrip("@")  # it may start with @, for a socket without a file
+        or not re.fullmatch("[0-9,]*", address["PORT"])
+        or ("@" in address["NAME"] and not address["USER"])
+    )
 
 
 def base_url(text: str) -> str:

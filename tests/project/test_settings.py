@@ -92,6 +92,22 @@ def test_invalid_setting_stops_the_start(name: str, value: str, reason: str) -> 
     assert "hunter2" not in message
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "u:hun@ter2@db.example/payments",
+        "u:hun/ter2@db.example/payments",
+        "u:12/hunter2@db.example/payments",
+        "u:hunter2@db.example:hunter2/payments",
+        "u:p@one.example,hun@ter2@two.example/payments",
+    ],
+)
+def test_password_that_is_not_percent_encoded_is_refused_and_not_repeated(address: str) -> None:
+    message = error_message(PRODUCTION | {"DATABASE_URL": f"postgresql://{address}"})
+
+    assert message == "Invalid settings. DATABASE_URL: The password must be percent-encoded: @ is %40, / is %2F."
+
+
 def error_message(environment: dict[str, str]) -> str:
     """Return the message with which the settings refuse this environment."""
     with patch.dict(os.environ, environment, clear=True), pytest.raises(ImproperlyConfigured) as error:
