@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,6 +37,10 @@ POSTGRESQL_OPTIONS = {"server_side_binding": True}
 
 TRUE = {"true", "t", "yes", "y", "on", "1"}
 FALSE = {"false", "f", "no", "n", "off", "0"}
+
+# How similar a variable must be to a setting: from 0 to 1, by difflib. DATABASE_URI and DATABASE_URL have 0.92,
+# PORTS and PORT 0.89, DATABASE_USER and DATABASE_URL 0.88.
+RESEMBLANCE_MIN = 0.9
 
 PERIOD_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
@@ -144,6 +149,23 @@ def describe(errors: Mapping[str, Iterable[str]]) -> str:
     """Return a message of one line for all invalid variables."""
     reasons = [f"{name}: {reason}" for name, reasons in errors.items() for reason in reasons]
     return f"Invalid settings. {' '.join(reasons)}"
+
+
+def find_misspelt(names: Iterable[str], *, known: Iterable[str]) -> dict[str, str]:
+    """Return the unknown names that resemble a known one, each with that one.
+
+    Names of other programs, such as PORTS or DATABASE_USER, must not match, so short names never do.
+    """
+    settings = set(known)
+    resembled = {
+        name: get_close_matches(name, settings, n=1, cutoff=RESEMBLANCE_MIN) for name in sorted({*names} - settings)
+    }
+    return {name: matches[0] for name, matches in resembled.items() if matches}
+
+
+def describe_misspelt(misspelt: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each misspelt variable."""
+    return [f"{name} is not a setting. Did you mean {setting}?" for name, setting in misspelt.items()]
 
 
 def read_or_create_secret(path: Path) -> str:

@@ -1,6 +1,7 @@
 """Django's settings. Only this module reads the environment. One message names all invalid variables."""
 
 import json
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
@@ -13,7 +14,9 @@ from payments_site.environment import (
     base_url,
     database,
     describe,
+    describe_misspelt,
     directory,
+    find_misspelt,
     flag,
     hosts,
     number,
@@ -82,8 +85,10 @@ if DATABASE_URL and not SECRET_KEY:
     errors["SECRET_KEY"] = ["Must be set if DATABASE_URL is set: at least 50 random characters."]
 if TRACING and not find_spec("opentelemetry"):
     errors["TRACING"] = ["Must be false, or run scripts/install --tracing first."]
+# manage.py prints these sentences, so that scripts/start prints them once. HOST and PORT are too short to be misspelt.
+SETTINGS_WARNINGS = describe_misspelt(find_misspelt(os.environ, known={*env.dump(), *errors}))
 if errors:
-    raise ImproperlyConfigured(describe(errors))
+    raise ImproperlyConfigured(" ".join([describe(errors), *SETTINGS_WARNINGS]))
 
 if not DATABASE_URL:
     DATA_DIR.mkdir(mode=0o700, exist_ok=True)

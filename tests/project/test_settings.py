@@ -44,6 +44,15 @@ PRODUCTION = {
 }
 
 
+# The settings whose empty value is invalid.
+VALID = {
+    "DATABASE_REPLICA_URL": "postgresql://payments:secret@replica.example/payments",
+    "REPLICA_LAG_SECONDS_MAX": "10",
+    **dict.fromkeys(("DEBUG", "ACCESS_LOG", "METRICS", "TRACING"), "false"),
+    "WEB_THREADS": "8",
+}
+
+
 def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     return run_command([sys.executable, "manage.py", "check", *arguments], cwd=ROOT, env=inherited | environment)
@@ -106,6 +115,83 @@ def test_password_that_is_not_percent_encoded_is_refused_and_not_repeated(addres
     message = error_message(PRODUCTION | {"DATABASE_URL": f"postgresql://{address}"})
 
     assert message == "Invalid settings. DATABASE_URL: The password must be percent-encoded: @ is %40, / is %2F."
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("DATABASE_URI", "DATABASE_URL"),
+        ("DATABSE_URL", "DATABASE_URL"),
+        ("ALLOWED_HOST", "ALLOWED_HOSTS"),
+        ("WEB_WORKER", "WEB_WORKERS"),
+        ("SECRETKEY", "SECRET_KEY"),
+        ("TRUSTED_PROXY", "TRUST_PROXY"),
+        ("METRIC", "METRICS"),
+        ("REPLICA_LAG_SECONDS", "REPLICA_LAG_SECONDS_MAX"),
+    ],
+)
+def test_variable_that_resembles_a_setting_is_a_warning(name: str, setting: str) -> None:
+    assert warnings({name: "x"}) == [f"{name} is not a setting. Did you mean {setting}?"]
+
+
+# Names that shells, systemd, containers, Kubernetes, PostgreSQL and other web applications use.
+ORDINARY_NAMES = (
+    *(
+        "HOME",
+        "HOSTNAME",
+        "HOST",
+        "HOSTS",
+        "PORT",
+        "PORTS",
+        "PATH",
+        "PWD",
+        "SHELL",
+        "USER",
+        "LANG",
+        "TERM",
+        "TZ",
+        "DEBUGGER",
+    ),
+    *("DEBUGINFOD_URLS", "XDG_RUNTIME_DIR", "SYSTEMD_EXEC_PID", "INVOCATION_ID", "JOURNAL_STREAM", "NOTIFY_SOCKET"),
+    *("STATE_DIRECTORY", "CACHE_DIRECTORY", "LOGS_DIRECTORY", "CONFIGURATION_DIRECTORY", "CREDENTIALS_DIRECTORY"),
+    *(
+        "POSTGRES_DB",
+        "POSTGRES_HOST",
+        "POSTGRES_PASSWORD",
+        "POSTGRES_PORT",
+        "POSTGRES_USER",
+        "PGHOST",
+        "PGPORT",
+        "PGUSER",
+    ),
+    *("DATABASE_HOST", "DATABASE_NAME", "DATABASE_PASSWORD", "DATABASE_PORT", "DATABASE_USER", "TEST_DATABASE_URL"),
+    *("PAYMENTS_PORT", "PAYMENTS_SERVICE_HOST", "PAYMENTS_PORT_8000_TCP_ADDR", "KUBERNETES_SERVICE_HOST"),
+    *("DJANGO_SETTINGS_MODULE", "DJANGO_SECRET_KEY", "PYTHONPATH", "VIRTUAL_ENV", "WEB_CONCURRENCY", "REDIS_URL"),
+    *("OTEL_TRACES_EXPORTER", "SSL_CERT_FILE", "HTTP_PROXY", "DEMO_PAYMENTS", "CI", "MALLOC_ARENA_MAX", "database_url"),
+)
+
+
+@pytest.mark.parametrize("name", ORDINARY_NAMES)
+def test_ordinary_variable_is_no_warning(name: str) -> None:
+    assert warnings({name: "x"}) == []
+
+
+def test_setting_is_no_warning() -> None:
+    assert warnings(dict.fromkeys(SETTINGS, "") | PRODUCTION | VALID) == []
+
+
+def test_error_and_misspelt_name_of_a_setting_share_a_line() -> None:
+    assert error_message({"DATABASE_URL": PRODUCTION["DATABASE_URL"], "SECRETKEY": "x"}) == (
+        "Invalid settings. SECRET_KEY: Must be set if DATABASE_URL is set: at least 50 random characters."
+        " SECRETKEY is not a setting. Did you mean SECRET_KEY?"
+    )
+
+
+def warnings(environment: dict[str, str]) -> list[str]:
+    """Return the warnings of the settings in this environment."""
+    with patch.dict(os.environ, PRODUCTION | environment, clear=True):
+        result: list[str] = runpy.run_path(str(ROOT / "payments_site/settings.py"))["SETTINGS_WARNINGS"]
+    return result
 
 
 def error_message(environment: dict[str, str]) -> str:
