@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Run one of the project's commands: `manage.py help` lists them."""
+"""Run one of the project's commands: `manage.py help` lists them. Old versions of Python can parse this file."""
 
 import os
 import sys
 
 if __name__ == "__main__":
+    if sys.version_info < (3, 11):  # noqa: UP036  an operator may use an older Python by mistake
+        version = ".".join(map(str, sys.version_info[:2]))
+        next_step = "Run scripts/install, then .venv/bin/python manage.py."
+        sys.exit(f"Python {version} is too old: 3.11 or newer is necessary. {next_step}")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
     try:
-        from django.core.exceptions import ImproperlyConfigured
-        from django.core.management import execute_from_command_line
+        from payments.management.running import run
 
-        try:
-            execute_from_command_line(sys.argv)
-        except ImproperlyConfigured as error:  # the message says all; a traceback would bury it
-            sys.exit(str(error))
+        run(sys.argv)
+    except ModuleNotFoundError as error:
+        if "--traceback" in sys.argv:
+            raise
+        sys.exit(f"Python cannot find the module {error.name}. Run scripts/install, then .venv/bin/python manage.py.")
     except KeyboardInterrupt:  # while Django loads, or in a command without its own message
         sys.exit(130)

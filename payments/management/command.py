@@ -5,7 +5,9 @@ from inspect import cleandoc
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
-from django.db import InterfaceError, OperationalError
+from django.db import Error
+
+from payments.management.failures import explain
 
 # The exit status after Ctrl-C, as shells report it: 128 and the number of SIGINT.
 INTERRUPTED = 130
@@ -45,8 +47,11 @@ class PaymentsCommand(BaseCommand):
         self.is_silent = options["verbosity"] == 0
         try:
             return super().execute(*args, **options)
-        except (InterfaceError, OperationalError) as error:
-            raise CommandError(f"The database failed: {first_line(error)}") from error
+        except Error as error:
+            message = explain(error)
+            if message is None:
+                raise
+            raise CommandError(message) from error
 
     def write_success(self, message: str, *next_steps: str) -> None:
         """Write a message and the next steps to stderr, unless --verbosity is 0."""
@@ -55,9 +60,3 @@ class PaymentsCommand(BaseCommand):
         self.stderr.write(message, self.style.SUCCESS if self.stderr.isatty() else None)
         for line in next_steps:
             self.stderr.write(line, str)  # without a style, Django would use that of errors
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of a database error. Further lines may contain values of a row."""
-    line, _, _ = str(error).partition("\n")
-    return line

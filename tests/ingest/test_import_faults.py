@@ -407,5 +407,9 @@ def test_full_disk_changes_nothing_and_is_reported_in_one_line(imports: Imports)
 
     _, message = process.communicate()
     assert process.returncode == 1
-    assert message.decode() == "CommandError: The database failed, and nothing was changed: disk I/O error\n"
+    path = imports.service.database_url.removeprefix("sqlite:///")
+    assert message.decode() == (
+        f"CommandError: The database failed, and nothing was changed: {path}: disk I/O error."
+        " Check the free space and the state of the disk, and the maximum size of files.\n"
+    )
     assert imports.read(EVERYTHING) == before

@@ -29,6 +29,9 @@ ONLY_SQLITE: Final = (
     "database/test_sqlite_faults.py",
     "database/test_sqlite_files.py",
     "database/test_sqlite_plans.py",
+    "management/test_failures.py::test_full_sqlite_database_leads_to_the_disk",
+    "management/test_failures.py::test_file_that_is_no_database_leads_to_a_backup",
+    "management/test_failures.py::test_locked_sqlite_database_leads_to_another_attempt",
     "database/test_statements.py::test_column_with_a_converter_is_refused",
 )
 
@@ -48,6 +51,8 @@ ONLY_POSTGRESQL: Final = (
     "database/test_backup.py::test_command_on_postgresql_names_its_tools",
     "deploy/test_replica.py",
     "management/test_distribute_payments.py",
+    "management/test_failures.py::test_connection_that_postgresql_ended_leads_to_the_server",
+    "management/test_failures.py::test_sqlstate_of_postgresql_determines_the_next_step",
     "database/test_backends.py::test_connection_after_an_error_is_checked_only_outside_of_requests",
     "database/test_backends.py::test_connection_is_not_attempted_just_before_the_deadline",
     "database/test_backends.py::test_new_connection_has_the_limits_only_in_a_request",
@@ -89,6 +94,7 @@ ONCE_ON_SQLITE: Final = (
     "docs/test_pages.py",
     "docs/test_documents.py",
     "management/test_help.py",
+    "management/test_running.py",
     "api/test_negotiation.py",
     "api/test_parameters.py",
     "support/test_modules.py",

@@ -13,7 +13,8 @@ from tqdm import tqdm
 
 from payments.anonymization import anonymize_payments
 from payments.management.arguments import add_mode_option, add_organization_option, find_organization, parse_day
-from payments.management.command import PaymentsCommand, first_line
+from payments.management.command import PaymentsCommand
+from payments.management.failures import first_line
 from payments.models import CUSTOMER_ID, Access, Mode, Organization
 
 

@@ -7,8 +7,9 @@ from django.core.management.base import CommandError
 from django.db import Error, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from payments.management.command import PaymentsCommand, first_line
+from payments.management.command import PaymentsCommand
 from payments.management.distribution import HAS_CITUS, HAS_COORDINATOR, is_true, read_state, remaining_statements
+from payments.management.failures import first_line
 
 
 class Command(PaymentsCommand):

@@ -23,7 +23,8 @@ from payments.ingest.errors import InvalidRecord
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
 from payments.ingest.sources import Location
 from payments.ingest.validation import Options
-from payments.management.command import INTERRUPTED, PaymentsCommand, first_line
+from payments.management.command import INTERRUPTED, PaymentsCommand
+from payments.management.failures import describe
 from payments.models import ApiKey, Mode, Organization, Payment
 
 
@@ -103,7 +104,7 @@ class Command(PaymentsCommand):
             except (OperationalError, InterfaceError) as error:
                 if interrupt.has_occurred:
                     raise interrupted() from None
-                raise CommandError(f"The database failed, and nothing was changed: {first_line(error)}") from error
+                raise CommandError(f"The database failed, and nothing was changed: {describe(error)}") from error
             except OutcomeUnknown as error:
                 raise CommandError(
                     "Interrupted during the commit: either all payments were written or none. Run the import again.",

@@ -1,0 +1,74 @@
+"""The line that a command prints for an operator's mistake or a failure of the database.
+
+A failure of the database is classified by its code: SQLSTATE on PostgreSQL, `sqlite_errorcode` on SQLite. The text of
+the database is the reason; the code determines the next step.
+"""
+
+import sqlite3
+
+import psycopg
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
+from psycopg import errors
+
+from payments.database.migration_state import is_unmigrated
+from payments.runtime.database_errors import is_outage, sqlite_code
+
+CHECK_SERVER = "Check DATABASE_URL, and that the database server runs."
+CHECK_DISK = "Check the free space and the state of the disk, and the maximum size of files."
+CHECK_FILE = "Check the path in DATABASE_URL. This user must be able to read and write the file and its directory."
+RESTORE = "Check the path in DATABASE_URL. If the file is damaged, restore a backup."
+MIGRATE = "Run manage.py migrate."
+
+# The next step by SQLite's primary error code.
+SQLITE_STEPS = {
+    sqlite3.SQLITE_BUSY: "Another process writes. Run the command again later.",
+    sqlite3.SQLITE_CANTOPEN: CHECK_FILE,
+    sqlite3.SQLITE_CORRUPT: RESTORE,
+    sqlite3.SQLITE_FULL: CHECK_DISK,
+    sqlite3.SQLITE_IOERR: CHECK_DISK,
+    sqlite3.SQLITE_NOTADB: RESTORE,
+    sqlite3.SQLITE_READONLY: CHECK_FILE,
+}
+
+# The next step by SQLSTATE. Errors of a new connection have none: libpq reports only a text.
+POSTGRESQL_STEPS: dict[str | None, str] = {
+    None: CHECK_SERVER,
+    errors.AdminShutdown.sqlstate: CHECK_SERVER,
+    errors.CrashShutdown.sqlstate: CHECK_SERVER,
+    errors.DiskFull.sqlstate: "Free disk space on the database server.",
+    errors.InsufficientPrivilege.sqlstate: "Grant the privilege to the user in DATABASE_URL, or use the owner.",
+    errors.ReadOnlySqlTransaction.sqlstate: "Check that DATABASE_URL leads to the primary, and that it accepts writes.",
+}
+
+
+def explain(error: Exception) -> str | None:
+    """Return what happened and what to do next, in one line; None for a bug, which needs a traceback."""
+    if isinstance(error, ImproperlyConfigured):
+        return str(error)
+    return f"The database failed: {describe(error)}" if is_outage(error) else None
+
+
+def describe(error: Exception) -> str:
+    """Return the reason that the database gives, and the next step if there is one."""
+    step = MIGRATE if is_unmigrated(error) else next_step(error)
+    return f"{reason(error)}. {step}" if step else reason(error)
+
+
+def reason(error: Exception) -> str:
+    """Return the text of the database. SQLite names no file, so the path of the file precedes its text."""
+    text = first_line(error).rstrip(".")
+    return text if sqlite_code(error) is None else f"{connection.settings_dict['NAME']}: {text}"
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of a database error. Further lines may contain values of a row."""
+    line, _, _ = str(error).partition("\n")
+    return line
+
+
+def next_step(error: Exception) -> str | None:
+    if (code := sqlite_code(error)) is not None:
+        return SQLITE_STEPS.get(code)
+    cause = error.__cause__
+    return POSTGRESQL_STEPS.get(cause.sqlstate) if isinstance(cause, psycopg.Error) else None

@@ -1,0 +1,56 @@
+"""Run a command of manage.py. A failure that an operator can correct is reported in one line.
+
+It uses `handle_default_options` and `DJANGO_AUTORELOAD_ENV` of Django, which are not documented.
+"""
+
+import os
+import sys
+from argparse import Namespace
+from contextlib import suppress
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import CommandError, CommandParser, execute_from_command_line, handle_default_options
+from django.db import Error
+from django.utils.autoreload import DJANGO_AUTORELOAD_ENV
+
+from payments.management.failures import explain
+
+
+def run(arguments: list[str]) -> None:
+    """Run the command that the arguments of the process name. With --traceback, an error keeps its traceback."""
+    options = parse_common_options(arguments)
+    handle_default_options(options)
+    if options.verbosity != "0" and not is_reloaded():
+        print_warnings()
+    try:
+        execute_from_command_line(arguments)
+    except (ImproperlyConfigured, Error) as error:
+        message = None if options.traceback else explain(error)
+        if message is None:
+            raise
+        # Django prints the errors of commands with this prefix.
+        sys.exit(f"{CommandError.__name__}: {message}" if isinstance(error, Error) else message)
+
+
+def parse_common_options(arguments: list[str]) -> Namespace:
+    """Return the options that all commands have and that are needed outside of the command."""
+    parser = CommandParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--settings")
+    parser.add_argument("--pythonpath")
+    parser.add_argument("--traceback", action="store_true")
+    parser.add_argument("-v", "--verbosity", default="1")
+    options, _ = parser.parse_known_args(arguments[2:])
+    return options
+
+
+def is_reloaded() -> bool:
+    """Return whether `runserver` has started this process. The process of the command has printed the warnings."""
+    return os.environ.get(DJANGO_AUTORELOAD_ENV) == "true"
+
+
+def print_warnings() -> None:
+    """Print the warnings of the settings. Invalid settings are an error of the command."""
+    with suppress(ImproperlyConfigured, ImportError):
+        for warning in settings.SETTINGS_WARNINGS:
+            sys.stderr.write(f"Warning: {warning}\n")

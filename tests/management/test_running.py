@@ -1,0 +1,111 @@
+"""manage.py: an operator's mistake ends in one line, and --traceback shows everything."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import run_command
+from tests.support.ports import free_port
+from tests.support.processes import ROOT
+from tests.support.service import SETTINGS
+
+# No server listens on this port.
+UNREACHABLE = "postgresql://payments:hunter2@127.0.0.1:1/payments"
+SIGNING_KEY = "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz"
+
+COMMANDS = (
+    ["migrate"],
+    ["migrate", "--check"],
+    ["showmigrations"],
+    ["createsuperuser", "--noinput", "--username", "a", "--email", "a@example.com"],
+    ["changepassword", "a"],
+    ["runserver"],
+    ["list_api_keys"],
+    ["create_organization", "7", "--name", "Books"],
+    ["import_payments", os.devnull],
+    ["export_payments"],
+)
+
+
+def manage(*arguments: str, timeout: float | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    environment = inherited | {"SECRET_KEY": SIGNING_KEY} | environment
+    return run_command([sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, timeout=timeout)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_command_without_a_database_ends_in_one_line(command: list[str]) -> None:
+    done = manage(*command, DATABASE_URL=UNREACHABLE, DEBUG="true")
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("CommandError: The database failed")
+    assert "Check DATABASE_URL, and that the database server runs.\n" in done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", ["migrate", "createsuperuser", "runserver", "list_api_keys"])
+def test_traceback_option_shows_everything(command: str) -> None:
+    done = manage(command, "--traceback", DATABASE_URL=UNREACHABLE, DEBUG="true")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback (most recent call last):\n")
+    assert "psycopg.OperationalError" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "list_api_keys", "runserver"])
+def test_traceback_option_shows_where_a_setting_is_invalid(command: str) -> None:
+    usual, full = manage(command, DEBUG="maybe"), manage(command, "--traceback", DEBUG="maybe")
+
+    assert usual.stderr == "Invalid settings. DEBUG: Must be true or false.\n"
+    assert full.stderr.startswith("Traceback (most recent call last):\n")
+    assert (usual.returncode, full.returncode) == (1, 1)
+
+
+def test_misspelt_setting_is_a_warning_and_the_command_goes_on(tmp_path: Path) -> None:
+    done = manage("check", DATABASE_URL=f"sqlite:///{tmp_path}/a.sqlite3", DATABASE_URI="sqlite:///b", WEB_WORKER="2")
+
+    assert done.returncode == 0
+    assert done.stderr == (
+        "Warning: DATABASE_URI is not a setting. Did you mean DATABASE_URL?\n"
+        "Warning: WEB_WORKER is not a setting. Did you mean WEB_WORKERS?\n"
+    )
+
+
+@pytest.mark.parametrize("option", [["--verbosity", "0"], ["--verbosity=0"], ["-v0"]], ids=" ".join)
+def test_verbosity_0_hides_warnings(option: list[str], tmp_path: Path) -> None:
+    done = manage("check", *option, DATABASE_URL=f"sqlite:///{tmp_path}/a.sqlite3", WEB_WORKER="2")
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_development_server_prints_a_warning_once(tmp_path: Path) -> None:
+    with pytest.raises(subprocess.TimeoutExpired) as expired:
+        manage(
+            *("runserver", f"127.0.0.1:{free_port()}"),
+            timeout=10,
+            DATABASE_URL=f"sqlite:///{tmp_path}/a.sqlite3",
+            DEBUG="true",
+            WEB_WORKER="2",
+        )
+
+    assert b"Starting development server" in (expired.value.stdout or b"")
+    assert (expired.value.stderr or b"").count(b"Did you mean WEB_WORKERS?") == 1
+
+
+def test_other_settings_can_be_named_by_an_option(tmp_path: Path) -> None:
+    (tmp_path / "other_settings.py").write_text("SECRET_KEY = 'x'\nSETTINGS_WARNINGS = ['from the option']\n")
+
+    done = manage("check", "--settings", "other_settings", f"--pythonpath={tmp_path}", DEBUG="maybe")
+
+    assert (done.returncode, done.stderr) == (0, "Warning: from the option\n")
+
+
+def test_help_needs_no_valid_settings() -> None:
+    done = manage("help", DEBUG="maybe")
+
+    assert done.returncode == 0
+    assert "migrate" in done.stdout
