@@ -2,19 +2,24 @@
 
 import gc
 import os
+import sys
 
 import django
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.urls import get_resolver
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
-django.setup(set_prefix=False)
+try:
+    django.setup(set_prefix=False)
+except ImproperlyConfigured as error:  # Granian's workers print the message without a traceback
+    sys.exit(str(error))
 
 # These modules need Django's settings and applications.
-from payments.runtime.process import process  # noqa: E402
-from payments.runtime.processors import keep_processor  # noqa: E402
-from payments.service import telemetry  # noqa: E402
-from payments.service.handler import Handler  # noqa: E402
+from payments.runtime.process import process
+from payments.runtime.processors import keep_processor
+from payments.service import telemetry
+from payments.service.handler import Handler
 
 process.rate_limits.open()  # without the rate limit file, the service does not start
 keep_processor(process.processor_locks, workers=settings.WEB_WORKERS)
