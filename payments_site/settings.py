@@ -90,10 +90,14 @@ SETTINGS_WARNINGS = describe_misspelt(find_misspelt(os.environ, known={*env.dump
 if errors:
     raise ImproperlyConfigured(" ".join([describe(errors), *SETTINGS_WARNINGS]))
 
-if not DATABASE_URL:
-    DATA_DIR.mkdir(mode=0o700, exist_ok=True)
-if not SECRET_KEY:
-    SECRET_KEY = read_or_create_secret(DATA_DIR / "secret_key")
+try:
+    if not DATABASE_URL:
+        DATA_DIR.mkdir(mode=0o700, exist_ok=True)
+    if not SECRET_KEY:
+        SECRET_KEY = read_or_create_secret(DATA_DIR / "secret_key")
+except OSError as error:
+    next_step = f"Make {DATA_DIR} writable for this user, or set DATABASE_URL and SECRET_KEY."
+    raise ImproperlyConfigured(f"{error.filename}: {error.strerror}. {next_step}") from error
 
 # The application
 
