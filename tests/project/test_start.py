@@ -1,11 +1,14 @@
 """scripts/start checks what the service needs. If something is wrong, one line says what to do."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.commands import run_command
+from tests.support.exchange import Request, send_request
+from tests.support.ports import free_port
 from tests.support.processes import ROOT
 from tests.support.service import Service
 
@@ -39,8 +42,7 @@ def test_damaged_rate_limit_file_stops_the_start(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stderr == (
-        f"CommandError: Cannot open {directory}/limits.sqlite3: file is not a database."
-        " If the file is damaged, remove it.\n"
+        f"CommandError: Cannot open {directory}/limits.sqlite3: file is not a database. Remove the damaged file.\n"
     )
 
 
@@ -59,3 +61,45 @@ def test_invalid_setting_stops_the_start(tmp_path: Path, name: str, value: str, 
     assert done.returncode == 1
     assert done.stderr.startswith(message)
     assert done.stderr.count("\n") == 1
+
+
+def test_start_warns_once_and_serves(tmp_path: Path) -> None:
+    settings = {"RUNTIME_DIRECTORY": str(tmp_path / "run"), "DATABASE_URI": "sqlite:///another"}
+    service = Service(f"sqlite:///{tmp_path}/payments.sqlite3", settings=settings, workers=2, log=tmp_path / "log")
+
+    with service.serving():
+        status = send_request(service.port, Request("GET /readyz", (("Host", "127.0.0.1"),))).status
+
+    warnings = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("Warning: ")]
+    assert status == 503
+    assert warnings == [
+        "Warning: DATABASE_URI is not a setting. Did you mean DATABASE_URL?",
+        "Warning: The database is not migrated. Run manage.py migrate.",
+    ]
+
+
+def test_service_starts_before_its_database_with_a_warning(tmp_path: Path) -> None:
+    database_url = f"postgresql://payments@127.0.0.1:{free_port()}/payments"
+    service = Service(database_url, settings={"RUNTIME_DIRECTORY": str(tmp_path / "run")})
+
+    done = service.run("prepare_service", "--port", str(service.port))
+
+    assert done.returncode == 0
+    assert done.stderr.startswith("Warning: The database failed: connection failed: ")
+    assert done.stderr.endswith("Check DATABASE_URL, and that the database server runs.\n")
+
+
+def test_worker_prints_an_invalid_setting_in_one_line(tmp_path: Path) -> None:
+    """scripts/start finds invalid settings before. Another command may start the workers without it."""
+    service = Service(f"sqlite:///{tmp_path}/payments.sqlite3", settings={"HSTS_SECONDS": "-1"})
+    options = ("--interface", "wsgi", "--port", str(service.port), "--workers", "2")
+
+    done = run_command(
+        [sys.executable, "-m", "granian", *options, "payments_site.wsgi:application"],
+        cwd=ROOT,
+        env=service.environment,
+    )
+
+    lines = {line for line in done.stderr.splitlines() if not line.startswith("[")}
+    assert done.returncode == 1
+    assert lines == {"Invalid settings. HSTS_SECONDS: Must be a whole number of seconds from 0 to 1000000000."}

@@ -1,38 +1,82 @@
 """Prepare the start of the service."""
 
 import sqlite3
+from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import CommandError
+from django.db import DEFAULT_DB_ALIAS, Error, connection
 
+from payments.database.migration_state import NOT_MIGRATED, missing_migrations
 from payments.management.command import PaymentsCommand
+from payments.management.failures import explain
+from payments.management.listening import check_address
+from payments.runtime.database_errors import sqlite_code
+from payments.runtime.directory import RuntimeDirectoryError
 from payments.runtime.process import process
 from payments.runtime.rate_limits import FILE_NAME
+
+# The next step if the rate limit file cannot be used.
+REMOVE = "Remove the damaged file."
+CHECK_DIRECTORY = "Check that RUNTIME_DIRECTORY is writable for this user, and that its disk has free space."
 
 
 class Command(PaymentsCommand):
     """`prepare_service`."""
 
     help = """
-        Check the settings and RUNTIME_DIRECTORY, and remove the metrics files of
-        earlier processes. Only scripts/start needs it, before it starts the service.
+        Check the settings, RUNTIME_DIRECTORY and the address, and remove the metrics
+        files of earlier processes. Warn if the database cannot be used, because the
+        service can start before it. Only scripts/start and scripts/serve need this
+        command, before they start the service.
 
         Exit status: 0 if the service can start, otherwise 1.
     """
-    examples = ("manage.py prepare_service",)
+    examples = ("manage.py prepare_service", "manage.py prepare_service --host 127.0.0.1 --port 8000")
 
-    def handle(self, *_args: Any, **_options: Any) -> None:
-        try:
-            process.rate_limits.open()
-            remove_old_metrics()
-        except sqlite3.Error as error:
-            path = settings.RUNTIME_DIRECTORY / FILE_NAME
-            raise CommandError(f"Cannot open {path}: {error}. If the file is damaged, remove it.") from error
-        except OSError as error:
-            raise CommandError(str(error)) from error
-        finally:
-            process.rate_limits.close()
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1", help="the IP address to listen on (default: %(default)s)")
+        parser.add_argument("--port", type=int, help="the port to listen on (default: it is not checked)")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        if options["port"] is not None:
+            check_address(options["host"], port=options["port"])
+        prepare_runtime_files()
+        if (warning := find_database_problem()) and not self.is_silent:
+            self.stderr.write(f"Warning: {warning}", str)
+
+
+def prepare_runtime_files() -> None:
+    """Create the rate limit file, and remove old metrics files.
+
+    :raises CommandError: if RUNTIME_DIRECTORY or a file in it cannot be used
+    """
+    path = settings.RUNTIME_DIRECTORY / FILE_NAME
+    try:
+        process.rate_limits.open()
+        remove_old_metrics()
+    except sqlite3.Error as error:
+        is_damaged = sqlite_code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+        raise CommandError(f"Cannot open {path}: {error}. {REMOVE if is_damaged else CHECK_DIRECTORY}") from error
+    except RuntimeDirectoryError as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"{error.filename}: {error.strerror}. {CHECK_DIRECTORY}") from error
+    finally:
+        process.rate_limits.close()
+
+
+def find_database_problem() -> str | None:
+    """Return why the database cannot be used, and what to do. It has as much time as for a request."""
+    if connection.vendor == "sqlite" and not Path(connection.settings_dict["NAME"]).exists():
+        return NOT_MIGRATED
+    try:
+        with process.deadlines.database:
+            return NOT_MIGRATED if missing_migrations(DEFAULT_DB_ALIAS) else None
+    except Error as error:
+        return explain(error)
 
 
 def remove_old_metrics() -> None:
