@@ -93,6 +93,7 @@ ONCE_ON_SQLITE: Final = (
     "clients",
     "docs/test_pages.py",
     "docs/test_documents.py",
+    "docs/test_messages.py",
     "management/test_help.py",
     "management/test_running.py",
     "api/test_negotiation.py",

@@ -1,0 +1,195 @@
+"""Mistakes of operators, made on a machine of their own, and the line that the command prints."""
+
+import os
+import resource
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.commands import run_command
+from tests.support.ports import free_port
+from tests.support.processes import ROOT
+from tests.support.service import SETTINGS, Service
+from tests.support.unprivileged import UNPRIVILEGED
+
+DISK_BYTES: Final = 65536
+OLD_PYTHON: Final = "import runpy, sys; sys.version_info = (3, 10, 0); runpy.run_path('manage.py', run_name='__main__')"
+
+
+class Machine:
+    """A machine with a SQLite file. Commands on it may not ignore the permissions of files."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.project = ROOT
+        self.file = directory / "payments.sqlite3"
+        self.runtime_directory = directory / "private/run"
+        self.runtime_directory.parent.mkdir()
+        self.port = free_port()
+        self.service = Service(
+            f"sqlite:///{self.file}", port=self.port, settings={"RUNTIME_DIRECTORY": str(self.runtime_directory)}
+        )
+
+    def manage(self, *arguments: str, **settings: str) -> str:
+        return self.run(sys.executable, "manage.py", *arguments, environment=self.service.environment | settings)
+
+    def start(self, **settings: str) -> str:
+        return self.run("scripts/start", environment=self.service.environment | settings)
+
+    def run(self, *command: str, environment: Mapping[str, str], **options: Any) -> str:
+        """Return the messages of a command that must fail, or warn."""
+        done = run_command([*UNPRIVILEGED, *command], cwd=self.project, env=environment, **options)
+        assert done.returncode == (0 if done.stderr.startswith("Warning: ") else 1), done.stderr
+        return self.as_documented(done.stderr)
+
+    def as_documented(self, text: str) -> str:
+        """Return the text with the paths and the port of the document."""
+        replacements = {
+            str(self.runtime_directory): "/run/payments",
+            str(self.project): "/opt/payments",
+            str(self.directory): "/srv",
+            f"port {self.port}": "port 8000",
+        }
+        for actual, documented in replacements.items():
+            text = text.replace(actual, documented)
+        return text
+
+
+def set_invalid_value(machine: Machine) -> str:
+    return machine.manage("check", WEB_THREADS="0")
+
+
+def write_password_unencoded(machine: Machine) -> str:
+    return machine.manage("check", DATABASE_URL="postgresql://payments:pass@word@db.example/payments")
+
+
+def misspell_setting(machine: Machine) -> str:
+    return machine.manage("check", DATABASE_URI="postgresql://db.example/payments")
+
+
+def stop_server(machine: Machine) -> str:
+    message = machine.manage("migrate", DATABASE_URL=f"postgresql://payments@127.0.0.1:{machine.port}/payments")
+    return message.replace("port 8000", "port 5432")
+
+
+def make_file_unreadable(machine: Machine) -> str:
+    machine.service.migrate()
+    machine.file.chmod(0)
+    return machine.manage("list_api_keys")
+
+
+def make_file_read_only(machine: Machine) -> str:
+    machine.service.migrate()
+    machine.file.chmod(0o400)
+    return machine.manage("create_organization", "7", "--name", "Books")
+
+
+def damage_file(machine: Machine) -> str:
+    machine.file.write_bytes(b"nonsense" * 1000)
+    return machine.manage("list_api_keys")
+
+
+def fill_disk(machine: Machine) -> str:
+    machine.service.migrate()
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (DISK_BYTES, DISK_BYTES))
+    command = (sys.executable, "manage.py", "create_demo_payments")
+    return machine.run(*command, environment=machine.service.environment, preexec_fn=limit)
+
+
+def fill_disk_of_export(machine: Machine) -> str:
+    machine.service.migrate()
+    machine.service.create_demo_payments(1)
+    command = f"{sys.executable} manage.py export_payments >/dev/full"
+    return machine.run("sh", "-c", command, environment=machine.service.environment)
+
+
+def forget_to_migrate(machine: Machine) -> str:
+    return machine.manage("list_api_keys")
+
+
+def start_without_migrations(machine: Machine) -> str:
+    return machine.manage("prepare_service", "--port", str(machine.port))
+
+
+def use_port_twice(machine: Machine) -> str:
+    with socket.create_server(("127.0.0.1", machine.port)):
+        return machine.start()
+
+
+def listen_on_foreign_address(machine: Machine) -> str:
+    return machine.start(HOST="192.0.2.1")
+
+
+def listen_on_name(machine: Machine) -> str:
+    return machine.start(HOST="localhost")
+
+
+def open_runtime_directory(machine: Machine) -> str:
+    machine.runtime_directory.mkdir()
+    machine.runtime_directory.chmod(0o755)
+    return machine.start()
+
+
+def protect_parent_of_runtime_directory(machine: Machine) -> str:
+    machine.runtime_directory.parent.chmod(0o500)
+    return machine.start()
+
+
+def protect_runtime_directory(machine: Machine) -> str:
+    machine.runtime_directory.mkdir(mode=0o500)
+    return machine.start()
+
+
+def damage_rate_limits(machine: Machine) -> str:
+    machine.runtime_directory.mkdir(mode=0o700)
+    (machine.runtime_directory / "limits.sqlite3").write_bytes(b"nonsense" * 1000)
+    return machine.start()
+
+
+def protect_project(machine: Machine) -> str:
+    """Run a copy of the project that may not be written, without settings."""
+    machine.project = machine.directory / "project"
+    for name in ("payments", "payments_site"):
+        shutil.copytree(ROOT / name, machine.project / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "manage.py", machine.project)
+    machine.project.chmod(0o500)
+    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    return machine.run(sys.executable, "manage.py", "check", environment=environment)
+
+
+def remove_packages(machine: Machine) -> str:
+    return machine.run(sys.executable, "-S", "manage.py", "check", environment=machine.service.environment)
+
+
+def use_old_python(machine: Machine) -> str:
+    return machine.run(sys.executable, "-c", OLD_PYTHON, environment=machine.service.environment)
+
+
+# By their names in docs/operations.md.
+MISTAKES: Final[dict[str, Callable[[Machine], str]]] = {
+    "a setting is invalid": set_invalid_value,
+    "the password in DATABASE_URL contains @ or /": write_password_unencoded,
+    "the name of a setting is misspelt": misspell_setting,
+    "the PostgreSQL server is down": stop_server,
+    "the SQLite file cannot be read, or its directory is missing": make_file_unreadable,
+    "the SQLite file cannot be written": make_file_read_only,
+    "the SQLite file is damaged": damage_file,
+    "the disk of the SQLite file is full": fill_disk,
+    "the disk of an export is full": fill_disk_of_export,
+    "a command meets a table that a migration creates": forget_to_migrate,
+    "the service starts without all migrations": start_without_migrations,
+    "the port is in use": use_port_twice,
+    "HOST is no address of this machine": listen_on_foreign_address,
+    "HOST is a name": listen_on_name,
+    "RUNTIME_DIRECTORY is accessible to others": open_runtime_directory,
+    "RUNTIME_DIRECTORY cannot be created": protect_parent_of_runtime_directory,
+    "RUNTIME_DIRECTORY cannot be written": protect_runtime_directory,
+    "a file in RUNTIME_DIRECTORY is damaged": damage_rate_limits,
+    "without settings, the project folder cannot be written": protect_project,
+    "packages are missing": remove_packages,
+    "Python is too old": use_old_python,
+}
