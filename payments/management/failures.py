@@ -1,9 +1,10 @@
-"""The line that a command prints for an operator's mistake or a failure of the database.
+"""The line that a command prints for an operator's mistake, a failure of the database or an unusable file.
 
 A failure of the database is classified by its code: SQLSTATE on PostgreSQL, `sqlite_errorcode` on SQLite. The text of
 the database is the reason; the code determines the next step.
 """
 
+import errno
 import sqlite3
 
 import psycopg
@@ -42,10 +43,23 @@ POSTGRESQL_STEPS: dict[str | None, str] = {
 }
 
 
+# The next step if a file or the output cannot be used.
+FILE_STEPS = {
+    errno.EACCES: "Allow this user to use it.",
+    errno.EDQUOT: "Free disk space.",
+    errno.ENOSPC: "Free disk space.",
+    errno.EPERM: "Allow this user to use it.",
+    errno.EROFS: "Make the disk writable.",
+}
+
+
 def explain(error: Exception) -> str | None:
     """Return what happened and what to do next, in one line; None for a bug, which needs a traceback."""
     if isinstance(error, ImproperlyConfigured):
         return str(error)
+    if isinstance(error, OSError):
+        step = FILE_STEPS.get(error.errno or 0)
+        return f"{error.filename or 'stdout'}: {error.strerror}. {step}" if step else None
     return f"The database failed: {describe(error)}" if is_outage(error) else None
 
 

@@ -25,12 +25,18 @@ def run(arguments: list[str]) -> None:
         print_warnings()
     try:
         execute_from_command_line(arguments)
-    except (ImproperlyConfigured, Error) as error:
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has ended, as in `manage.py help | head`
+        discard_output()
+        sys.exit(1)
+    except (ImproperlyConfigured, Error, OSError) as error:
         message = None if options.traceback else explain(error)
         if message is None:
             raise
+        if isinstance(error, OSError) and error.filename is None:
+            discard_output()
         # Django prints the errors of commands with this prefix.
-        sys.exit(f"{CommandError.__name__}: {message}" if isinstance(error, Error) else message)
+        sys.exit(message if isinstance(error, ImproperlyConfigured) else f"{CommandError.__name__}: {message}")
 
 
 def parse_common_options(arguments: list[str]) -> Namespace:
@@ -42,6 +48,11 @@ def parse_common_options(arguments: list[str]) -> Namespace:
     parser.add_argument("-v", "--verbosity", default="1")
     options, _ = parser.parse_known_args(arguments[2:])
     return options
+
+
+def discard_output() -> None:
+    """Discard the rest of the output, which Python would try to write again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def is_reloaded() -> bool:

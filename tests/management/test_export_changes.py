@@ -76,7 +76,7 @@ def test_position_stays_if_the_payments_could_not_be_written(
 ) -> None:
     with Path("/dev/full").open("w") as full, monkeypatch.context() as patch:
         patch.setattr("sys.stdout", full)
-        with pytest.raises(CommandError, match=r"^stdout: No space left on device$"):
+        with pytest.raises(CommandError, match=r"^stdout: No space left on device\. Free disk space\.$"):
             run(file)
 
     assert not file.exists()

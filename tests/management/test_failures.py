@@ -1,5 +1,6 @@
 """The line for a failure of the database: the reason that the database gives, and the next step."""
 
+import errno
 import sqlite3
 from pathlib import Path
 
@@ -31,9 +32,15 @@ def test_invalid_settings_are_explained_by_their_message() -> None:
     assert explain(ImproperlyConfigured("Invalid settings.")) == "Invalid settings."
 
 
-@pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), OSError("x")])
+@pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), OSError("x"), ConnectionResetError(104, "x")])
 def test_bug_needs_its_traceback(error: Exception) -> None:
     assert explain(error) is None
+
+
+def test_file_without_permission_is_named(tmp_path: Path) -> None:
+    error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path))
+
+    assert explain(error) == f"{tmp_path}: Permission denied. Allow this user to use it."
 
 
 @pytest.mark.django_db

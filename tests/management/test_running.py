@@ -4,10 +4,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.commands import run_command
 from tests.support.ports import free_port
 from tests.support.processes import ROOT
 from tests.support.service import SETTINGS
@@ -30,10 +30,21 @@ COMMANDS = (
 )
 
 
-def manage(*arguments: str, timeout: float | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def manage(
+    *arguments: str, timeout: float | None = None, stdout: Any = subprocess.PIPE, **environment: str
+) -> subprocess.CompletedProcess[str]:
     inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     environment = inherited | {"SECRET_KEY": SIGNING_KEY} | environment
-    return run_command([sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, timeout=timeout)
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT,
+        env=environment,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=timeout,
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
@@ -94,6 +105,27 @@ def test_development_server_prints_a_warning_once(tmp_path: Path) -> None:
 
     assert b"Starting development server" in (expired.value.stdout or b"")
     assert (expired.value.stderr or b"").count(b"Did you mean WEB_WORKERS?") == 1
+
+
+@pytest.mark.parametrize("command", ["check", "list_api_keys", "migrate"])
+@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
+def test_full_disk_of_the_output_ends_in_one_line(command: str, buffering: dict[str, Any], tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/a.sqlite3"
+    manage("migrate", DATABASE_URL=url)
+    with Path("/dev/full").open("w") as full:
+        done = manage(command, stdout=full, DATABASE_URL=url, **buffering)
+
+    assert (done.returncode, done.stderr) == (1, "CommandError: stdout: No space left on device. Free disk space.\n")
+
+
+def test_reader_that_has_ended_ends_a_command_silently() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    done = manage("help", stdout=writer)
+
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_other_settings_can_be_named_by_an_option(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from payments.changes import UnknownPosition
 from payments.export import export_line, export_payments, read_changes
 from payments.management.arguments import add_mode_option, add_organization_option, find_organization
 from payments.management.command import PaymentsCommand
+from payments.management.failures import explain
 from payments.management.filter_options import add_filter_options, apply_filter_options, has_filter_options
 from payments.management.token_file import read_position, write_position
 from payments.models import Access, Payment, PaymentQuerySet
@@ -117,7 +118,7 @@ def store_stdout() -> None:
     except UnsupportedOperation:  # a program that calls this command has replaced stdout
         pass
     except OSError as error:
-        raise CommandError(f"stdout: {error.strerror}") from error
+        raise CommandError(explain(error) or f"stdout: {error.strerror}") from error
 
 
 def write_lines(lines: Iterable[bytes]) -> None:
@@ -135,4 +136,4 @@ def write_lines(lines: Iterable[bytes]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # Python writes the rest of the buffer at exit
         if isinstance(error, BrokenPipeError):  # the reader has ended, as in `export_payments | head`
             sys.exit(1)
-        raise CommandError(f"stdout: {error.strerror}") from error
+        raise CommandError(explain(error) or f"stdout: {error.strerror}") from error
