@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def describe_refused_host(variables: Mapping[str, Any]) -> str:
-    """Return what is wrong with the host of a request. Log a well-formed one, because it may be the service's own.
+    """Return the text of the error for a refused host. Log a well-formed host, because it may be the service's own.
 
     A malformed host is not logged: ALLOWED_HOSTS cannot allow it, and it can contain any characters.
     """
