@@ -27,7 +27,7 @@ MALFORMED_HOSTS = [
 
 def problem_of_host(detail: str) -> dict[str, Any]:
     expected = problem(400, "Bad Request", detail)
-    expected["_links"]["documentation"]["href"] = "/docs/"
+    expected["_links"]["documentation"]["href"] = "/docs/reference/#errors"
     return expected
 
 
