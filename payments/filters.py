@@ -59,13 +59,13 @@ FILTERS: Mapping[str, Filter] = {
     "method": filter_types.words(
         PaymentQuerySet.with_method,
         pattern=METHOD,
-        description="a word of 1 to 32 lower-case letters, digits or underscores",
+        description="a word of 1 to 32 letters, digits, underscores or hyphens",
         example=["creditcard"],
     ).with_terms(any_word("method")),
     "customerId": filter_types.words(
         PaymentQuerySet.of_customer,
         pattern=CUSTOMER_ID,
-        description="a customer ID, ct_ and 1 to 61 letters or digits",
+        description="a customer ID, ct_ and 1 to 61 letters, digits, underscores or hyphens",
         example=["ct_7"],
     ),
     "sequenceType": filter_types.known_words(

@@ -25,6 +25,7 @@ PAGES = (
     DocsPage("api/index.md", "", "documentation"),
     DocsPage("api/reference.md", "reference/", "documentation-reference"),
     DocsPage("synchronising.md", "synchronising/", "documentation-synchronising"),
+    DocsPage("importing.md", "importing/", "documentation-importing"),
 )
 PATHS = {page.file: page.path for page in PAGES}
 

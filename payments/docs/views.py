@@ -6,6 +6,7 @@ from csp.decorators import csp_update
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.html import escape
+from django.utils.module_loading import import_string
 from django.views.decorators.http import require_safe
 
 from payments.api.openapi import EXAMPLE_URL, openapi_document
@@ -36,11 +37,28 @@ def interactive(request: HttpRequest) -> HttpResponse:
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponse:
     """Return the OpenAPI document, with this service as its server."""
+    return json_response(request, openapi_json(), content_type="application/vnd.oai.openapi+json")
+
+
+@require_safe
+def payment_schema(request: HttpRequest) -> HttpResponse:
+    """Return the JSON Schema of a record as an import reads it."""
+    return json_response(request, payment_schema_json(), content_type="application/schema+json")
+
+
+def json_response(request: HttpRequest, document: str, *, content_type: str) -> HttpResponse:
+    """Return a document in JSON with this service's address."""
     address = encode(service_url(request)).decode().strip('"')
-    document = openapi_json().replace(EXAMPLE_URL, address)
-    return HttpResponse(document, content_type="application/vnd.oai.openapi+json")
+    return HttpResponse(document.replace(EXAMPLE_URL, address), content_type=content_type)
 
 
 @cache
 def openapi_json() -> str:
     return encode(openapi_document()).decode()
+
+
+@cache
+def payment_schema_json() -> str:
+    """Return the schema. The late import saves memory in the workers that never serve it."""
+    schema = import_string("payments.ingest.schema.payment_schema")()
+    return encode({"$id": f"{EXAMPLE_URL}/docs/payment.schema.json", **schema}).decode()

@@ -141,7 +141,7 @@ def test_search_for_a_payment_id_opens_the_payment_of_any_organization(admin_cli
         ({"status": "lost"}, "Status: Select a valid choice"),
         ({"organization": "3"}, "Organization: Select a valid choice"),
         ({"mode": "both"}, "Mode: Select a valid choice"),
-        ({"method": "Ideal!"}, "Method: must be a word of 1 to 32 lower-case letters"),
+        ({"method": "Ideal!"}, "Method: must be a word of 1 to 32 letters"),
         ({"currency": "Euro"}, "Currency: must be an ISO 4217 currency code"),
         ({"since": "soon"}, "From: Enter a valid date"),
         ({"since": "2026-02-01", "until": "2026-01-01"}, "To: Enter a date on or after From."),

@@ -77,11 +77,11 @@ def test_parameters_have_their_bounds(schema: Any) -> None:
     amount = parameters["amount[gte]"]
     assert parameters == {
         "limit": {"type": "integer", "minimum": 1, "maximum": 250, "default": 20},
-        "from": {"type": "string", "pattern": "^pt_[A-Za-z0-9]{1,61}$"},
+        "from": {"type": "string", "pattern": "^pt_[A-Za-z0-9_-]{1,61}$"},
         "sort": {"type": "string", "enum": ["desc", "asc"], "default": "desc"},
         "status": list_schema(enum=Status.values),
-        "method": list_schema(pattern="^[a-z0-9_]{1,32}$"),
-        "customerId": list_schema(pattern="^ct_[A-Za-z0-9]{1,61}$"),
+        "method": list_schema(pattern="^[A-Za-z0-9_-]{1,32}$"),
+        "customerId": list_schema(pattern="^ct_[A-Za-z0-9_-]{1,61}$"),
         "sequenceType": list_schema(enum=["oneoff", "first", "recurring"]),
         "currency": list_schema(enum=parameters["currency"]["items"]["enum"]),
         **{f"{field}[{bound}]": time for field in ("createdAt", "paidAt") for bound in ("gte", "gt", "lte", "lt")},

@@ -10,7 +10,7 @@ from tests.support.processes import ROOT
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("deploy/*.md"), *ROOT.glob("docs/**/*.md")])
 
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")
-PATH = re.compile(r"`((?:benchmarks|deploy|docs|payments|payments_site|scripts|tests)/[\w./-]*)`")
+PATH = re.compile(r"`((?:benchmarks|deploy|docs|examples|payments|payments_site|scripts|tests)/[\w./-]*)`")
 MODULE = re.compile(r"`([\w/]+\.py)`")
 
 
@@ -18,7 +18,9 @@ MODULE = re.compile(r"`([\w/]+\.py)`")
 def test_files_that_a_document_names_exist(document: Path) -> None:
     text = document.read_text()
     module_names = {
-        path.name for folder in ("payments", "payments_site", "tests") for path in (ROOT / folder).rglob("*.py")
+        path.name
+        for folder in ("examples", "payments", "payments_site", "tests")
+        for path in (ROOT / folder).rglob("*.py")
     }
 
     missing = [link for link in LINK.findall(text) if not (document.parent / link).exists()]

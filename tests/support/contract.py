@@ -21,8 +21,11 @@ RULES = {
     "from": "the ID of one of your payments",
     "sort": "desc or asc",
     "status": "open, pending, authorized, succeeded, failed, canceled, expired, or some of them, separated by commas",
-    "method": "a word of 1 to 32 lower-case letters, digits or underscores, or up to 20 of them, separated by commas",
-    "customerId": "a customer ID, ct_ and 1 to 61 letters or digits, or up to 20 of them, separated by commas",
+    "method": "a word of 1 to 32 letters, digits, underscores or hyphens, or up to 20 of them, separated by commas",
+    "customerId": (
+        "a customer ID, ct_ and 1 to 61 letters, digits, underscores or hyphens, "
+        "or up to 20 of them, separated by commas"
+    ),
     "sequenceType": "oneoff, first, recurring, or some of them, separated by commas",
     "currency": "an ISO 4217 currency code, or up to 20 of them, separated by commas",
     **{f"{name}{bound}": TIME_RULE for name in ("createdAt", "paidAt") for bound in BOUNDS},

@@ -52,7 +52,7 @@ class Command(PaymentsCommand):
             "--customer",
             type=parse_customer_id,
             metavar="ID",
-            help="payments of any age of this customer: ct_ and letters or digits",
+            help="payments of any age of this customer: ct_...",
         )
         add_organization_option(parser, subject="payments")
         add_mode_option(parser, subject="payments")

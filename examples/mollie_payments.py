@@ -1,0 +1,43 @@
+"""Convert pages of Mollie's "List payments" to JSON Lines for import_payments.
+
+    python3 examples/mollie_payments.py ORGANIZATION PAGE.json... >payments.jsonl
+
+The ID tr_7UhSN1zuXS becomes pt_tr_7UhSN1zuXS. Members that a payment does not have are left out.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+SAME = ("mode", "amount", "amountRemaining", "method", "redirectUrl", "webhookUrl", "createdAt", "expiresAt", "paidAt")
+
+
+def convert(payment: dict[str, Any], organization: str) -> dict[str, Any]:
+    details = payment.get("details")
+    if details and details.get("cardNumber"):  # Mollie gives the last four digits
+        details = {**details, "cardNumber": f"XXXX XXXX XXXX {details['cardNumber'][-4:]}"}
+    return {
+        "id": f"pt_{payment['id']}",
+        **{name: payment.get(name) for name in SAME},
+        "description": payment.get("description") or "",
+        "status": "succeeded" if payment["status"] == "paid" else payment["status"],
+        "organizationId": organization,
+        "sequenceType": payment.get("sequenceType") or "oneoff",
+        "metadata": texts(payment.get("metadata")),
+        "details": details,
+        "customerId": f"ct_{payment['customerId']}" if payment.get("customerId") else None,
+    }
+
+
+def texts(metadata: Any) -> dict[str, str]:
+    """Return metadata, which is any JSON value at Mollie, as an object of texts."""
+    members = metadata if isinstance(metadata, dict) else {} if metadata is None else {"metadata": metadata}
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in members.items()}
+
+
+if __name__ == "__main__":
+    organization, *files = sys.argv[1:]
+    for file in files:
+        for payment in json.loads(Path(file).read_text())["_embedded"]["payments"]:
+            print(json.dumps(convert(payment, organization)))

@@ -1,0 +1,63 @@
+"""Convert pages of Stripe's "List all charges" to JSON Lines for import_payments.
+
+    python3 examples/stripe_charges.py ORGANIZATION PAGE.json... >payments.jsonl
+
+The ID ch_3MmlLr becomes pt_ch_3MmlLr. Members that a payment does not have are left out.
+"""
+
+import json
+import sys
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+# How many decimals Stripe's whole numbers have, if not two (https://docs.stripe.com/currencies).
+NO_DECIMALS = "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf"
+THREE_DECIMALS = "bhd jod kwd omr tnd"
+DECIMALS = dict.fromkeys(NO_DECIMALS.split(), 0) | dict.fromkeys(THREE_DECIMALS.split(), 3)
+
+
+def convert(charge: dict[str, Any], organization: str) -> dict[str, Any]:
+    method = charge.get("payment_method_details") or {}
+    created = datetime.fromtimestamp(charge["created"], UTC).isoformat()
+    status = "authorized" if charge["status"] == "succeeded" and not charge["captured"] else charge["status"]
+    paid = status == "succeeded"
+    return {
+        "id": f"pt_{charge['id']}",
+        "mode": "live" if charge["livemode"] else "test",
+        "amount": money(charge["amount"], charge["currency"]),
+        "amountRemaining": money(charge["amount"] - charge["amount_refunded"], charge["currency"]) if paid else None,
+        "description": charge["description"] or "",
+        "method": method.get("type"),
+        "status": status,
+        "organizationId": organization,
+        "sequenceType": "oneoff",
+        "metadata": charge["metadata"],
+        "details": card_details(method["card"], charge) if method.get("card") else None,
+        "createdAt": created,
+        "paidAt": created if paid else None,
+        "customerId": f"ct_{charge['customer']}" if charge["customer"] else None,
+    }
+
+
+def money(amount: int, currency: str) -> dict[str, str]:
+    exact = Decimal(amount).scaleb(-DECIMALS.get(currency, 2))
+    rounded = exact.quantize(Decimal("0.01"))
+    return {"value": str(rounded if rounded == exact else exact), "currency": currency.upper()}  # never rounded
+
+
+def card_details(card: dict[str, Any], charge: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "cardCountryCode": card["country"],
+        "cardHolder": charge["billing_details"]["name"],
+        "cardLabel": card["brand"],
+        "cardNumber": f"XXXX XXXX XXXX {card['last4']}" if card["last4"] else None,
+    }
+
+
+if __name__ == "__main__":
+    organization, *files = sys.argv[1:]
+    for file in files:
+        for charge in json.loads(Path(file).read_text())["data"]:
+            print(json.dumps(convert(charge, organization)))

@@ -1,0 +1,156 @@
+"""The guide to importing: the format of a record, its JSON Schema, and the programs that convert other formats."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from jsonschema import Draft202012Validator
+from pytest_django import Settings
+
+from payments.export import export_payments
+from payments.ingest.forms import RECORD_MEMBERS
+from payments.models import ApiKey, Mode, Organization, Payment
+from tests.support.api import Api, payment_ids
+from tests.support.commands import output_of
+from tests.support.factories import ApiKeyFactory
+from tests.support.lines import record
+from tests.support.processes import ROOT
+
+GUIDE = (ROOT / "docs/importing.md").read_text()
+DOCUMENTS = ROOT / "tests/documents"
+
+
+@pytest.fixture
+def schema(client: Client, db: None) -> Any:
+    response = client.get("/docs/payment.schema.json")
+    assert (response.status_code, response["Content-Type"]) == (200, "application/schema+json")
+    return response.json()
+
+
+def import_text(text: str, directory: Path) -> None:
+    file = directory / "payments"
+    file.write_text(text)
+    call_command("import_payments", "--create-organizations", "--verbosity", "0", str(file))
+
+
+def example(language: str, *, containing: str) -> str:
+    """Return the example of the guide in this language that contains a text."""
+    examples: list[str] = re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+    [found] = [text for text in examples if containing in text]
+    return found
+
+
+def test_guide_describes_every_field_and_whether_it_is_required() -> None:
+    rows = re.findall(r"^\| (`.+?`) \| (yes|no|if .+?) \|", GUIDE, re.MULTILINE)
+
+    described = {name: required == "yes" for names, required in rows for name in re.findall("`(.+?)`", names)}
+    assert described == {member.json_name: member.is_required for member in RECORD_MEMBERS}
+
+
+def test_example_of_csv_is_accepted(db: None, tmp_path: Path) -> None:
+    import_text(example("text", containing="metadata.order"), tmp_path)
+
+    payment = Payment.objects.get()
+    assert (payment.description, payment.metadata) == ("Tea, green", '{"order":"84820"}')
+
+
+def test_schema_is_valid_and_has_the_address_of_the_service(client: Client, settings: Settings, schema: Any) -> None:
+    Draft202012Validator.check_schema(schema)
+    assert schema["$id"] == "http://testserver/docs/payment.schema.json"
+
+    settings.PUBLIC_BASE_URL = "https://shop.example"
+    assert client.get("/docs/payment.schema.json").json()["$id"] == "https://shop.example/docs/payment.schema.json"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        dict.fromkeys(("method", "details", "amountNet", "redirectUrl", "expiresAt", "customerId")),
+        {"createdAt": "2018-03-20T13:28:37+01:00", "paidAt": "2018-03-20T13:28:37.5Z"},
+        {"details": {"cardHolder": None, "other": [1, {}]}},
+        {"resource": 7, "_links": None},
+    ],
+)
+def test_schema_accepts_what_an_import_accepts(schema: Any, changes: dict[str, Any]) -> None:
+    Draft202012Validator(schema).validate(record(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": "tr_1"},
+        {"id": None},
+        {"amount": {"value": "10.0", "currency": "EUR"}},
+        {"amount": {"value": "10.00", "currency": "EUR", "fee": "1.00"}},
+        {"status": "paid"},
+        {"metadata": {"order": 7}},
+        {"createdAt": "2018-03-20"},
+        {"details": {"cardCountryCode": "nl"}},
+        {"profileId": "x"},
+    ],
+)
+def test_schema_refuses_what_an_import_refuses(schema: Any, changes: dict[str, Any]) -> None:
+    assert not Draft202012Validator(schema).is_valid(record(**changes))
+
+
+def converted(program: str, page: str) -> str:
+    return output_of([sys.executable, ROOT / "examples" / program, "7", DOCUMENTS / page])
+
+
+@pytest.fixture
+def shop(db: None) -> Organization:
+    return Organization.objects.create(id=7, name="Books")
+
+
+def api_of(client: Client, organization: Organization, mode: Mode) -> Api:
+    key: ApiKey = ApiKeyFactory.create(organization=organization, mode=mode)
+    return Api(client, key)
+
+
+def test_page_of_mollie_is_converted_imported_listed_and_filtered(
+    client: Client, shop: Organization, tmp_path: Path
+) -> None:
+    import_text(converted("mollie_payments.py", "mollie_payments.json"), tmp_path)
+
+    exported = b"".join(export_payments(Payment.objects.all())).decode()
+    assert exported == (DOCUMENTS / "mollie_payments.jsonl").read_text()
+    live, test = (api_of(client, shop, mode) for mode in (Mode.LIVE, Mode.TEST))
+    assert payment_ids(live.get().json()) == [
+        *("pt_tr_failed1", "pt_tr_open1", "pt_tr_5B8cwPMGnU6qLbRvo7qEZo", "pt_tr_7UhSN1zuXS"),
+    ]
+    assert payment_ids(live.get(**{"metadata[items]": "3"}).json()) == ["pt_tr_5B8cwPMGnU6qLbRvo7qEZo"]
+    assert payment_ids(live.get(customerId="ct_cst_8wmqcHMN4U", status="failed").json()) == ["pt_tr_failed1"]
+    assert payment_ids(test.get(method="klarna").json()) == ["pt_tr_auth1"]
+
+
+def test_page_of_stripe_is_converted_imported_listed_and_filtered(
+    client: Client, shop: Organization, tmp_path: Path
+) -> None:
+    import_text(converted("stripe_charges.py", "stripe_charges.json"), tmp_path)
+
+    exported = b"".join(export_payments(Payment.objects.all())).decode()
+    assert exported == (DOCUMENTS / "stripe_charges.jsonl").read_text()
+    live, test = (api_of(client, shop, mode) for mode in (Mode.LIVE, Mode.TEST))
+    assert payment_ids(live.get().json()) == [
+        *("pt_ch_3Pending", "pt_ch_3Auth", "pt_ch_3Failed", "pt_ch_3Jpy", "pt_ch_3MmlLrLkdIwHu7ix0snN0B15"),
+    ]
+    assert payment_ids(live.get(status="authorized").json()) == ["pt_ch_3Auth"]
+    assert payment_ids(live.get(currency="JPY", **{"amount[gte]": "500"}).json()) == ["pt_ch_3Jpy"]
+    assert payment_ids(test.get(**{"metadata[order]": "84820"}).json()) == ["pt_py_3Kwd"]
+
+
+def test_amount_of_stripe_that_needs_a_third_decimal_is_not_rounded(tmp_path: Path) -> None:
+    page = json.loads((DOCUMENTS / "stripe_charges.json").read_text())
+    page["data"] = [{**page["data"][0], "currency": "kwd", "amount": 5124}]
+    file = tmp_path / "page.json"
+    file.write_text(json.dumps(page))
+
+    output = output_of([sys.executable, ROOT / "examples/stripe_charges.py", "7", file])
+
+    assert json.loads(output)["amount"] == {"value": "5.124", "currency": "KWD"}
