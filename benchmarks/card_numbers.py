@@ -33,7 +33,7 @@ RANDOM_TEXTS: dict[str, Callable[[random.Random], str]] = {
 
 
 def is_accepted(text: bytes) -> bool:
-    _, content = parse(RawRecord(Location("demo", 1), text)).entry
+    (_, content), *_ = parse(RawRecord(Location("demo", 1), text))
     return isinstance(content, StoredRow)
 
 

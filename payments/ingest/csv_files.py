@@ -17,7 +17,8 @@ from msgspec import Raw
 
 from payments.formulas import unescape_formulas
 from payments.ingest.errors import InvalidRecord
-from payments.ingest.forms import IGNORED, MONEY_MEMBERS, RECORD_MEMBERS
+from payments.ingest.forms import MONEY_MEMBERS, RECORD_MEMBERS
+from payments.ingest.input_types import IGNORED
 from payments.ingest.sources import VALUE_BYTES_MAX, Location, RawRecord, UnreadableSource, split_lines
 from payments.record import Money, encode
 from payments.rows import FIELDS

@@ -1,39 +1,28 @@
 """The form of the members of a record: reads a JSON object member by member, so that all errors are found.
 
-An optional member that is null is absent. Times may have other forms than in the API's responses (`InputTime`).
+An optional member that is null is absent.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError
 from msgspec.structs import fields
 
 from payments.ingest.errors import FieldError
-from payments.record import Details, DetailsDocument, Metadata, Money, Record, Time
+from payments.ingest.input_types import IGNORED, INPUT_TYPES, InputRecord, without_unset
+from payments.record import Details, DetailsDocument, Metadata, Money, Record
 
 NULL = b"null"
-
-InputTime = Annotated[
-    str,
-    Meta(
-        pattern=(
-            r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,3}0{0,6})?"
-            r"(?:Z|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9])?\Z"
-        ),
-        description=(
-            "a time (ISO 8601) with at most three fractional digits, such as 2018-03-20T13:28:37.123, "
-            "in UTC or with Z or an offset"
-        ),
-    ),
-]
 
 MUST_BE_OBJECT = "must be an object"
 MUST_BE_TEXT = "must be a text"
 
+decode_record = msgspec.json.Decoder(InputRecord).decode
+decode_card = msgspec.json.Decoder(Details | None).decode
 decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 decode_text = msgspec.json.Decoder(str).decode
 
@@ -64,6 +53,38 @@ class Member(NamedTuple):
     json_name: str
     is_required: bool
     read: Reader
+
+
+def read_record(text: bytes, findings: Findings) -> dict[str, Any]:
+    """Return the valid values of a record, by their names in Python.
+
+    :raises DecodeError: the text is not JSON
+    :raises ValidationError: the value is not an object
+    """
+    if (values := read_valid_record(text)) is not None:
+        return values
+    members = decode_object(text)
+    for name in IGNORED.values():
+        members.pop(name, None)
+    values = read_members(members, RECORD_MEMBERS, "", findings)
+    findings.unknown += members
+    return values
+
+
+def read_valid_record(text: bytes) -> dict[str, Any] | None:
+    """Return the values of a record; None if a member is invalid or unknown. The decoder stops at the first of these.
+
+    This takes half as long as reading member by member.
+    """
+    try:
+        record = decode_record(text)
+        values = {member.name: getattr(record, member.name) for member in RECORD_MEMBERS}
+        present = {name: value for name, value in values.items() if value is not UNSET and value is not None}
+        if "details" in present and decode_card(present["details"]) is None:
+            del present["details"]
+    except ValidationError:
+        return None
+    return present
 
 
 def read_members(members: dict[str, Raw], known: list[Member], path: str, findings: Findings) -> dict[str, Any]:
@@ -128,7 +149,6 @@ def read_details(raw: Raw, path: str, findings: Findings) -> Raw | UnsetType:
 
 
 READERS: dict[Any, Reader] = {Money: read_money, Metadata: read_texts, DetailsDocument: read_details}
-INPUT_TYPES = {Time: InputTime}
 
 
 def members_of(struct: type[Struct], *, without: tuple[str, ...] = ()) -> list[Member]:
@@ -142,7 +162,7 @@ def members_of(struct: type[Struct], *, without: tuple[str, ...] = ()) -> list[M
 
 
 def reader_of(type_hint: Any) -> Reader:
-    type_ = get_args(type_hint)[0] if UnsetType in get_args(type_hint) else type_hint
+    type_ = without_unset(type_hint)
     if type_ in READERS:
         return READERS[type_]
     type_ = INPUT_TYPES.get(type_, type_)
@@ -159,7 +179,4 @@ def rule_of(type_: Any) -> str:
 
 MONEY_MEMBERS = members_of(Money)
 CARD_MEMBERS = members_of(Details)
-
-# `resource` and `_links` are ignored: the service writes them itself.
-IGNORED = {"resource": "resource", "links": "_links"}
 RECORD_MEMBERS = members_of(Record, without=tuple(IGNORED))

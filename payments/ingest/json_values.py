@@ -3,8 +3,9 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from payments.ingest.card_data import Path
@@ -14,6 +15,8 @@ from payments.ingest.errors import FieldError, InvalidRecord
 NESTING_MAX = 60
 
 NESTED_TOO_DEEPLY = "is nested too deeply"
+
+NUL = b"\\u0000"  # JSON allows no other way to write this character
 
 
 @dataclass(frozen=True)
@@ -27,49 +30,67 @@ DUPLICATE_NAME = InvalidValue("occurs more than once")
 TOO_LARGE = InvalidValue("is a number that is too large")
 
 
-def parse_json(text: bytes) -> Any:
-    """Return the value in `text`, numbers as their text. Duplicate names and infinite numbers are an `InvalidValue`.
+def parse_json(text: bytes, *, on_mark: Callable[[InvalidValue], object] = bool) -> Any:
+    """Return the value in `text`, numbers as their text.
+
+    Duplicate names and infinite numbers are an `InvalidValue`; `on_mark` is called for each.
 
     :raises InvalidRecord: the value is nested too deeply
     """
+    read_number = partial(mark_infinite, on_mark=on_mark)
     try:
         return json.loads(
-            text.decode(), object_pairs_hook=mark_duplicates, parse_int=mark_infinite, parse_float=mark_infinite
+            text.decode(),
+            object_pairs_hook=partial(mark_duplicates, on_mark=on_mark),
+            parse_int=read_number,
+            parse_float=read_number,
         )
     except RecursionError:
         raise InvalidRecord.of(None, NESTED_TOO_DEEPLY) from None
 
 
-def mark_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def mark_duplicates(pairs: list[tuple[str, Any]], *, on_mark: Callable[[InvalidValue], object]) -> dict[str, Any]:
     """Return an object with `DUPLICATE_NAME` as the value of names that occur more than once."""
     members = dict(pairs)
     if len(members) < len(pairs):
+        on_mark(DUPLICATE_NAME)
         counts = Counter(name for name, _ in pairs)
         members.update((name, DUPLICATE_NAME) for name, count in counts.items() if count > 1)
     return members
 
 
-def mark_infinite(number: str) -> str | InvalidValue:
+def mark_infinite(number: str, *, on_mark: Callable[[InvalidValue], object]) -> str | InvalidValue:
     """Return a number's text, or `TOO_LARGE` if it is infinite as a floating-point number."""
-    return TOO_LARGE if math.isinf(float(number)) else number
+    if not math.isinf(float(number)):
+        return number
+    on_mark(TOO_LARGE)
+    return TOO_LARGE
 
 
-def find_invalid_values(path: Path, value: Any, *, depth: int = 1) -> Iterator[FieldError]:
-    """Yield the errors in parsed JSON; `path` leads to `value`.
+def find_invalid_values(text: bytes) -> Iterator[FieldError]:
+    """Yield the errors in valid JSON.
 
     :raises InvalidRecord: the value is nested too deeply
     """
+    marks: list[InvalidValue] = []
+    value = parse_json(text, on_mark=marks.append)
+    if marks or NUL in text or text.count(b"{") + text.count(b"[") > NESTING_MAX:
+        yield from search((), value)
+
+
+def search(path: Path, value: Any, *, depth: int = 1) -> Iterator[FieldError]:
+    """Yield the errors in parsed JSON; `path` leads to `value`."""
     if depth > NESTING_MAX and isinstance(value, dict | list):
         raise InvalidRecord.of(None, NESTED_TOO_DEEPLY)
     if isinstance(value, InvalidValue):
         yield FieldError(join(path), value.reason)
     elif isinstance(value, dict):
         for name, inner in value.items():
-            yield from find_invalid_values((*path, name), name, depth=depth)
-            yield from find_invalid_values((*path, name), inner, depth=depth + 1)
+            yield from search((*path, name), name, depth=depth)
+            yield from search((*path, name), inner, depth=depth + 1)
     elif isinstance(value, list):
         for inner in value:
-            yield from find_invalid_values(path, inner, depth=depth + 1)
+            yield from search(path, inner, depth=depth + 1)
     elif isinstance(value, str) and "\0" in value:
         yield FieldError(join(path).replace("\0", ""), "must not contain the character NUL")
 

@@ -11,7 +11,7 @@ from payments.currencies import CURRENCIES
 from payments.ingest.card_data import CARD_NUMBER, find_card_data, has_clear_card_number
 from payments.ingest.card_numbers import exposes_middle
 from payments.ingest.errors import FieldError, InvalidRecord
-from payments.ingest.forms import IGNORED, RECORD_MEMBERS, Findings, decode_object, read_members, rule_of
+from payments.ingest.forms import Findings, read_record, rule_of
 from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, join, parse_json
 from payments.ingest.times import to_record_time
 from payments.models import ORGANIZATION_ID_MAX, Status
@@ -54,14 +54,10 @@ def validate_record(text: bytes, options: Options = STRICT) -> ValidRecord:
 
     :raises InvalidRecord: with all errors; they do not repeat card data
     """
-    members = parse_members(text)
     findings = Findings()
-    for field, reason in find_invalid_values((), parse_json(text)):
+    values = read_json(text, findings)
+    for field, reason in find_invalid_values(text):
         findings.add(field, reason)
-    for name in IGNORED.values():
-        members.pop(name, None)
-    values = read_members(members, RECORD_MEMBERS, "", findings)
-    findings.unknown += members
     if not options.ignores_unknown_fields:
         for name in findings.unknown:
             findings.add(name, "is not a field of a record; --ignore-unknown-fields skips it")
@@ -72,15 +68,15 @@ def validate_record(text: bytes, options: Options = STRICT) -> ValidRecord:
     return ValidRecord(Record(**values), ignored=len(findings.unknown))
 
 
-def parse_members(text: bytes) -> dict[str, Raw]:
-    """Return the members of the object in `text`.
+def read_json(text: bytes, findings: Findings) -> dict[str, Any]:
+    """Return the valid values of the record in `text`.
 
     :raises InvalidRecord: the text is not an object in JSON
     """
     try:
         if not text.isascii():
-            text.decode()  # msgspec does not decode the values of members
-        return decode_object(text)
+            text.decode()  # msgspec does not decode all values
+        return read_record(text, findings)
     except msgspec.ValidationError:
         raise InvalidRecord.of(None, "is not an object in JSON") from None
     except UnicodeDecodeError as error:

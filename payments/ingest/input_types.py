@@ -1,0 +1,58 @@
+"""The declaration of a record as an import reads it, derived from `Record`.
+
+An optional member may be null, times may have other forms than in the API's responses, and `resource` and `_links` may
+have any value.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, get_args, get_type_hints
+
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
+from msgspec.structs import fields
+
+from payments.record import DetailsDocument, Metadata, Record, Time
+
+# Ignored, because the service writes them itself: their names in Python and in JSON.
+IGNORED = {"resource": "resource", "links": "_links"}
+
+InputTime = Annotated[
+    str,
+    Meta(
+        pattern=(
+            r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,3}0{0,6})?"
+            r"(?:Z|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9])?\Z"
+        ),
+        description=(
+            "a time (ISO 8601) with at most three fractional digits, such as 2018-03-20T13:28:37.123, "
+            "in UTC or with Z or an offset"
+        ),
+    ),
+]
+
+INPUT_TYPES: Mapping[Any, Any] = {Time: InputTime, Metadata: dict[str, str]}
+
+
+def without_unset(hint: Any) -> Any:
+    """Return the type of a member that has a value."""
+    return get_args(hint)[0] if UnsetType in get_args(hint) else hint
+
+
+def input_struct(struct: type[Struct], *, types: Mapping[Any, Any] = INPUT_TYPES, **options: Any) -> type[Struct]:
+    """Return the declaration of the input of an object. `types` replaces types of its members."""
+    hints = get_type_hints(struct, include_extras=True)
+    members: list[tuple[str, Any, Any]] = []
+    for member in fields(struct):
+        type_ = without_unset(hints[member.name])
+        type_ = types.get(type_, type_)
+        if member.name in IGNORED:
+            members.append((member.name, Any, field(default=UNSET, name=member.encode_name)))
+        elif member.required:
+            members.append((member.name, type_, field(name=member.encode_name)))
+        else:
+            # msgspec decodes null as `Raw` too. In a union with None, it would refuse all other values.
+            null = UnsetType if type_ == DetailsDocument else UnsetType | None
+            members.append((member.name, type_ | null, field(default=UNSET, name=member.encode_name)))
+    return defstruct(struct.__name__, members, kw_only=True, **options)
+
+
+InputRecord = input_struct(Record, forbid_unknown_fields=True)
