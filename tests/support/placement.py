@@ -125,6 +125,7 @@ ONCE_ON_SQLITE: Final = (
     "api/test_hosts.py",
     "deploy/test_machine.py",
     "service/test_server.py",
+    "service/test_static_files.py",
     "access/test_served_limits.py",
     "project",
     "access/test_throttling.py",
