@@ -1,7 +1,9 @@
 """nginx and Caddy with the files of deploy/: responses through the proxy, and headers that clients cannot forge."""
 
+import gzip
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -21,6 +23,7 @@ from django.conf import settings
 
 from payments import api_keys
 from payments.demo import SHOPS
+from payments.service.static_files import FOREVER
 from tests.support.migrated import fresh_database
 from tests.support.ports import free_port
 from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
@@ -132,7 +135,8 @@ def nginx(proxy: Proxy, *, upstreams: list[int], files: tuple[Path, Path], direc
     directories = "".join(f"{kind}_temp_path {directory}/{kind};" for kind in ("proxy", "fastcgi", "uwsgi", "scgi"))
     main = (
         f"{'user root;' if os.geteuid() == 0 else ''} daemon off; pid {directory}/pid; events {{}}"
-        f"http {{ client_body_temp_path {directory}/body; {directories} include {directory}/payments.conf; }}"
+        # Debian's nginx.conf enables gzip for all servers.
+        f"http {{ gzip on; client_body_temp_path {directory}/body; {directories} include {directory}/payments.conf; }}"
     )
     (directory / "nginx.conf").write_text(main)
     return ["nginx", "-e", str(proxy.log), "-c", str(directory / "nginx.conf")], {}
@@ -356,6 +360,63 @@ def test_http_redirects_pages_and_refuses_keys(proxy: Proxy) -> None:
 
     assert (page.status, page.getheader("Location")) == (308, f"https://{HOST}/docs/")
     assert (api.status, api.getheader("Location")) == (403, None)
+
+
+COMPRESSED_PATHS = {
+    "/docs/": "text/html",
+    "/docs/reference/": "text/html",
+    "/docs/openapi.json": "application/vnd.oai.openapi+json",
+    "/static/admin/css/base.css": "text/css",
+    "/static/admin/js/core.js": "text/javascript",
+    "/static/admin/img/calendar-icons.svg": "image/svg+xml",
+}
+
+
+@pytest.mark.parametrize("path", COMPRESSED_PATHS)
+def test_public_pages_are_compressed(proxy: Proxy, path: str) -> None:
+    plain, content = proxy.get(path)
+    response, compressed = proxy.get(path, headers={"Accept-Encoding": "gzip"})
+
+    assert response.getheader("Content-Encoding") == "gzip"
+    assert response.getheader("Content-Type", "").startswith(COMPRESSED_PATHS[path])
+    assert "Accept-Encoding" in response.getheader("Vary", "")
+    assert gzip.decompress(compressed) == content
+    assert len(compressed) < len(content)
+    assert plain.getheader("Content-Encoding") is None
+
+
+def test_style_sheets_of_a_page_are_kept_and_compressed_once(proxy: Proxy) -> None:
+    """The service compresses these files, and the proxy passes them on."""
+    _, page = proxy.get("/docs/")
+    links = re.findall(r"/static/[^\"]+\.css", page.decode())
+
+    responses = [proxy.get(link, headers={"Accept-Encoding": "gzip, zstd"}) for link in links]
+
+    assert len(responses) > 1
+    assert {response.getheader("Content-Encoding") for response, _ in responses} == {"gzip"}
+    assert {response.getheader("Cache-Control") for response, _ in responses} == {FOREVER}
+    assert all(gzip.decompress(content) for _, content in responses)
+
+
+def test_pages_with_secrets_are_not_compressed(proxy: Proxy) -> None:
+    """Otherwise the sizes of responses to chosen searches could reveal what else a page contains."""
+    response, body = proxy.get("/admin/login/", headers={"Accept-Encoding": "gzip, zstd"})
+
+    assert response.getheader("Content-Encoding") is None
+    assert b"csrfmiddlewaretoken" in body
+
+
+def test_etags_of_the_api_are_strong_behind_the_proxy(proxy: Proxy, key: str) -> None:
+    headers = {"Authorization": f"Bearer {key}", "Accept-Encoding": "gzip, zstd"}
+    first, body = proxy.get("/v2/payments?limit=250", headers=headers)
+    etag = first.getheader("ETag", "")
+
+    second, empty = proxy.get("/v2/payments?limit=250", headers={**headers, "If-None-Match": etag})
+
+    assert etag.startswith('"')
+    assert first.getheader("Content-Encoding") is None
+    assert first.getheader("Content-Length") == str(len(body))
+    assert (second.status, second.getheader("ETag"), empty) == (304, etag, b"")
 
 
 def test_aborted_requests_do_not_affect_others(proxy: Proxy) -> None:
