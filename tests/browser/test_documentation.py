@@ -4,9 +4,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Staffed
-from tests.browser.pages import WIDTHS, page_problems
+from tests.browser.pages import LOOKS, WIDTHS, Look, overflow, page_problems, set_look, violations
 
 PATHS = ("/docs/", "/docs/reference/", "/docs/synchronising/")
+INTERACTIVE = "/docs/interactive/"
+# Problems of Swagger UI's own markup.
+SWAGGER_UI_PROBLEMS = {"nested-interactive", "label", "select-name", "scrollable-region-focusable"}
 
 
 def test_root_redirects_to_the_quick_start_which_links_to_the_reference(staffed: Staffed) -> None:
@@ -35,7 +38,7 @@ def test_documentation_is_complete_without_javascript(staffed: Staffed, path: st
 
 def test_interactive_page_says_that_it_needs_javascript(staffed: Staffed) -> None:
     with staffed.anonymous_page(java_script_enabled=False) as page:
-        page.goto("/docs/interactive/")
+        page.goto(INTERACTIVE)
 
         # Playwright only stops scripts from running, and then Chromium does not display `noscript`.
         assert "This page needs JavaScript." in str(page.locator("noscript").text_content())
@@ -47,7 +50,7 @@ def test_interactive_page_sends_requests_with_and_without_a_key(staffed: Staffed
     key = staffed.service.create_api_key(organization=staffed.organization, mode="live")
 
     with staffed.anonymous_page() as page:
-        page.goto("/docs/interactive/")
+        page.goto(INTERACTIVE)
         page.get_by_text("List payments").click()
         page.get_by_role("button", name="Try it out").click()
         page.get_by_role("button", name="Execute").click()
@@ -70,6 +73,33 @@ def test_documentation_pages_are_accessible_and_fit_the_screen(staffed: Staffed)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_interactive_page_follows_the_content_security_policy(staffed: Staffed, width: int) -> None:
     with staffed.anonymous_page(width=width) as page:
-        page.goto("/docs/interactive/")
+        page.goto(INTERACTIVE)
 
         expect(page.get_by_text("List payments")).to_be_visible()
+
+
+@pytest.mark.parametrize("look", [*LOOKS, (1440, True)])
+def test_interactive_page_has_enough_contrast_and_fits_the_screen(staffed: Staffed, look: Look) -> None:
+    with staffed.anonymous_page(bypass_csp=True) as page:
+        page.goto(INTERACTIVE)
+        page.get_by_text("List payments").click()
+        page.get_by_role("button", name="Try it out").click()
+        page.get_by_role("button", name="Execute").click()
+        expect(page.locator(".live-responses-table tbody .response-col_status").first).to_contain_text("401")
+
+        set_look(page, look)
+        problems = overflow(page) + violations(page)
+
+    assert [problem for problem in problems if problem[1] not in SWAGGER_UI_PROBLEMS] == []
+
+
+def test_interactive_page_follows_the_colour_scheme(staffed: Staffed) -> None:
+    with staffed.anonymous_page(color_scheme="dark") as page:
+        page.goto(INTERACTIVE)
+        expect(page.get_by_text("List payments")).to_be_visible()
+        ground = page.locator("body").evaluate("(element) => getComputedStyle(element).backgroundColor")
+
+        expect(page.locator("html")).to_have_css("background-color", ground)
+        expect(page.locator(".swagger-ui .scheme-container")).to_have_css("background-color", ground)
+        page.emulate_media(color_scheme="light")
+        expect(page.locator(".swagger-ui .scheme-container")).to_have_css("background-color", "rgb(255, 255, 255)")

@@ -1,3 +1,9 @@
+// Swagger UI's dark colours follow the browser, like those of all pages.
+const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const useColours = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+useColours();
+dark.addEventListener("change", useColours);
+
 // Remove the examples: Swagger UI would fill in all parameters, and send them all.
 const withoutParameterExamples = () => ({
   statePlugins: {
@@ -23,4 +29,5 @@ SwaggerUIBundle({
   presets: [SwaggerUIBundle.presets.apis],
   plugins: [withoutParameterExamples],
   deepLinking: true,
+  syntaxHighlight: { theme: "tomorrow-night" },  // with enough contrast
 });
