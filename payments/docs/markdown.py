@@ -37,10 +37,11 @@ class Document(NamedTuple):
 
 def render(text: str, *, resolve_link: Callable[[str], str]) -> Document:
     """Return the document as HTML. `resolve_link` returns the target of each link."""
-    parser = MarkdownIt("commonmark", {"html": False, "highlight": highlight_code}).enable("table")
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.use(anchors_plugin, max_level=3)
     parser.core.ruler.push("heading_links", link_headings)
     parser.core.ruler.push("table_frames", frame_tables)
+    parser.add_render_rule("fence", render_example)
     tokens = parser.parse(text)
     for link in links(tokens):
         link.attrSet("href", resolve_link(str(link.attrs["href"])))
@@ -48,11 +49,14 @@ def render(text: str, *, resolve_link: Callable[[str], str]) -> Document:
     return Document(title, contents, parser.renderer.render(tokens, parser.options, {}))
 
 
-def highlight_code(code: str, language: str, _attributes: str) -> str:
-    """Return highlighted code in a frame that scrolls, also with the keyboard."""
+def render_example(_renderer: object, tokens: Sequence[Token], index: int, *_options: object) -> str:
+    """Return highlighted code in a frame that scrolls, also with the keyboard. A script displays the button."""
+    code, language = tokens[index].content, tokens[index].info
     html = highlight(code, get_lexer_by_name(language), HtmlFormatter(nowrap=True))
     return (
-        f'<pre class="{language}" role="group" aria-label="Example: {language}" tabindex="0"><code>{html}</code></pre>'
+        f'<div class="example {language}">'
+        f'<pre role="group" aria-label="Example: {language}" tabindex="0"><code>{html}</code></pre>'
+        '<button type="button" hidden data-copy-beside="code">Copy</button></div>\n'
     )
 
 

@@ -8,6 +8,7 @@ from tests.browser.pages import LOOKS, WIDTHS, Look, overflow, page_problems, se
 
 PATHS = ("/docs/", "/docs/reference/", "/docs/synchronising/")
 INTERACTIVE = "/docs/interactive/"
+SCRIPTED = "button"  # the buttons that only scripts display
 # Problems of Swagger UI's own markup.
 SWAGGER_UI_PROBLEMS = {"nested-interactive", "label", "select-name", "scrollable-region-focusable"}
 
@@ -30,10 +31,33 @@ def test_root_redirects_to_the_quick_start_which_links_to_the_reference(staffed:
 def test_documentation_is_complete_without_javascript(staffed: Staffed, path: str) -> None:
     def read(page: Page) -> str:
         page.goto(path)
+        for part in page.locator(SCRIPTED).all():
+            part.evaluate("(element) => { element.hidden = true; }")
         return page.locator("body").inner_text()
 
     with staffed.anonymous_page() as with_javascript, staffed.anonymous_page(java_script_enabled=False) as without:
         assert read(with_javascript) == read(without)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_page_without_javascript_has_no_buttons(staffed: Staffed, path: str) -> None:
+    with staffed.anonymous_page(java_script_enabled=False) as page:
+        page.goto(path)
+
+        assert page.locator(SCRIPTED).locator("visible=true").count() == 0
+
+
+def test_button_copies_the_example_beside_it(staffed: Staffed) -> None:
+    with staffed.anonymous_page(permissions=["clipboard-read", "clipboard-write"]) as page:
+        page.goto("/docs/")
+        button = page.locator(".example.sh button").nth(1)
+
+        button.click()
+
+        expect(button).to_have_text("Copied")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        url = f"{staffed.service.base_url}/v2/payments?limit=1"
+        assert copied == f'curl -H "Authorization: Bearer $PAYMENTS_KEY" "{url}"'
 
 
 def test_interactive_page_says_that_it_needs_javascript(staffed: Staffed) -> None:

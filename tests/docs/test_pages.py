@@ -105,7 +105,7 @@ def test_page_has_no_inline_styles_and_scripts(client: Client, path: str) -> Non
 
     assert page.attributes_of("style") == []
     assert [script for script in page.attributes_of("script") if "src" not in script] == []
-    assert len(page.attributes_of("script")) == (2 if path == INTERACTIVE else 0)
+    assert len(page.attributes_of("script")) == (2 if path == INTERACTIVE else 1)
     assert [
         name for _, attributes in page.tags for name in attributes if name == "style" or name.startswith("on")
     ] == []
@@ -132,6 +132,15 @@ def test_links_have_the_prefix_of_the_site(client: Client) -> None:
     assert f"{SITE}/shop/v2/payments?limit=0" in page
 
 
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_each_example_has_a_copy_button_that_a_script_displays(client: Client, path: str) -> None:
+    page = parsed_page(client, path)
+    buttons = [attributes for attributes in page.attributes_of("button") if "data-copy-beside" in attributes]
+
+    assert len(buttons) == len(page.attributes_of("pre")) > 1
+    assert all("hidden" in button and button["type"] == "button" for button in buttons)
+
+
 @pytest.mark.parametrize("path", HTML_PAGES)
 def test_head_has_no_body(client: Client, path: str) -> None:
     head = client.head(path)
@@ -151,10 +160,11 @@ def test_unknown_path_is_an_html_404(client: Client, path: str) -> None:
 def test_scrollable_frames_can_be_focused_and_have_a_label(client: Client, path: str) -> None:
     page = parsed_page(client, path)
 
-    frames = [attributes for tag, attributes in page.tags if tag == "pre" or attributes.get("class") == "table"]
+    tables = [attributes for attributes in page.attributes_of("div") if attributes.get("class") == "table"]
+    frames = page.attributes_of("pre") + tables
     assert len(frames) > 3
     assert all(frame["role"] == "group" and frame["tabindex"] == "0" and frame["aria-label"] for frame in frames)
-    assert len(page.attributes_of("table")) == len([frame for frame in frames if frame["class"] == "table"])
+    assert len(page.attributes_of("table")) == len(tables)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
