@@ -1,7 +1,8 @@
 """The documentation pages under /docs/: rendered from the repository's Markdown, and Swagger UI.
 
 urls      URL -> view
-views     the pages, Swagger UI and the OpenAPI document
+views     the pages, Swagger UI, the OpenAPI document and the search index
 pages     which Markdown files are pages, and the links between them
 markdown  Markdown -> HTML
+search    the sections of all pages, which the browser searches
 """

@@ -27,11 +27,20 @@ class Section(NamedTuple):
     subsections: list[Section]
 
 
+class SectionText(NamedTuple):
+    """The text of a section without its subsections. Examples come last."""
+
+    anchor: str
+    title: str
+    text: str
+
+
 class Document(NamedTuple):
     """A rendered document. The body is HTML."""
 
     title: str
     contents: list[Section]
+    texts: list[SectionText]
     body: str
 
 
@@ -46,7 +55,7 @@ def render(text: str, *, resolve_link: Callable[[str], str]) -> Document:
     for link in links(tokens):
         link.attrSet("href", resolve_link(str(link.attrs["href"])))
     title, contents = outline(tokens)
-    return Document(title, contents, parser.renderer.render(tokens, parser.options, {}))
+    return Document(title, contents, section_texts(tokens), parser.renderer.render(tokens, parser.options, {}))
 
 
 def render_example(_renderer: object, tokens: Sequence[Token], index: int, *_options: object) -> str:
@@ -116,4 +125,17 @@ def outline(tokens: Sequence[Token]) -> tuple[str, list[Section]]:
 
 
 def plain_text(inline: Token) -> str:
-    return "".join(child.content for child in inline.children or [])
+    return "".join(" " if child.type == "softbreak" else child.content for child in inline.children or [])
+
+
+def section_texts(tokens: Sequence[Token]) -> list[SectionText]:
+    """Return the text of each section, and that between the title and the first section."""
+    starts = [index for index, token in enumerate(tokens) if token.type == "heading_open"]
+    texts = []
+    for start, end in pairwise([*starts, len(tokens)]):
+        heading, inline, *content = tokens[start:end]
+        prose = [plain_text(token) for token in content if token.type == "inline"]
+        examples = [token.content for token in content if token.type == "fence"]
+        text = " ".join(" ".join(prose + examples).split())
+        texts.append(SectionText(str(heading.attrs["id"]), plain_text(inline), text))
+    return texts

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from payments.api.openapi import EXAMPLE_URL, openapi_document
 from payments.docs.pages import DocsPage, render_page
+from payments.docs.search import search_entries
 from payments.links import Links
 from payments.record import encode
 
@@ -32,6 +33,14 @@ def service_url(request: HttpRequest) -> str:
 def interactive(request: HttpRequest) -> HttpResponse:
     """Return Swagger UI. Only this page may load images from `data:` URLs, because Swagger UI uses them."""
     return render(request, "docs/interactive.html")
+
+
+@require_safe
+def search_index(request: HttpRequest) -> HttpResponse:
+    """Return the sections of all pages. Their examples have this service's address."""
+    url = service_url(request)
+    entries = [{**entry, "text": entry["text"].replace(EXAMPLE_URL, url)} for entry in search_entries()]
+    return HttpResponse(encode(entries), content_type="application/json")
 
 
 @require_safe

@@ -1,14 +1,14 @@
-"""The documentation in a browser: any screen, any colour scheme, without JavaScript; and the interactive page."""
+"""The documentation in a browser: any screen, any colour scheme, without JavaScript; search; the interactive page."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Staffed
 from tests.browser.pages import LOOKS, WIDTHS, Look, overflow, page_problems, set_look, violations
 
 PATHS = ("/docs/", "/docs/reference/", "/docs/synchronising/")
 INTERACTIVE = "/docs/interactive/"
-SCRIPTED = "button"  # the buttons that only scripts display
+SCRIPTED = ".search, button"  # the parts that only scripts display
 # Problems of Swagger UI's own markup.
 SWAGGER_UI_PROBLEMS = {"nested-interactive", "label", "select-name", "scrollable-region-focusable"}
 
@@ -40,7 +40,7 @@ def test_documentation_is_complete_without_javascript(staffed: Staffed, path: st
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_page_without_javascript_has_no_buttons(staffed: Staffed, path: str) -> None:
+def test_page_without_javascript_has_no_buttons_and_no_search(staffed: Staffed, path: str) -> None:
     with staffed.anonymous_page(java_script_enabled=False) as page:
         page.goto(path)
 
@@ -58,6 +58,106 @@ def test_button_copies_the_example_beside_it(staffed: Staffed) -> None:
         copied = page.evaluate("navigator.clipboard.readText()")
         url = f"{staffed.service.base_url}/v2/payments?limit=1"
         assert copied == f'curl -H "Authorization: Bearer $PAYMENTS_KEY" "{url}"'
+
+
+def search(page: Page) -> Locator:
+    return page.get_by_role("searchbox", name="Search the documentation")
+
+
+def results(page: Page) -> Locator:
+    return page.get_by_role("search").get_by_role("link")
+
+
+def test_search_works_with_the_keyboard_alone(staffed: Staffed) -> None:
+    with staffed.anonymous_page() as page:
+        page.goto("/docs/")
+        page.keyboard.press("/")
+        page.keyboard.type("rate LIMITS")
+        expect(results(page).first).to_contain_text("Rate limits")
+
+        page.keyboard.press("ArrowDown")
+        expect(results(page).first).to_be_focused()
+        page.keyboard.press("ArrowUp")
+        expect(search(page)).to_be_focused()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+
+        expect(page).to_have_url(f"{staffed.service.base_url}/docs/reference/#rate-limits")
+        expect(page.get_by_role("heading", name="Rate limits", exact=True)).to_be_in_viewport()
+
+
+def test_enter_opens_the_first_result(staffed: Staffed) -> None:
+    with staffed.anonymous_page() as page:
+        page.goto(INTERACTIVE)
+        search(page).fill("slow filters")
+        search(page).press("Enter")
+
+        expect(page).to_have_url(f"{staffed.service.base_url}/docs/reference/#slow-filters")
+
+
+def test_escape_clears_the_search(staffed: Staffed) -> None:
+    with staffed.anonymous_page() as page:
+        page.goto("/docs/")
+        search(page).fill("limit")
+        expect(results(page).first).to_be_visible()
+        page.keyboard.press("ArrowDown")
+
+        page.keyboard.press("Escape")
+
+        expect(search(page)).to_be_focused()
+        expect(search(page)).to_have_value("")
+        expect(results(page)).to_have_count(0)
+
+
+def test_results_close_if_the_focus_leaves_them(staffed: Staffed) -> None:
+    with staffed.anonymous_page() as page:
+        page.goto("/docs/")
+        search(page).fill("limit")
+        expect(results(page).first).to_be_visible()
+
+        page.locator("main").click(position={"x": 5, "y": 5})
+
+        expect(results(page)).to_have_count(0)
+
+
+@pytest.mark.parametrize("query", ["nothing-like-this", "<img src=x onerror=alert(1)>", "“”&lt;b&gt;"])
+def test_search_without_results_repeats_the_query_as_text(staffed: Staffed, query: str) -> None:
+    with staffed.anonymous_page() as page:
+        page.goto("/docs/")
+
+        search(page).fill(query)
+
+        status = page.get_by_role("search").get_by_role("status")
+        expect(status).to_have_text(f"No results for “{query}”.")
+        expect(page.get_by_role("search").locator("img, b")).to_have_count(0)
+
+
+def test_search_without_an_index_says_so_and_tries_again(staffed: Staffed) -> None:
+    with staffed.anonymous_page() as page:
+        page.route("**/docs/search.json", lambda route: route.fulfill(status=404))
+        page.goto("/docs/")
+        search(page).fill("limit")
+        status = page.get_by_role("search").get_by_role("status")
+        expect(status).to_have_text("The search is not available now. Try again later.")
+
+        page.unroute("**/docs/search.json")
+        search(page).fill("limits")
+
+        expect(results(page).first).to_be_visible()
+
+
+def test_search_results_are_accessible_and_fit_the_screen(staffed: Staffed) -> None:
+    with staffed.anonymous_page(bypass_csp=True) as page:
+        page.goto("/docs/")
+        search(page).fill("payment")
+        expect(results(page).first).to_be_visible()
+
+        problems = []
+        for look in LOOKS:
+            set_look(page, look)
+            problems += overflow(page) + violations(page)
+
+    assert problems == []
 
 
 def test_interactive_page_says_that_it_needs_javascript(staffed: Staffed) -> None:

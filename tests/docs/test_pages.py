@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import override_script_prefix
 from pytest_django import Settings
 
-from payments.docs.markdown import Section, render
+from payments.docs.markdown import Section, SectionText, render
 from payments.docs.pages import PAGES, page_link
 from payments.links import ReferenceSection
 from tests.support.commands import output_of
@@ -105,7 +105,7 @@ def test_page_has_no_inline_styles_and_scripts(client: Client, path: str) -> Non
 
     assert page.attributes_of("style") == []
     assert [script for script in page.attributes_of("script") if "src" not in script] == []
-    assert len(page.attributes_of("script")) == (2 if path == INTERACTIVE else 1)
+    assert len(page.attributes_of("script")) == (3 if path == INTERACTIVE else 2)
     assert [
         name for _, attributes in page.tags for name in attributes if name == "style" or name.startswith("on")
     ] == []
@@ -139,6 +139,47 @@ def test_each_example_has_a_copy_button_that_a_script_displays(client: Client, p
 
     assert len(buttons) == len(page.attributes_of("pre")) > 1
     assert all("hidden" in button and button["type"] == "button" for button in buttons)
+
+
+@pytest.mark.parametrize("path", HTML_PAGES)
+def test_search_is_hidden_until_a_script_displays_it(client: Client, path: str) -> None:
+    [form] = parsed_page(client, path).attributes_of("form")
+
+    assert (form["role"], form["data-index"]) == ("search", "/docs/search.json")
+    assert "hidden" in form
+
+
+def test_search_index_has_the_sections_of_all_pages(client: Client) -> None:
+    ids = {f"{path}#{anchor}" for path in DOCUMENTS for anchor in section_ids(client, path)}
+
+    response = client.get("/docs/search.json")
+    entries = response.json()
+
+    assert response["Content-Type"] == "application/json"
+    assert {entry["url"] for entry in entries} == ids
+    assert len(entries) == len(ids)
+    assert {entry["page"] for entry in entries} == {"Payments API", "Reference", "Synchronising"}
+
+
+def section_ids(client: Client, path: str) -> list[str | None]:
+    page = parsed_page(client, path)
+    return [attributes["id"] for tag, attributes in page.tags if tag in {"h1", "h2", "h3"}]
+
+
+def test_search_index_has_the_address_of_the_service(client: Client, settings: Settings) -> None:
+    settings.PUBLIC_BASE_URL = "https://shop.example/it's<b>"
+
+    texts = [entry["text"] for entry in client.get("/docs/search.json").json()]
+
+    assert any("https://shop.example/it's<b>/v2/payments" in text for text in texts)
+    assert not any("pay.example" in text for text in texts)
+
+
+def test_links_of_the_search_index_have_the_prefix_of_the_site(client: Client) -> None:
+    with override_script_prefix("/shop/"):
+        entries = client.get("/docs/search.json", SCRIPT_NAME="/shop").json()
+
+    assert entries[0]["url"].startswith("/shop/docs/#")
 
 
 @pytest.mark.parametrize("path", HTML_PAGES)
@@ -194,6 +235,19 @@ def test_headings_have_the_same_anchors_as_on_code_hosts() -> None:
         Section("last--least", "Last & least", []),
     ]
     assert '<h2 id="get-it-2-ways"><a href="#get-it-2-ways"><code>GET</code> it, 2 ways</a></h2>' in document.body
+
+
+def test_text_of_a_section_excludes_its_subsections_and_ends_with_examples() -> None:
+    section = "## Section\n\n```sh\ncurl  x\n```\n\n| a |\n|---|\n| b |"
+    text = f"# Title\n\nOne `two`\nthree.\n\n{section}\n\n### Last\n\n- [c](d)"
+
+    document = render(text, resolve_link=str)
+
+    assert document.texts == [
+        SectionText("title", "Title", "One two three."),
+        SectionText("section", "Section", "a b curl x"),
+        SectionText("last", "Last", "c"),
+    ]
 
 
 def test_html_in_a_document_is_escaped() -> None:
