@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
+from django.core.management import get_commands
 
+from payments.demo import SHOPS
 from payments.docs.pages import PAGES
 from payments_site.environment import database
 from tests.support.commands import output_of
@@ -137,6 +139,15 @@ def test_readme_creates_all_variables_of_compose(compose: dict[str, Any]) -> Non
     variables = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "deploy/compose.yaml").read_text()))
 
     assert variables == set(ENV_LINE.findall(compose_steps()))
+
+
+def test_first_look_uses_existing_commands_and_an_organization_of_the_demo() -> None:
+    commands = re.findall(r"^manage (\w+)", compose_steps(), re.MULTILINE)
+    [organization] = re.findall(r"--organization (\d+)", compose_steps())
+
+    assert commands == ["create_demo_payments", "create_api_key"]
+    assert set(commands) <= set(get_commands())
+    assert int(organization) in {shop.id for shop in SHOPS}
 
 
 def compose_steps() -> str:
