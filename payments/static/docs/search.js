@@ -45,7 +45,8 @@ const excerpt = (text, words) => {
   const word = words.find((candidate) => lower.includes(candidate)) ?? "";
   const start = Math.max(lower.indexOf(word), 0);
   const end = start + word.length;
-  const before = start > CHARACTERS_BEFORE ? `…${text.slice(start - CHARACTERS_BEFORE, start)}` : text.slice(0, start);
+  const from = Math.max(start - CHARACTERS_BEFORE, 0);
+  const before = `${from > 0 ? "…" : ""}${text.slice(from, start)}`;
   const after = text.slice(end, end + CHARACTERS_AFTER);
   const isCut = end + CHARACTERS_AFTER < text.length;
   const created = element("span", before, "excerpt");
