@@ -283,6 +283,23 @@ def test_metadata_key_can_have_any_name(admin_client: Client, payment: Payment, 
     assert "<dt>Items</dt><dd>3</dd><dt>Items</dt><dd>4</dd>" in page
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://shop.example/?a=1&b", '<a href="https://shop.example/?a=1&amp;b" rel="noopener noreferrer">'),
+        ("HTTP://shop.example/", '<a href="HTTP://shop.example/" rel="noopener noreferrer">'),
+        ("myapp://paid?a=1&b", '<dd class="url">myapp://paid?a=1&amp;b</dd>'),
+        ("intent:<b>", '<dd class="url">intent:&lt;b&gt;</dd>'),
+    ],
+)
+def test_only_web_addresses_are_links(admin_client: Client, payment: Payment, url: str, shown: str) -> None:
+    Payment.objects.update(redirect_url=url)
+
+    page = admin_client.get(f"{LIST}pt_1/change/").content.decode()
+
+    assert shown in page
+
+
 def test_texts_are_escaped(admin_client: Client, payment: Payment) -> None:
     hostile = "<script>alert(1)</script>"
     Payment.objects.filter(id="pt_1").update(description=hostile, metadata=f'{{"{hostile}":"{hostile}"}}')
