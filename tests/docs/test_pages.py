@@ -158,7 +158,7 @@ def test_search_index_has_the_sections_of_all_pages(client: Client) -> None:
     assert response["Content-Type"] == "application/json"
     assert {entry["url"] for entry in entries} == ids
     assert len(entries) == len(ids)
-    assert {entry["page"] for entry in entries} == {"Payments API", "Reference", "Synchronising"}
+    assert {entry["page"] for entry in entries} == {"Payments API", "Reference", "Synchronising", "Importing"}
 
 
 def section_ids(client: Client, path: str) -> list[str | None]:
