@@ -29,7 +29,8 @@ def find_organization(organization_id: int) -> Organization:
     try:
         return Organization.objects.get(id=organization_id)
     except (Organization.DoesNotExist, OverflowError):
-        raise CommandError(f"Organization {organization_id} does not exist.") from None
+        next_step = f"To create it: manage.py create_organization {organization_id} --name NAME"
+        raise CommandError(f"Organization {organization_id} does not exist. {next_step}") from None
 
 
 def parse_day(text: str) -> datetime:

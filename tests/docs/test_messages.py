@@ -13,7 +13,7 @@ from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.processes import ROOT
 
 BLOCK = re.compile(r"^## Messages\n.*?^```\n(.*?)^```", re.DOTALL | re.MULTILINE)
-MESSAGE = re.compile(r"^# (.+)\n(.+)$", re.MULTILINE)
+MESSAGE = re.compile(r"^# (.+)\n((?:[^#\n].*\n)+)", re.MULTILINE)
 
 # With a server. The name in the document, the URL's user and database, and the command.
 MISTAKES_WITH_A_SERVER = {
@@ -25,7 +25,7 @@ MISTAKES_WITH_A_SERVER = {
 
 
 def documented() -> dict[str, str]:
-    """Return the line of each mistake."""
+    """Return the message of each mistake."""
     block = BLOCK.search((ROOT / "docs/operations.md").read_text())
     assert block is not None
     return dict(MESSAGE.findall(block[1]))
@@ -55,7 +55,7 @@ def server() -> Iterator[BreakablePostgresql]:
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistake_has_the_documented_message(machine: Machine, mistake: str) -> None:
-    assert MISTAKES[mistake](machine) == f"{documented()[mistake]}\n"
+    assert MISTAKES[mistake](machine) == documented()[mistake]
 
 
 @pytest.mark.parametrize("mistake", MISTAKES_WITH_A_SERVER)
@@ -66,7 +66,7 @@ def test_mistake_with_a_server_has_the_documented_message(
 
     message = machine.manage(*command, DATABASE_URL=f"postgresql://{user}@127.0.0.1:{server.port}/{database}")
 
-    assert message.replace(f"port {server.port}", "port 5432") == f"{documented()[mistake]}\n"
+    assert message.replace(f"port {server.port}", "port 5432") == documented()[mistake]
 
 
 def test_all_documented_messages_are_tested() -> None:

@@ -129,10 +129,10 @@ def test_directory_that_does_not_exist_is_an_error_before_the_export(
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"organization": None}, "need each other, and --organization and --mode"),
-        ({"mode": None}, "need each other, and --organization and --mode"),
-        ({"token_file": None}, "need each other, and --organization and --mode"),
-        ({"changes": False}, "need each other, and --organization and --mode"),
+        ({"organization": None}, "--changes needs --token-file, --organization and --mode"),
+        ({"mode": None}, "--changes needs --token-file, --organization and --mode"),
+        ({"token_file": None}, "--changes needs --token-file, --organization and --mode"),
+        ({"changes": False}, "--token-file needs --changes"),
         ({"status": "open"}, "cannot be combined with filters"),
         ({"metadata": ["a=b"]}, "cannot be combined with filters"),
     ],

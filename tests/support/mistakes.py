@@ -3,6 +3,7 @@
 import os
 import resource
 import shutil
+import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -10,7 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from payments.ingest.sources import CHUNK_BYTES
 from tests.support.commands import run_command
+from tests.support.lines import line
 from tests.support.ports import free_port
 from tests.support.processes import ROOT
 from tests.support.service import SETTINGS, Service
@@ -161,6 +164,44 @@ def protect_project(machine: Machine) -> str:
     return machine.run(sys.executable, "manage.py", "check", environment=environment)
 
 
+def use_missing_organization(machine: Machine) -> str:
+    machine.service.migrate()
+    return machine.manage("create_api_key", "--organization", "7", "--mode", "live", "--name", "Shop")
+
+
+def import_file(machine: Machine, name: str, content: bytes) -> str:
+    machine.service.migrate()
+    file = machine.directory / name
+    file.write_bytes(content)
+    return machine.manage("import_payments", str(file))
+
+
+def import_for_missing_organization(machine: Machine) -> str:
+    return import_file(machine, "payments.jsonl", line())
+
+
+def import_unknown_field(machine: Machine) -> str:
+    return import_file(machine, "payments.jsonl", line(profileId="pfl_1"))
+
+
+def import_xml(machine: Machine) -> str:
+    return import_file(machine, "payments.xml", b'<?xml version="1.0"?>\n<Document/>\n')
+
+
+def interrupt_import(machine: Machine) -> str:
+    """Press Ctrl-C when the import has read a pipe, which stays open."""
+    machine.service.migrate()
+    pipe = machine.directory / "pipe"
+    os.mkfifo(pipe)
+    process = machine.service.popen("import_payments", str(pipe))
+    with pipe.open("wb") as writer:  # opens as soon as the import opens the pipe
+        writer.write(b" " * (CHUNK_BYTES + 1))
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate()
+    assert process.returncode == 130, messages
+    return machine.as_documented(messages.decode())
+
+
 def remove_packages(machine: Machine) -> str:
     return machine.run(sys.executable, "-S", "manage.py", "check", environment=machine.service.environment)
 
@@ -190,6 +231,11 @@ MISTAKES: Final[dict[str, Callable[[Machine], str]]] = {
     "RUNTIME_DIRECTORY cannot be written": protect_runtime_directory,
     "a file in RUNTIME_DIRECTORY is damaged": damage_rate_limits,
     "without settings, the project folder cannot be written": protect_project,
+    "the organization of an API key does not exist": use_missing_organization,
+    "the organization of an imported payment does not exist": import_for_missing_organization,
+    "an imported record has fields that a payment does not have": import_unknown_field,
+    "an imported file is XML": import_xml,
+    "an import is interrupted, which is status 130": interrupt_import,
     "packages are missing": remove_packages,
     "Python is too old": use_old_python,
 }

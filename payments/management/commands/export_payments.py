@@ -83,8 +83,10 @@ def export_changes(access: Access | None, options: dict[str, Any]) -> None:
     :raises CommandError: an option is missing or not possible, or the database does not know the position
     """
     file = options["token_file"]
-    if not options["changes"] or file is None or access is None:
-        raise CommandError("--changes and --token-file need each other, and --organization and --mode.")
+    if not options["changes"]:
+        raise CommandError("--token-file needs --changes.")
+    if file is None or access is None:
+        raise CommandError("--changes needs --token-file, --organization and --mode.")
     if has_filter_options(options):
         raise CommandError("--changes cannot be combined with filters.")
     position = read_position(file, access)
