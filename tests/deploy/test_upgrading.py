@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.contrib.postgres.operations import ValidateConstraint
 from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
@@ -26,7 +27,7 @@ INITIAL = {"0001_initial", "0002_forms_without_counts", "0003_filters", "0004_to
 # Operations that old code can work with. Review RunPython and RunSQL yourself.
 COMPATIBLE = (
     *(migrations.CreateModel, migrations.AddField, migrations.AddIndex, migrations.AddConstraint),
-    *(migrations.RemoveConstraint, migrations.RunPython, migrations.RunSQL),
+    *(migrations.RemoveConstraint, ValidateConstraint, migrations.RunPython, migrations.RunSQL),
 )
 
 # Operations that block writers while they read a table. The concurrent ones of django.contrib.postgres are subclasses.
