@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from msgspec.structs import replace
 
 from payments.demo import SHOPS, demo_records
 from payments.filters import FILTERS
@@ -26,6 +27,7 @@ NODE = Path(sys.executable).with_name("node")
 GENERATED = "generated"
 
 SHOP = SHOPS[0]
+ORGANIZATION = 8801  # other tests use the same service
 COUNT = 1000
 
 # The value of each filter. Each selects some of the payments, but not all.
@@ -59,9 +61,10 @@ def document(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Path
 def key(service: Service) -> str:
     """Import payments, and return a key for them."""
     demo = demo_records(COUNT, seed=4, until=NOON)
-    service.create_organization(SHOP.id, name=SHOP.name)
-    service.import_records(encode(record) for record in demo if record.organization_id == str(SHOP.id))
-    return service.create_api_key(organization=SHOP.id, mode=Mode.LIVE)
+    of_shop = (record for record in demo if record.organization_id == str(SHOP.id))
+    service.create_organization(ORGANIZATION)
+    service.import_records(encode(replace(record, organization_id=str(ORGANIZATION))) for record in of_shop)
+    return service.create_api_key(organization=ORGANIZATION, mode=Mode.LIVE)
 
 
 @pytest.fixture(scope="module")
