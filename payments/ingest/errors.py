@@ -40,7 +40,8 @@ class InvalidRecord(Exception):
 
 
 def printable_name(field: str) -> str:
-    """Return a field's name as a message may repeat it. A record may have any names."""
+    """Return a field's name as a message may repeat it: in one line. A record may have any names."""
     if exposes_card_number(field):
         return "a name that contains a card number"
-    return field if len(field) <= NAME_CHARACTERS_MAX else f"{field[:NAME_CHARACTERS_MAX]}…"
+    name = field if len(field) <= NAME_CHARACTERS_MAX else f"{field[:NAME_CHARACTERS_MAX]}…"
+    return name if name.isprintable() else repr(name)[1:-1]  # with escapes, such as \n

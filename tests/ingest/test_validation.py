@@ -287,6 +287,14 @@ def test_long_name_is_shortened_in_the_message(name: str, repeated: str) -> None
     assert refusal(line(**{name: 1})) == f"{repeated}: {UNKNOWN}"
 
 
+@pytest.mark.parametrize(
+    ("name", "repeated"),
+    [("a\nb.jsonl:7: id", r"a\nb.jsonl:7: id"), ("\x1b[2J", r"\x1b[2J"), ("\u202e", r"\u202e"), ("Größe", "Größe")],
+)
+def test_name_in_a_message_cannot_begin_a_line_or_control_a_terminal(name: str, repeated: str) -> None:
+    assert refusal(line(**{name: 1})) == f"{repeated}: {UNKNOWN}"
+
+
 @given(st.binary(max_size=60), st.integers(0, len(line())), st.integers(0, 20))
 def test_damaged_record_is_accepted_or_refused(noise: bytes, position: int, length: int) -> None:
     text = line()[:position] + noise + line()[position + length :]
