@@ -16,6 +16,10 @@ NESTING_MAX = 60
 
 NESTED_TOO_DEEPLY = "is nested too deeply"
 
+# How much of each name, and of a path, an error has. Longer than any card number with its separators, so that a name is
+# never cut within a number of which a message would then show the start.
+PATH_CHARACTERS_MAX = 400
+
 NUL = b"\\u0000"  # JSON allows no other way to write this character
 
 
@@ -96,4 +100,5 @@ def search(path: Path, value: Any, *, depth: int = 1) -> Iterator[FieldError]:
 
 
 def join(path: Path) -> str:
-    return ".".join(path)
+    """Return the names of a path with dots. It is short: a record can have many errors below a long name."""
+    return ".".join(name[:PATH_CHARACTERS_MAX] for name in path)[:PATH_CHARACTERS_MAX]

@@ -1,5 +1,6 @@
 """The cost of a record is linear in its length, also if a field contains a hostile text."""
 
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -72,3 +73,15 @@ def test_cost_of_a_record_is_linear_in_a_hostile_text(field: str) -> None:
     slowest = max(KINDS, key=lambda name: seconds(work(FACTOR, KINDS[name])))
     report(f"{field}: {seconds(work(FACTOR, KINDS[slowest])):.2f} s for {CHARACTERS * FACTOR} characters of {slowest}")
     assert {name: ratio for name, ratio in ratios.items() if ratio > LINEAR_MAX} == {}
+
+
+@pytest.mark.parametrize("value", ["\0", "4242424242424242"])
+def test_errors_below_a_long_name_take_little_memory(value: str) -> None:
+    text = line(details={"x" * 1_000_000: {f"{number}": value for number in range(100)}})
+
+    tracemalloc.start()
+    parse(RawRecord(Location("f", 1), text))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 10 * len(text)  # 100 copies of the name would take 100 times as much
