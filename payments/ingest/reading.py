@@ -59,7 +59,8 @@ def split_values(source: Source, *, ignores_unknown_fields: bool) -> Iterator[Ra
     chunks = read_chunks(source.stream)
     first_chunk = next(chunks, b"").removeprefix(BYTE_ORDER_MARK)
     all_chunks = chain([first_chunk], chunks)
-    if header := find_header(first_line(first_chunk)):
+    is_json = first_chunk.lstrip().startswith((b"{", b"["))
+    if not is_json and (header := find_header(first_line(first_chunk))):
         return read_rows(source.name, all_chunks, header, ignores_unknown_fields=ignores_unknown_fields)
     refuse_other_formats(source.name, first_chunk)
     if is_json_document(first_chunk):

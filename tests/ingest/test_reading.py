@@ -59,6 +59,15 @@ def test_every_format_gives_the_same_records_with_locations(
     assert [value for _, value in records][:2] == [ONE, TWO]
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_json_that_resembles_the_header_of_csv_is_read_as_json(separator: str) -> None:
+    odd = record(description=separator.join(("a", "id", "b")), metadata={"id": "7"})
+    content = json.dumps(odd, ensure_ascii=False).encode()
+
+    assert read_all(content + b"\n" + compact(ONE)) == [("f:1", odd), ("f:2", ONE)]
+    assert read_all(b"[" + content + b"]") == [("f:1: record 1", odd)]
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"\n\n", b"[]", b"[ ]\n", b"{}", b"[{},{}]", compact({"_embedded": {"payments": []}})]
 )
