@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from payments.formulas import unescape_formulas
-from payments.ingest.errors import InvalidRecord
+from payments.ingest.errors import InvalidRecord, printable_names
 from payments.ingest.forms import MONEY_MEMBERS, RECORD_MEMBERS
 from payments.ingest.input_types import IGNORED
 from payments.ingest.sources import VALUE_BYTES_MAX, Location, RawRecord, UnreadableSource, split_lines
@@ -75,15 +75,15 @@ class Header:
     def problems(self, *, ignores_unknown_fields: bool) -> Iterator[str]:
         """Yield why the rows under this header cannot be records."""
         if repeated := [name for name in self.numbers if self.names.count(name) > 1]:
-            yield f"columns occur more than once: {', '.join(repeated)}"
+            yield f"columns occur more than once: {printable_names(repeated)}"
         if missing := [name for name in REQUIRED if name not in self.numbers]:
-            yield f"columns are missing: {', '.join(missing)}"
+            yield f"columns are missing: {printable_names(missing)}"
         for member in DOCUMENTS:
             if member in self.numbers and any(name.startswith(f"{member}.") for name in self.names):
                 yield f"{member} must be one column or several, not both"
         unknown = [name for name in self.names if not is_known(*split_name(name))]
         if unknown and not ignores_unknown_fields:
-            yield f"columns are unknown: {', '.join(unknown)}; --ignore-unknown-fields skips them"
+            yield f"columns are unknown: {printable_names(unknown)}; --ignore-unknown-fields skips them"
 
 
 def split_name(name: str) -> tuple[str, str]:

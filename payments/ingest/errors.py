@@ -1,13 +1,14 @@
 """The errors of a record, each with its field and the reason."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from payments.ingest.card_data import exposes_card_number
 
-# A message contains at most this many characters of a field's name, and at most this many errors of a record.
+# A message contains at most this many characters of a field's name, errors of a record, and names in a list.
 NAME_CHARACTERS_MAX = 80
 ERRORS_MAX = 10
+NAMES_MAX = 10
 
 
 class FieldError(NamedTuple):
@@ -45,3 +46,11 @@ def printable_name(field: str) -> str:
         return "a name that contains a card number"
     name = field if len(field) <= NAME_CHARACTERS_MAX else f"{field[:NAME_CHARACTERS_MAX]}…"
     return name if name.isprintable() else repr(name)[1:-1]  # with escapes, such as \n
+
+
+def printable_names(names: Sequence[str]) -> str:
+    """Return a list of names as a message may repeat it. Neighbouring names may be the groups of a card number."""
+    text = ", ".join(map(printable_name, names[:NAMES_MAX]))
+    if exposes_card_number(text):
+        return "names that contain a card number"
+    return text if len(names) <= NAMES_MAX else f"{text} and {len(names) - NAMES_MAX} more"

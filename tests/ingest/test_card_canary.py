@@ -39,6 +39,19 @@ NUMBERS = [
 TRICKS = [f"{NUMBER} - at `$", f"{NUMBER}` - at `$.mode`", f"a` - at `${NUMBER}", f"{NUMBER}\n", f"'{NUMBER}'"]
 
 
+CSV_CELLS = {
+    "id": "pt_1",
+    "mode": "live",
+    "amount.value": "10.00",
+    "amount.currency": "EUR",
+    "description": "Tea",
+    "status": "open",
+    "organizationId": "1",
+    "sequenceType": "oneoff",
+    "createdAt": "2018-03-20T13:28:37.123",
+}
+
+
 def altered(**members: Any) -> bytes:
     return json.dumps(RECORD | members).encode()
 
@@ -96,6 +109,43 @@ def damaged() -> Iterator[bytes]:
     yield f"id,number\n1,{NUMBER}\n".encode()
 
 
+def csv_file(*columns: tuple[str, str], separator: str = ",", row_end: str = "") -> bytes:
+    """Return a CSV file of one row, with more columns: their names and cells."""
+    more = dict(columns)
+    names, cells = [*CSV_CELLS, *more], [*(CSV_CELLS | more).values()]
+    return "\n".join(separator.join(map(quoted, row)) for row in (names, cells)).encode() + row_end.encode()
+
+
+def quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"'
+
+
+def in_csv() -> Iterator[bytes]:
+    """Yield CSV files with card data in cells, names and damaged rows."""
+    for number in [*NUMBERS, *TRICKS]:
+        yield csv_file((number, "1"))
+        yield csv_file(("a", "1"), (number, NUMBER), separator=";")
+        yield csv_file((f"details.{number}", "1"))
+        yield csv_file((f"details.a.{number}", "\0"))
+        yield csv_file((f"amount.{number}", "1"), (f"{number}.", "1"))
+        yield csv_file((f"metadata.{number}\0", "1"))
+        yield from (csv_file((f"details.{name}", number)) for name in ("cardNumber", "cardHolder", "note"))
+        yield csv_file(("details", json.dumps({"note": [number]})))
+        yield csv_file(("details", json.dumps({"note": number})[:-1]))
+        yield csv_file(("metadata", json.dumps({number: 1})))
+        yield csv_file(("metadata", number))
+        yield csv_file(("description", "Tea"), row_end=f",{quoted(number)}")
+        yield csv_file(("description", "Tea"), row_end=f'"{number}')
+        yield csv_file(("description", "Tea"), row_end=f'\n"{number}')
+        yield csv_file(("description", "@")).replace(b"@", number.encode() + b"\xff")
+        yield from (csv_file((name, number)) for name in CSV_CELLS if name != "description")
+    yield csv_file(*((f"{group}{'.' * index}", "1") for index, group in enumerate(GROUPS)))
+    yield csv_file(*zip(("details.a", "details.b", "details.c", "details.d"), GROUPS, strict=True))
+    yield csv_file(("details.cvc", CODE))
+    yield csv_file(("details.name", "cvc"), ("details.value", CODE))
+    yield csv_file(("details", '{"card": {"cvc": 7391}}'))
+
+
 def in_free_texts() -> Iterator[bytes]:
     """Yield records with a clear card number in fields in which a merchant may write any text."""
     numbers = [NUMBER, " ".join(GROUPS), "-".join(GROUPS), "3782 822463 10005", f"paid with {NUMBER}."]
@@ -117,7 +167,7 @@ def allowed() -> Iterator[bytes]:
     yield line(method=NUMBER, customerId=f"ct_{NUMBER}")
 
 
-@pytest.mark.parametrize("records", [in_details, in_free_texts, elsewhere, damaged])
+@pytest.mark.parametrize("records", [in_details, in_free_texts, elsewhere, damaged, in_csv])
 def test_exposed_card_data_is_refused_and_not_repeated(
     organization: Organization,
     tmp_path: Path,
