@@ -70,16 +70,16 @@ def parse_sources(sources: Iterable[Source], options: Options) -> Iterator[Parse
 
 def parse(raw: RawRecord, options: Options = STRICT) -> Parsed:
     """Return the row of a record, or the error if the record is invalid."""
-    location, text, error = raw
+    location, text, error, ignored_columns = raw
     if error:
         return (location, error), len(text), 0
     if row := parse_canonical(text, trusts_texts=options.trusts_texts):
-        return (location, row), len(text), 0
+        return (location, row), len(text), ignored_columns
     try:
         record, ignored = validate_record(text, options)
     except InvalidRecord as invalid:
         return (location, invalid), len(text), 0
-    return (location, stored_row(record)), len(text), ignored
+    return (location, stored_row(record)), len(text), ignored + ignored_columns
 
 
 def build_batch(entries: list[Entry], *, ignored: int) -> Batch:

@@ -7,134 +7,51 @@ protection.
 """
 
 import csv
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from payments.formulas import unescape_formulas
-from payments.ingest.errors import InvalidRecord, printable_names
-from payments.ingest.forms import MONEY_MEMBERS, RECORD_MEMBERS
-from payments.ingest.input_types import IGNORED
-from payments.ingest.sources import VALUE_BYTES_MAX, Location, RawRecord, UnreadableSource, split_lines
-from payments.record import Money, encode
-from payments.rows import FIELDS
+from payments.ingest.csv_headers import Column, Header, is_utf_8
+from payments.ingest.errors import InvalidRecord
+from payments.ingest.sources import (
+    VALUE_BYTES_MAX,
+    Location,
+    RawRecord,
+    UnreadableSource,
+    split_lines,
+)
+from payments.record import encode
 
-# Spreadsheets write a semicolon where the comma separates decimals.
-DELIMITERS: Final = (",", ";", "\t")
-
-DOCUMENTS: Final = ("metadata", "details")
-MONEY: Final = frozenset(field.json_name for field in FIELDS if field.type == Money)
-ORDER: Final = {member.json_name: position for position, member in enumerate(RECORD_MEMBERS)}
-
-# The columns of members that every record has. A record without metadata columns has no metadata.
-REQUIRED: Final = [
-    title
-    for field, member in zip(FIELDS, RECORD_MEMBERS, strict=True)
-    for title in field.titles
-    if member.is_required and member.json_name != "metadata"
-]
-
-
-class Column(NamedTuple):
-    """A column: the member of the record, the member within it, and its position in a row."""
-
-    member: str
-    inner: str
-    position: int
-
-    @property
-    def is_document(self) -> bool:
-        return self.member in DOCUMENTS and not self.inner
-
-
-@dataclass(frozen=True)
-class Header:
-    """The names in the first row of a CSV file, and the character between its cells."""
-
-    names: list[str]
-    delimiter: str
-
-    @cached_property
-    def numbers(self) -> Mapping[str, int]:
-        """Return the number of each column by its name, as spreadsheets count."""
-        return {name: number for number, name in enumerate(self.names, start=1)}
-
-    @cached_property
-    def columns(self) -> list[Column]:
-        """Return the columns in the order of the record's members, the unknown ones last."""
-        columns = [Column(*split_name(name), position) for position, name in enumerate(self.names)]
-        return sorted(
-            (column for column in columns if column.member not in IGNORED.values()),
-            key=lambda column: ORDER.get(column.member, len(ORDER)),
-        )
-
-    def problems(self, *, ignores_unknown_fields: bool) -> Iterator[str]:
-        """Yield why the rows under this header cannot be records."""
-        if repeated := [name for name in self.numbers if self.names.count(name) > 1]:
-            yield f"columns occur more than once: {printable_names(repeated)}"
-        if missing := [name for name in REQUIRED if name not in self.numbers]:
-            yield f"columns are missing: {printable_names(missing)}"
-        for member in DOCUMENTS:
-            if member in self.numbers and any(name.startswith(f"{member}.") for name in self.names):
-                yield f"{member} must be one column or several, not both"
-        unknown = [name for name in self.names if not is_known(*split_name(name))]
-        if unknown and not ignores_unknown_fields:
-            yield f"columns are unknown: {printable_names(unknown)}; --ignore-unknown-fields skips them"
-
-
-def split_name(name: str) -> tuple[str, str]:
-    """Return the member that a column belongs to, and the name within this member: `amount` and `value`."""
-    member, _, inner = name.partition(".")
-    return member, inner
-
-
-def is_known(member: str, inner: str) -> bool:
-    if member in IGNORED.values() or member in DOCUMENTS:
-        return True
-    if member in MONEY:
-        return inner in {part.json_name for part in MONEY_MEMBERS}
-    return member in ORDER and not inner
-
-
-def find_header(line: bytes) -> Header | None:
-    """Return the header in the first line of a file; None if it has no column `id`."""
-    for delimiter in DELIMITERS:
-        try:
-            [names] = csv.reader([line.decode()], delimiter=delimiter, strict=True)
-        except (UnicodeDecodeError, ValueError, csv.Error):
-            continue
-        if "id" in names and len(names) > 1:
-            return Header(names, delimiter)
-    return None
+NOT_UTF_8 = "is not UTF-8"
 
 
 def read_rows(
-    name: str, chunks: Iterator[bytes], header: Header, *, ignores_unknown_fields: bool
+    name: str, chunks: Iterator[bytes], *, delimiter: str, ignores_unknown_fields: bool
 ) -> Iterator[RawRecord]:
     """Yield the rows of a CSV file as records in JSON. Empty rows are skipped.
 
     :raises UnreadableSource: the header is invalid, or a row cannot be split into cells
     """
+    rows = split_rows(name, chunks, delimiter)
+    header_location, names = next(rows)
+    header = Header(names)
     if problems := list(header.problems(ignores_unknown_fields=ignores_unknown_fields)):
-        raise UnreadableSource(Location(name, 1), "; ".join(problems))
-    rows = split_rows(name, chunks, header)
-    next(rows)  # the header
+        raise UnreadableSource(header_location, "; ".join(problems))
     for location, cells in rows:
-        yield raw_record(location, cells, header)
+        yield raw_record(Location(name, location.line, columns=header.numbers), cells, header)
 
 
-def split_rows(name: str, chunks: Iterator[bytes], header: Header) -> Iterator[tuple[Location, list[str]]]:
+def split_rows(name: str, chunks: Iterator[bytes], delimiter: str) -> Iterator[tuple[Location, list[str]]]:
     """Yield the rows that are not empty."""
     csv.field_size_limit(VALUE_BYTES_MAX)
     # Bytes that are not UTF-8 become lone surrogates, which cannot be encoded later.
     lines = (line.decode(errors="surrogateescape") + "\n" for line in split_lines(name, chunks))
-    rows = csv.reader(lines, delimiter=header.delimiter, strict=True)
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
-        location = Location(name, rows.line_num + 1, columns=header.numbers)
+        location = Location(name, rows.line_num + 1)
         try:
             cells = next(rows)
         except StopIteration:
@@ -146,14 +63,18 @@ def split_rows(name: str, chunks: Iterator[bytes], header: Header) -> Iterator[t
 
 
 def raw_record(location: Location, cells: list[str], header: Header) -> RawRecord:
-    if len(cells) != len(header.names):
-        reason = f"has {len(cells)} cells, but the first line has {len(header.names)}"
-        return RawRecord(location, b"", InvalidRecord.of(None, reason))
+    names = header.names
+    if len(cells) != len(names):
+        return invalid_row(location, None, f"has {len(cells)} cells, but the first line has {len(names)}")
     try:
-        return RawRecord(location, encode(record_of(cells, header)))
+        return RawRecord(location, encode(record_of(cells, header)), ignored=count_unknown(cells, header))
     except UnicodeEncodeError:
-        [name, *_] = [name for name, cell in zip(header.names, cells, strict=True) if not is_utf_8(cell)]
-        return RawRecord(location, b"", InvalidRecord.of(name, "is not UTF-8"))
+        [name, *_] = [name for name, cell in zip(names, cells, strict=True) if not is_utf_8(cell)]
+        return invalid_row(location, name, NOT_UTF_8)
+
+
+def invalid_row(location: Location, field: str | None, reason: str) -> RawRecord:
+    return RawRecord(location, b"", InvalidRecord.of(field, reason))
 
 
 def record_of(cells: list[str], header: Header) -> dict[str, Any]:
@@ -161,15 +82,23 @@ def record_of(cells: list[str], header: Header) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for column in header.columns:
         cell = unescape_formulas(cells[column.position])
-        if not cell and column.member != "description":
-            continue
-        if column.is_document:
-            record[column.member] = document(cell)
-        elif column.inner and is_known(column.member, column.inner):
-            record.setdefault(column.member, {})[column.inner] = cell
-        else:
-            record[".".join(filter(None, (column.member, column.inner)))] = cell
+        if cell or column.member == "description":
+            add(record, column, cell)
     return {"metadata": {}, **record} if "metadata" not in record else record
+
+
+def add(record: dict[str, Any], column: Column, cell: str) -> None:
+    if column.is_document:
+        record[column.member] = document(cell)
+    elif column.inner:
+        record.setdefault(column.member, {})[column.inner] = cell
+    else:
+        record[column.member] = cell
+
+
+def count_unknown(cells: list[str], header: Header) -> int:
+    """Return how many cells with a value are skipped."""
+    return sum(1 for position in header.unknown_positions if cells[position])
 
 
 def document(cell: str) -> Raw | str:
@@ -180,11 +109,3 @@ def document(cell: str) -> Raw | str:
     except (msgspec.DecodeError, RecursionError):
         return cell
     return Raw(text)
-
-
-def is_utf_8(cell: str) -> bool:
-    try:
-        cell.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

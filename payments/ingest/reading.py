@@ -11,7 +11,8 @@ from itertools import chain
 import msgspec
 from msgspec import Raw
 
-from payments.ingest.csv_files import find_header, read_rows
+from payments.ingest.csv_files import read_rows
+from payments.ingest.csv_headers import find_delimiter
 from payments.ingest.decoder_messages import has_trailing_characters, is_truncated
 from payments.ingest.json_documents import DocumentSplitter
 from payments.ingest.pages import EMPTY_OBJECT, PAGE_MARK, unwrap_page
@@ -59,29 +60,29 @@ def split_values(source: Source, *, ignores_unknown_fields: bool) -> Iterator[Ra
     chunks = read_chunks(source.stream)
     first_chunk = next(chunks, b"").removeprefix(BYTE_ORDER_MARK)
     all_chunks = chain([first_chunk], chunks)
-    is_json = first_chunk.lstrip().startswith((b"{", b"["))
-    if not is_json and (header := find_header(first_line(first_chunk))):
-        return read_rows(source.name, all_chunks, header, ignores_unknown_fields=ignores_unknown_fields)
-    refuse_other_formats(source.name, first_chunk)
+    if not first_chunk.lstrip() or first_chunk.lstrip().startswith((b"{", b"[")):
+        return split_json(source.name, first_chunk, all_chunks)
+    if delimiter := find_delimiter(first_line(first_chunk)):
+        return read_rows(source.name, all_chunks, delimiter=delimiter, ignores_unknown_fields=ignores_unknown_fields)
+    raise UnreadableSource(Location(source.name, 1), other_format(first_chunk.lstrip()))
+
+
+def first_line(first_chunk: bytes) -> str:
+    """Return the first line that is not blank, also if the lines end in CR."""
+    line, *_ = first_chunk.strip(b"\r\n").splitlines()
+    return line.decode(errors="replace")
+
+
+def other_format(text: bytes) -> str:
+    """Return why a file is refused that is neither JSON nor CSV: its format, if that is known."""
+    formats = (form for start, form in OTHER_FORMATS.items() if text.startswith(start))
+    return next(formats, "is neither JSON nor CSV. The first line of CSV must name the fields, such as id,mode")
+
+
+def split_json(name: str, first_chunk: bytes, chunks: Iterator[bytes]) -> Iterator[RawRecord]:
     if is_json_document(first_chunk):
-        return DocumentSplitter(source.name).split(all_chunks)
-    return read_json_lines(source.name, all_chunks)
-
-
-def first_line(first_chunk: bytes) -> bytes:
-    return first_chunk.lstrip().partition(b"\n")[0].rstrip(b"\r")
-
-
-def refuse_other_formats(name: str, first_chunk: bytes) -> None:
-    """Refuse a file that is neither JSON nor CSV. An empty file contains no records.
-
-    :raises UnreadableSource: with the format, if it is known
-    """
-    text = first_chunk.lstrip()
-    if text and not text.startswith((b"{", b"[")):
-        formats = (form for start, form in OTHER_FORMATS.items() if text.startswith(start))
-        reason = next(formats, "is neither JSON nor CSV. The first line of CSV must name the fields, such as id,mode")
-        raise UnreadableSource(Location(name, 1), reason)
+        return DocumentSplitter(name).split(chunks)
+    return read_json_lines(name, chunks)
 
 
 def is_json_document(first_chunk: bytes) -> bool:

@@ -52,11 +52,15 @@ class Location(Struct, frozen=True, gc=False):
 
 
 class RawRecord(NamedTuple):
-    """A record before validation. The text may not even be JSON. A row of a CSV file may have an error already."""
+    """A record before validation. The text may not even be JSON.
+
+    A row of a CSV file may have an error already, and it may have values in columns that are skipped.
+    """
 
     location: Location
     text: bytes
     error: InvalidRecord | None = None
+    ignored: int = 0
 
 
 class UnreadableSource(Exception):

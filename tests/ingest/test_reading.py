@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,12 +13,17 @@ from hypothesis import strategies as st
 from payments.ingest import sources
 from payments.ingest.reading import read_records
 from payments.ingest.sources import UnreadableSource
+from tests.support.growth import LINEAR_MAX, growth
 from tests.support.lines import compact, record, source
 
 ONE, TWO = (record(id=f"pt_{number}") for number in (1, 2))
 LINK = {"self": {"href": "http://x/v2/payments?limit=2", "type": "application/hal+json"}}
 PAGE = {"count": 2, "_embedded": {"payments": [ONE, TWO]}, "_links": LINK}
 PRETTY: dict[str, Any] = {"indent": 2}
+CSV_NAMES = (
+    *("id", "mode", "amount.value", "amount.currency", "description", "status", "organizationId", "sequenceType"),
+    "createdAt",
+)
 LINES = json.dumps(ONE, **PRETTY).count("\n") + 1
 
 
@@ -146,6 +152,32 @@ def test_text_that_is_not_a_list_of_records_is_an_error_with_location(content: b
         read_all(content)
 
     assert str(error.value) == message
+
+
+def wide_csv(columns: int) -> bytes:
+    names = [*CSV_NAMES, *(f"metadata.{'x' * 40}{number}" for number in range(columns))]
+    return ",".join(names).encode() + b"\n" + b",".join([b"1"] * len(names))
+
+
+def test_csv_can_have_a_longer_first_line_than_a_chunk() -> None:
+    [(location, row)] = read_all(wide_csv(10_000))
+
+    assert location == "f:2"
+    assert isinstance(row, dict)
+    assert len(row["metadata"]) == 10_000
+
+
+def test_cost_of_csv_is_linear_in_its_columns() -> None:
+    assert growth(lambda factor: partial(read_all, wide_csv(500 * factor))) < LINEAR_MAX
+
+
+def test_names_in_csv_that_are_not_utf_8_are_an_error() -> None:
+    content = ",".join([*CSV_NAMES, "metadata.Größe"]).encode("latin-1") + b"\n"
+
+    with pytest.raises(
+        UnreadableSource, match=r"^f:1: the names of the columns are not UTF-8\. Save the file as UTF-8$"
+    ):
+        read_all(content)
 
 
 def damaged(content: bytes) -> bytes:

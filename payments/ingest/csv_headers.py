@@ -1,0 +1,133 @@
+"""The header of a CSV file: the names of its columns, and what is wrong with them."""
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from payments.ingest.errors import printable_names
+from payments.ingest.forms import MONEY_MEMBERS, RECORD_MEMBERS
+from payments.ingest.input_types import IGNORED
+from payments.record import Money
+from payments.rows import FIELDS
+
+# Spreadsheets write a semicolon where the comma separates decimals.
+DELIMITERS: Final = (",", ";", "\t")
+
+DOCUMENTS: Final = ("metadata", "details")
+MONEY: Final = frozenset(field.json_name for field in FIELDS if field.type == Money)
+ORDER: Final = {member.json_name: position for position, member in enumerate(RECORD_MEMBERS)}
+
+# The columns of members that every record has. A record without metadata columns has no metadata.
+REQUIRED: Final = [
+    title
+    for field, member in zip(FIELDS, RECORD_MEMBERS, strict=True)
+    for title in field.titles
+    if member.is_required and member.json_name != "metadata"
+]
+
+
+class Column(NamedTuple):
+    """A column: the member of the record, the member within it, and its position in a row."""
+
+    member: str
+    inner: str
+    position: int
+
+    @property
+    def is_document(self) -> bool:
+        return self.member in DOCUMENTS and not self.inner
+
+
+@dataclass(frozen=True)
+class Header:
+    """The names in the first row of a CSV file."""
+
+    names: list[str]
+
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """Return the number of each column by its name, as spreadsheets count."""
+        return {name: number for number, name in enumerate(self.names, start=1)}
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """Return the columns of the record, in the order of its members."""
+        columns = (
+            Column(*split_name(name), position)
+            for position, name in enumerate(self.names)
+            if is_known(name) and not is_ignored(name)
+        )
+        return sorted(columns, key=lambda column: ORDER[column.member])
+
+    @cached_property
+    def unknown_positions(self) -> list[int]:
+        return [position for position, name in enumerate(self.names) if not is_known(name)]
+
+    def problems(self, *, ignores_unknown_fields: bool) -> Iterator[str]:
+        """Yield why the rows under this header cannot be records."""
+        if not all(map(is_utf_8, self.names)):
+            yield "the names of the columns are not UTF-8. Save the file as UTF-8"
+            return
+        if repeated := [name for name, count in Counter(filter(is_known, self.names)).items() if count > 1]:
+            yield f"columns occur more than once: {printable_names(repeated)}"
+        if missing := [name for name in REQUIRED if name not in self.numbers]:
+            yield f"columns are missing: {printable_names(missing)}"
+        for member in DOCUMENTS:
+            if member in self.numbers and any(name.startswith(f"{member}.") for name in self.names):
+                yield f"{member} must be one column or several, not both"
+        if self.unknown_positions and not ignores_unknown_fields:
+            yield from self.unknown()
+
+    def unknown(self) -> Iterator[str]:
+        """Yield which columns are unknown, or have no name."""
+        if names := [self.names[position] for position in self.unknown_positions if self.names[position]]:
+            yield f"columns are unknown: {printable_names(names)}; --ignore-unknown-fields skips them"
+        if numbers := [f"{position + 1}" for position in self.unknown_positions if not self.names[position]]:
+            yield f"columns have no name: {printable_names(numbers)}; --ignore-unknown-fields skips them"
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return the member that a column belongs to, and the name within this member: `amount` and `value`."""
+    member, _, inner = name.partition(".")
+    return member, inner
+
+
+def is_ignored(name: str) -> bool:
+    member, _ = split_name(name)
+    return member in IGNORED.values()
+
+
+def is_known(name: str) -> bool:
+    member, inner = split_name(name)
+    if name.endswith(".") and not inner:
+        return False
+    if member in IGNORED.values() or member in DOCUMENTS:
+        return True
+    if member in MONEY:
+        return inner in {part.json_name for part in MONEY_MEMBERS}
+    return member in ORDER and not inner
+
+
+def find_delimiter(line: str) -> str | None:
+    """Return the character between the cells of a header that has a column `id`; None for any other line."""
+    return next((delimiter for delimiter in DELIMITERS if "id" in cells(line, delimiter)), None)
+
+
+def cells(line: str, delimiter: str) -> list[str]:
+    """Return the cells of a line, as far as it can be split."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
+
+
+def is_utf_8(text: str) -> bool:
+    """Return whether a text has no lone surrogates, which stand for bytes that are not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
