@@ -8,6 +8,7 @@ protection.
 
 import csv
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -21,11 +22,29 @@ from payments.ingest.sources import (
     Location,
     RawRecord,
     UnreadableSource,
+    refuse_oversize,
     split_lines,
 )
 from payments.record import encode
 
 NOT_UTF_8 = "is not UTF-8"
+
+
+@dataclass
+class RowLines:
+    """The lines of a CSV file. The lines of one row must not fill the memory: a quotation mark may never be closed."""
+
+    name: str
+    chunks: Iterator[bytes]
+    row_line: int = 1  # the line on which the current row begins
+    row_bytes: int = 0  # the length of the lines of the current row so far
+
+    def __iter__(self) -> Iterator[str]:
+        for line in split_lines(self.name, self.chunks):
+            self.row_bytes += len(line) + 1
+            refuse_oversize(self.row_bytes, Location(self.name, self.row_line))
+            # Bytes that are not UTF-8 become lone surrogates, which cannot be encoded later.
+            yield line.decode(errors="surrogateescape") + "\n"
 
 
 def read_rows(
@@ -47,11 +66,11 @@ def read_rows(
 def split_rows(name: str, chunks: Iterator[bytes], delimiter: str) -> Iterator[tuple[Location, list[str]]]:
     """Yield the rows that are not empty."""
     csv.field_size_limit(VALUE_BYTES_MAX)
-    # Bytes that are not UTF-8 become lone surrogates, which cannot be encoded later.
-    lines = (line.decode(errors="surrogateescape") + "\n" for line in split_lines(name, chunks))
+    lines = RowLines(name, chunks)
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
-        location = Location(name, rows.line_num + 1)
+        lines.row_line, lines.row_bytes = rows.line_num + 1, 0
+        location = Location(name, lines.row_line)
         try:
             cells = next(rows)
         except StopIteration:

@@ -50,7 +50,7 @@ class DocumentSplitter:
                     self.depth -= 1
                     if self.depth == 0:
                         yield RawRecord(self.location, self.take(self.scanned))
-            refuse_oversize(self.buffer[self.begin :], self.location)
+            refuse_oversize(len(self.buffer) - self.begin, self.location)
         self.refuse_incomplete_end()
 
     @property

@@ -90,10 +90,10 @@ def split_lines(name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
         *lines, incomplete = (incomplete + chunk).split(b"\n")
         yield from lines
         number += len(lines)
-        refuse_oversize(incomplete, Location(name, number))
+        refuse_oversize(len(incomplete), Location(name, number))
     yield incomplete
 
 
-def refuse_oversize(incomplete: bytes, location: Location) -> None:
-    if len(incomplete) > VALUE_BYTES_MAX:
+def refuse_oversize(length: int, location: Location) -> None:
+    if length > VALUE_BYTES_MAX:
         raise UnreadableSource(location, f"longer than {VALUE_BYTES_MAX} bytes")

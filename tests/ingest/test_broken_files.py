@@ -29,6 +29,9 @@ MB = 2**20
 # In KB, more than an import of one payment: the longest value, and a copy of it while it grows.
 MEMORY_MAX = 3 * VALUE_BYTES_MAX // 1024
 
+# Python's reader of CSV needs four bytes for each character, and a copy of them while a cell grows.
+CSV_MEMORY_MAX = 4 * MEMORY_MAX
+
 READ_WHOLE = """
 import gzip, pathlib, sys
 content = pathlib.Path(sys.argv[1]).read_bytes()
@@ -211,6 +214,33 @@ def gzip_bomb(file: Path) -> None:
     file.write_bytes(gzip.compress(lines(GOOD) + b'{"id":"') + gzip.compress(b"x" * MB) * 100)
 
 
+CSV_ROW = (
+    b"id,mode,amount.value,amount.currency,description,status,organizationId,sequenceType,createdAt\n"
+    b'pt_2,live,10.00,EUR,"'
+)
+
+
+def long_cell(file: Path) -> None:
+    file.write_bytes(CSV_ROW + b"x" * 50 * MB + b'"\n')
+
+
+def quotation_mark_that_is_not_closed(file: Path) -> None:
+    file.write_bytes(CSV_ROW + (b"x" * 1000 + b"\n") * 50_000)
+
+
+def row_of_long_cells(file: Path) -> None:
+    cell = b'"' + (b"x" * 1000 + b"\n") * 15_000 + b'"'
+    file.write_bytes(CSV_ROW + b'",' + b",".join([cell] * 20) + b"\n")
+
+
+def gzip_bomb_of_csv(file: Path) -> None:
+    file.write_bytes(gzip.compress(CSV_ROW) + gzip.compress((b"x" * 1000 + b"\n") * 1000) * 500)
+
+
+def header_that_is_too_long(file: Path) -> None:
+    file.write_bytes(b"id,mode," + b"x," * (VALUE_BYTES_MAX // 2) + b"\n")
+
+
 # A small process starts the program, because a child's peak includes the memory of its parent.
 MEASURE = """
 import resource, subprocess, sys
@@ -251,6 +281,31 @@ def test_file_that_would_fill_the_memory_is_refused_early(
     ]
     assert memory - normal_memory < MEMORY_MAX
     assert service.exported() == lines(GOOD).decode()
+
+
+@pytest.mark.parametrize(
+    ("make", "line_number"),
+    [
+        (long_cell, 2),
+        (quotation_mark_that_is_not_closed, 2),
+        (row_of_long_cells, 2),
+        (gzip_bomb_of_csv, 2),
+        (header_that_is_too_long, 1),
+    ],
+)
+def test_csv_that_would_fill_the_memory_is_refused_early(
+    service: Service, normal_memory: int, tmp_path: Path, make: Callable[[Path], None], line_number: int
+) -> None:
+    bad = tmp_path / "bad"
+    make(bad)
+
+    memory, messages = run_measured(service, "manage.py", "import_payments", bad)
+
+    assert messages.splitlines() == [
+        f"{bad}:{line_number}: longer than {VALUE_BYTES_MAX} bytes",
+        "CommandError: 0 records read: 0 payments written, 1 refused. Nothing was changed.",
+    ]
+    assert memory - normal_memory < CSV_MEMORY_MAX
 
 
 def test_program_that_reads_the_whole_file_exceeds_the_limit(service: Service, tmp_path: Path) -> None:
