@@ -27,7 +27,8 @@ from payments.ingest.sources import (
 )
 from payments.record import encode
 
-NOT_UTF_8 = "is not UTF-8"
+NOT_CSV = "this row is not CSV. Close each quotation mark, and double those within a cell. Lines must end in LF or CRLF"
+NOT_UTF_8 = "is not UTF-8. Save the file as UTF-8"
 
 
 @dataclass
@@ -75,8 +76,8 @@ def split_rows(name: str, chunks: Iterator[bytes], delimiter: str) -> Iterator[t
             cells = next(rows)
         except StopIteration:
             return
-        except csv.Error as error:
-            raise UnreadableSource(location, f"this row is not CSV: {error}") from None
+        except csv.Error:
+            raise UnreadableSource(location, NOT_CSV) from None
         if any(cells):
             yield location, cells
 
@@ -85,6 +86,8 @@ def raw_record(location: Location, cells: list[str], header: Header) -> RawRecor
     names = header.names
     if len(cells) != len(names):
         return invalid_row(location, None, f"has {len(cells)} cells, but the first line has {len(names)}")
+    if repeats_header(cells, header):
+        return invalid_row(location, None, "repeats the first line. Remove it")
     try:
         return RawRecord(location, encode(record_of(cells, header)), ignored=count_unknown(cells, header))
     except UnicodeEncodeError:
@@ -96,6 +99,11 @@ def invalid_row(location: Location, field: str | None, reason: str) -> RawRecord
     return RawRecord(location, b"", InvalidRecord.of(field, reason))
 
 
+def repeats_header(cells: list[str], header: Header) -> bool:
+    """Return whether a row is another header, as in files that have been joined."""
+    return cells[-1] == header.names[-1] and [cells[0].removeprefix("\ufeff"), *cells[1:]] == header.names
+
+
 def record_of(cells: list[str], header: Header) -> dict[str, Any]:
     """Return the record of a row as JSON data."""
     record: dict[str, Any] = {}
@@ -103,6 +111,8 @@ def record_of(cells: list[str], header: Header) -> dict[str, Any]:
         cell = unescape_formulas(cells[column.position])
         if cell or column.member == "description":
             add(record, column, cell)
+        elif column.is_required_part:
+            record.setdefault(column.member, {})  # so that the error names the part, which has a column
     return {"metadata": {}, **record} if "metadata" not in record else record
 
 

@@ -40,6 +40,11 @@ class Column(NamedTuple):
     def is_document(self) -> bool:
         return self.member in DOCUMENTS and not self.inner
 
+    @property
+    def is_required_part(self) -> bool:
+        """Return whether the column is a part of an object that every record has, such as `amount.value`."""
+        return bool(self.inner) and f"{self.member}.{self.inner}" in REQUIRED
+
 
 @dataclass(frozen=True)
 class Header:

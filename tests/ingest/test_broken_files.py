@@ -63,6 +63,11 @@ def zipped(content: bytes) -> bytes:
     return archive.getvalue()
 
 
+CSV_ROW = (
+    b"id,mode,amount.value,amount.currency,description,status,organizationId,sequenceType,createdAt\n"
+    b'pt_2,live,10.00,EUR,"'
+)
+
 PAGE = compact({"count": 2, "_embedded": {"payments": [record(id="pt_2"), record(id="pt_3", mode="prod")]}})
 NOT_JSON = r"is not JSON: JSON is malformed: .* \(byte \d+\)"
 UNKNOWN_FORMAT = r"is neither JSON nor CSV\. The first line of CSV must name the fields, such as id,mode"
@@ -97,6 +102,10 @@ INVALID: dict[str, tuple[bytes, str]] = {
         "2: is not JSON: Input data was truncated",
     ),
     "a tab within a string": (lines(GOOD, line(description="a@b").replace(b"@", b"\t")), f"2: {NOT_JSON}"),
+    "Latin-1 in CSV": (
+        CSV_ROW + "Café".encode("latin-1") + b'",open,1,oneoff,2018-03-20T13:28:37Z\n',
+        r"2: column 5: description: is not UTF-8\. Save the file as UTF-8",
+    ),
     # JSON
     "NaN": (lines(GOOD, with_details(b"NaN")), f"2: {NOT_JSON}"),
     "Infinity": (lines(GOOD, with_details(b"-Infinity")), f"2: {NOT_JSON}"),
@@ -212,12 +221,6 @@ def long_line(file: Path) -> None:
 
 def gzip_bomb(file: Path) -> None:
     file.write_bytes(gzip.compress(lines(GOOD) + b'{"id":"') + gzip.compress(b"x" * MB) * 100)
-
-
-CSV_ROW = (
-    b"id,mode,amount.value,amount.currency,description,status,organizationId,sequenceType,createdAt\n"
-    b'pt_2,live,10.00,EUR,"'
-)
 
 
 def long_cell(file: Path) -> None:
