@@ -7,10 +7,11 @@ The ID tr_7UhSN1zuXS becomes pt_tr_7UhSN1zuXS. Members that a payment does not h
 
 import json
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-SAME = ("mode", "amount", "amountRemaining", "method", "redirectUrl", "webhookUrl", "createdAt", "expiresAt", "paidAt")
+SAME = ("mode", "method", "redirectUrl", "webhookUrl", "createdAt", "expiresAt", "paidAt")
 
 
 def convert(payment: dict[str, Any], organization: str) -> dict[str, Any]:
@@ -20,6 +21,7 @@ def convert(payment: dict[str, Any], organization: str) -> dict[str, Any]:
     return {
         "id": f"pt_{payment['id']}",
         **{name: payment.get(name) for name in SAME},
+        **{name: money(payment.get(name)) for name in ("amount", "amountRemaining")},
         "description": payment.get("description") or "",
         "status": "succeeded" if payment["status"] == "paid" else payment["status"],
         "organizationId": organization,
@@ -30,14 +32,24 @@ def convert(payment: dict[str, Any], organization: str) -> dict[str, Any]:
     }
 
 
+def money(amount: dict[str, str] | None) -> dict[str, str] | None:
+    """Return an amount with two decimals: 500 yen have none at Mollie."""
+    if amount is None:
+        return None
+    exact = Decimal(amount["value"])
+    rounded = exact.quantize(Decimal("0.01"))
+    return {**amount, "value": str(rounded)} if rounded == exact else amount  # never rounded
+
+
 def texts(metadata: Any) -> dict[str, str]:
-    """Return metadata, which is any JSON value at Mollie, as an object of texts."""
-    members = metadata if isinstance(metadata, dict) else {} if metadata is None else {"metadata": metadata}
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in members.items()}
+    """Return metadata, which is any JSON value at Mollie, as an object of texts, without members that are null."""
+    members = metadata if isinstance(metadata, dict) else {"metadata": metadata}
+    present = {name: value for name, value in members.items() if value is not None}
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in present.items()}
 
 
 if __name__ == "__main__":
     organization, *files = sys.argv[1:]
     for file in files:
-        for payment in json.loads(Path(file).read_text())["_embedded"]["payments"]:
+        for payment in json.loads(Path(file).read_bytes())["_embedded"]["payments"]:
             print(json.dumps(convert(payment, organization)))

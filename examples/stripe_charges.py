@@ -21,7 +21,7 @@ DECIMALS = dict.fromkeys(NO_DECIMALS.split(), 0) | dict.fromkeys(THREE_DECIMALS.
 def convert(charge: dict[str, Any], organization: str) -> dict[str, Any]:
     method = charge.get("payment_method_details") or {}
     created = datetime.fromtimestamp(charge["created"], UTC).isoformat()
-    status = "authorized" if charge["status"] == "succeeded" and not charge["captured"] else charge["status"]
+    status = status_of(charge)
     paid = status == "succeeded"
     return {
         "id": f"pt_{charge['id']}",
@@ -39,6 +39,13 @@ def convert(charge: dict[str, Any], organization: str) -> dict[str, Any]:
         "paidAt": created if paid else None,
         "customerId": f"ct_{charge['customer']}" if charge["customer"] else None,
     }
+
+
+def status_of(charge: dict[str, Any]) -> str:
+    """Return the status. A charge that is refunded before it is captured was released."""
+    if charge["status"] != "succeeded" or charge["captured"]:
+        return str(charge["status"])
+    return "canceled" if charge["refunded"] else "authorized"
 
 
 def money(amount: int, currency: str) -> dict[str, str]:
@@ -59,5 +66,5 @@ def card_details(card: dict[str, Any], charge: dict[str, Any]) -> dict[str, Any]
 if __name__ == "__main__":
     organization, *files = sys.argv[1:]
     for file in files:
-        for charge in json.loads(Path(file).read_text())["data"]:
+        for charge in json.loads(Path(file).read_bytes())["data"]:
             print(json.dumps(convert(charge, organization)))

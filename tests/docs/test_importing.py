@@ -145,12 +145,53 @@ def test_page_of_stripe_is_converted_imported_listed_and_filtered(
     assert payment_ids(test.get(**{"metadata[order]": "84820"}).json()) == ["pt_py_3Kwd"]
 
 
+def write_page(directory: Path, page: Any) -> Path:
+    file = directory / "page.json"
+    file.write_text(json.dumps(page), encoding="utf-8-sig")
+    return file
+
+
+def converted_payment(program: str, file: Path) -> Any:
+    return json.loads(output_of([sys.executable, ROOT / "examples" / program, "7", file]))
+
+
+def mollie_page(**changes: Any) -> Any:
+    """Return a page of Mollie with one payment, some of whose members are changed."""
+    [payment, *_] = json.loads((DOCUMENTS / "mollie_payments.json").read_text())["_embedded"]["payments"]
+    return {"count": 1, "_embedded": {"payments": [payment | changes]}}
+
+
+@pytest.mark.parametrize(("value", "expected"), [("500", "500.00"), ("75.00", "75.00"), ("5.124", "5.124")])
+def test_amount_of_mollie_has_two_decimals_and_is_not_rounded(tmp_path: Path, value: str, expected: str) -> None:
+    file = write_page(tmp_path, mollie_page(amount={"value": value, "currency": "JPY"}))
+
+    assert converted_payment("mollie_payments.py", file)["amount"] == {"value": expected, "currency": "JPY"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [(None, {}), ("7", {"metadata": "7"}), ({"order": None, "items": 3, "note": ""}, {"items": "3", "note": ""})],
+)
+def test_metadata_of_mollie_that_is_null_is_absent(tmp_path: Path, metadata: Any, expected: dict[str, str]) -> None:
+    file = write_page(tmp_path, mollie_page(metadata=metadata))
+
+    assert converted_payment("mollie_payments.py", file)["metadata"] == expected
+
+
+@pytest.mark.parametrize(("is_refunded", "status"), [(False, "authorized"), (True, "canceled")])
+def test_charge_of_stripe_that_is_released_is_canceled(tmp_path: Path, is_refunded: bool, status: str) -> None:
+    page = json.loads((DOCUMENTS / "stripe_charges.json").read_text())
+    page["data"] = [{**page["data"][0], "captured": False, "refunded": is_refunded}]
+
+    payment = converted_payment("stripe_charges.py", write_page(tmp_path, page))
+
+    assert (payment["status"], payment["paidAt"]) == (status, None)
+
+
 def test_amount_of_stripe_that_needs_a_third_decimal_is_not_rounded(tmp_path: Path) -> None:
     page = json.loads((DOCUMENTS / "stripe_charges.json").read_text())
     page["data"] = [{**page["data"][0], "currency": "kwd", "amount": 5124}]
-    file = tmp_path / "page.json"
-    file.write_text(json.dumps(page))
 
-    output = output_of([sys.executable, ROOT / "examples/stripe_charges.py", "7", file])
+    payment = converted_payment("stripe_charges.py", write_page(tmp_path, page))
 
-    assert json.loads(output)["amount"] == {"value": "5.124", "currency": "KWD"}
+    assert payment["amount"] == {"value": "5.124", "currency": "KWD"}
