@@ -48,8 +48,22 @@ def texts(metadata: Any) -> dict[str, str]:
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in present.items()}
 
 
+def read_page(file: str) -> list[dict[str, Any]]:
+    try:
+        payments: list[dict[str, Any]] = json.loads(Path(file).read_bytes())["_embedded"]["payments"]
+        if all(payment["resource"] == "payment" for payment in payments):
+            return payments
+    except OSError as error:
+        sys.exit(f"{file}: {error.strerror}")
+    except (ValueError, LookupError, TypeError):  # not JSON, or another form
+        pass
+    sys.exit(f'{file}: is not a page of Mollie\'s "List payments"')
+
+
 if __name__ == "__main__":
+    if len(sys.argv) < 3:  # noqa: PLR2004  the program, the organization and a file
+        sys.exit(__doc__)
     organization, *files = sys.argv[1:]
-    for file in files:
-        for payment in json.loads(Path(file).read_bytes())["_embedded"]["payments"]:
+    for page in list(map(read_page, files)):
+        for payment in page:
             print(json.dumps(convert(payment, organization)))

@@ -63,8 +63,22 @@ def card_details(card: dict[str, Any], charge: dict[str, Any]) -> dict[str, Any]
     }
 
 
+def read_page(file: str) -> list[dict[str, Any]]:
+    try:
+        charges: list[dict[str, Any]] = json.loads(Path(file).read_bytes())["data"]
+        if all(charge["object"] == "charge" for charge in charges):
+            return charges
+    except OSError as error:
+        sys.exit(f"{file}: {error.strerror}")
+    except (ValueError, LookupError, TypeError):  # not JSON, or another form
+        pass
+    sys.exit(f'{file}: is not a page of Stripe\'s "List all charges"')
+
+
 if __name__ == "__main__":
+    if len(sys.argv) < 3:  # noqa: PLR2004  the program, the organization and a file
+        sys.exit(__doc__)
     organization, *files = sys.argv[1:]
-    for file in files:
-        for charge in json.loads(Path(file).read_bytes())["data"]:
+    for page in list(map(read_page, files)):
+        for charge in page:
             print(json.dumps(convert(charge, organization)))

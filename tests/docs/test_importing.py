@@ -16,7 +16,7 @@ from payments.export import export_payments
 from payments.ingest.forms import RECORD_MEMBERS
 from payments.models import ApiKey, Mode, Organization, Payment
 from tests.support.api import Api, payment_ids
-from tests.support.commands import output_of
+from tests.support.commands import output_of, run_command
 from tests.support.factories import ApiKeyFactory
 from tests.support.lines import record
 from tests.support.processes import ROOT
@@ -186,6 +186,30 @@ def test_charge_of_stripe_that_is_released_is_canceled(tmp_path: Path, is_refund
     payment = converted_payment("stripe_charges.py", write_page(tmp_path, page))
 
     assert (payment["status"], payment["paidAt"]) == (status, None)
+
+
+@pytest.mark.parametrize("program", ["mollie_payments.py", "stripe_charges.py"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        {},
+        [],
+        {"data": {"a": 1}},
+        {"data": [{"object": "payment_intent"}]},
+        {"_embedded": {"payments": [1]}},
+        {"_embedded": {"refunds": []}},
+        {"error": {"message": "Invalid API Key"}},
+    ],
+)
+def test_file_that_is_not_a_page_ends_the_conversion_in_one_line(tmp_path: Path, program: str, page: Any) -> None:
+    good = DOCUMENTS / program.replace(".py", ".json")
+    bad = write_page(tmp_path, page)
+
+    process = run_command([sys.executable, ROOT / "examples" / program, "7", good, bad])
+
+    assert process.stdout == ""
+    assert re.fullmatch(rf'{re.escape(str(bad))}: is not a page of \w+\'s "List .*"\n', process.stderr)
+    assert process.returncode == 1
 
 
 def test_amount_of_stripe_that_needs_a_third_decimal_is_not_rounded(tmp_path: Path) -> None:
