@@ -16,7 +16,16 @@ from payments.ingest.csv_headers import find_delimiter
 from payments.ingest.decoder_messages import has_trailing_characters, is_truncated
 from payments.ingest.json_documents import DocumentSplitter
 from payments.ingest.pages import EMPTY_OBJECT, PAGE_MARK, unwrap_page
-from payments.ingest.sources import GZIP_MARK, Location, RawRecord, Source, UnreadableSource, read_chunks, split_lines
+from payments.ingest.sources import (
+    GZIP_MARK,
+    VALUE_BYTES_MAX,
+    Location,
+    RawRecord,
+    Source,
+    UnreadableSource,
+    read_chunks,
+    split_lines,
+)
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -58,13 +67,27 @@ def split_values(source: Source, *, ignores_unknown_fields: bool) -> Iterator[Ra
     :raises UnreadableSource: the format is unknown
     """
     chunks = read_chunks(source.stream)
-    first_chunk = next(chunks, b"").removeprefix(BYTE_ORDER_MARK)
+    first_chunk = read_start(chunks)
     all_chunks = chain([first_chunk], chunks)
     if not first_chunk.lstrip() or first_chunk.lstrip().startswith((b"{", b"[")):
         return split_json(source.name, first_chunk, all_chunks)
     if delimiter := find_delimiter(first_line(first_chunk)):
         return read_rows(source.name, all_chunks, delimiter=delimiter, ignores_unknown_fields=ignores_unknown_fields)
     raise UnreadableSource(Location(source.name, 1), other_format(first_chunk.lstrip()))
+
+
+def read_start(chunks: Iterator[bytes]) -> bytes:
+    """Return the start of a file, up to its second line that is not blank, unless the first one is too long.
+
+    The first line of an array is not needed. It may be as long as the file.
+    """
+    start = b""
+    for chunk in chunks:
+        start = (start + chunk).removeprefix(BYTE_ORDER_MARK)
+        text = start.strip()
+        if text.startswith(b"[") or b"\n" in text or len(start) > VALUE_BYTES_MAX:
+            break
+    return start
 
 
 def first_line(first_chunk: bytes) -> str:

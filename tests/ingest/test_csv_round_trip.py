@@ -130,7 +130,7 @@ def test_separator_line_ends_and_chunk_size_do_not_change_the_rows(
     export = FORMATS["csv"].start + write_csv(exported_rows(lines))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "CHUNK_BYTES", len(FORMATS["csv"].start) + size)
+        patch.setattr(sources, "CHUNK_BYTES", size)
         rows = parsed(with_separator(export, separator, line_end=line_end))
 
     assert rows == parsed(b"\n".join(lines))

@@ -103,15 +103,22 @@ def test_value_that_resembles_a_page_is_left_to_the_validation(value: object) ->
     assert read_all(compact(value)) == [("f:1", value)]
 
 
-@given(st.integers(1, 60), st.sampled_from([content for content, _ in FORMATS]))
+@given(st.integers(1, 1500), st.sampled_from([content for content, _ in FORMATS]))
 def test_chunk_size_does_not_change_the_records(size: int, content: bytes) -> None:
     expected = read_all(content)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "CHUNK_BYTES", len(content) - size)
+        patch.setattr(sources, "CHUNK_BYTES", size)
         records = read_all(content)
 
     assert records == expected
+
+
+def test_large_pages_in_one_line_are_read() -> None:
+    page = compact({"_embedded": {"payments": [record(description="x" * 1000)] * 250}})
+    assert len(page) > sources.CHUNK_BYTES
+
+    assert len(read_all(page + page)) == 500
 
 
 @pytest.mark.parametrize("size", [700, 701, 1500, 4000])
