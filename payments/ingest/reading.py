@@ -34,6 +34,7 @@ UTF_16 = "is encoded in UTF-16. Save it as UTF-8"
 OTHER_FORMATS = {
     b"<": "is XML or HTML. An import reads JSON and CSV",
     GZIP_MARK: "is compressed more than once. Decompress it",
+    b"\xd0\xcf\x11\xe0": "is a spreadsheet. Save the sheet as CSV",
     b"PK\x03\x04": "is a ZIP archive or a spreadsheet. Unpack it, or save the sheet as CSV",
     b"\xff\xfe": UTF_16,
     b"\xfe\xff": UTF_16,

@@ -152,6 +152,10 @@ INVALID: dict[str, tuple[bytes, str]] = {
         zipped(lines(GOOD)),
         "1: is a ZIP archive or a spreadsheet. Unpack it, or save the sheet as CSV",
     ),
+    "a spreadsheet of an old Excel": (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 500,
+        "1: is a spreadsheet. Save the sheet as CSV",
+    ),
     # Too large
     "a line that is too long": (
         lines(GOOD) + b'{"id":"' + b"x" * VALUE_BYTES_MAX,
