@@ -1,4 +1,4 @@
-"""The header of a CSV file: the names of its columns, and what is wrong with them."""
+"""The header of a CSV file: the names of its columns, and their errors."""
 
 import csv
 from collections import Counter

@@ -16,8 +16,8 @@ NESTING_MAX = 60
 
 NESTED_TOO_DEEPLY = "is nested too deeply"
 
-# How much of each name, and of a path, an error has. Longer than any card number with its separators, so that a name is
-# never cut within a number of which a message would then show the start.
+# How much of each name, and of a path, an error has. This is longer than a card number with its separators and the part
+# of a name that a message shows. So the search for card numbers sees all digits that a message could show.
 PATH_CHARACTERS_MAX = 400
 
 NUL = b"\\u0000"  # JSON allows no other way to write this character
