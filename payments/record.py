@@ -5,7 +5,7 @@ derived from `Record`. To add a field, add it here and to the model `Payment`.
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
@@ -55,6 +55,7 @@ Url = Annotated[
         description="an http or https URL of at most 2048 characters",
     ),
 ]
+URL_TYPES = (RedirectUrl, Url)
 Time = Annotated[
     str,
     Meta(
@@ -150,6 +151,11 @@ WrittenRecord = msgspec.defstruct(
 )
 
 encode = msgspec.json.Encoder().encode
+
+
+def without_unset(hint: Any) -> Any:
+    """Return the type of a field that has a value."""
+    return get_args(hint)[0] if UnsetType in get_args(hint) else hint
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:

@@ -5,15 +5,15 @@ would take about twice as long. Therefore their source is generated from the dec
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast, get_args, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, cast, get_type_hints
 
 from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 from msgspec.structs import FieldInfo, fields
 
 from payments.expressions import DecimalText, TimeText
-from payments.record import DetailsDocument, Metadata, Money, OrganizationId, Record, Time, WrittenRecord
+from payments.record import DetailsDocument, Metadata, Money, OrganizationId, Record, Time, WrittenRecord, without_unset
 
 # A row of the database: its values as text, in the order of `COLUMNS`. The rows of a page have more columns at the end.
 Row: TypeAlias = tuple[Any, ...]
@@ -78,10 +78,9 @@ class StoredField(NamedTuple):
 
 
 def stored_field(declared: FieldInfo, type_hint: Any) -> StoredField:
-    is_optional = UnsetType in get_args(type_hint)
-    type_ = get_args(type_hint)[0] if is_optional else type_hint
+    type_ = without_unset(type_hint)
     kind = next((kind for known_type, kind in KINDS if known_type == type_), TEXT)
-    return StoredField(declared.name, declared.encode_name, type_, kind, is_optional)
+    return StoredField(declared.name, declared.encode_name, type_, kind, is_optional=type_ is not type_hint)
 
 
 TYPE_HINTS = get_type_hints(Record, include_extras=True)

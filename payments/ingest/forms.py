@@ -3,7 +3,7 @@
 An optional member that is null is absent.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
@@ -13,8 +13,8 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError
 from msgspec.structs import fields
 
 from payments.ingest.errors import FieldError
-from payments.ingest.input_types import IGNORED, INPUT_TYPES, InputRecord, without_unset
-from payments.record import Details, DetailsDocument, Metadata, Money, Record
+from payments.ingest.input_types import IGNORED, INPUT_TYPES, InputRecord
+from payments.record import Details, DetailsDocument, Metadata, Money, Record, without_unset
 
 NULL = b"null"
 
@@ -36,6 +36,10 @@ class Findings:
 
     def add(self, path: str | None, reason: str) -> None:
         self.reasons.setdefault(path, reason)
+
+    def add_all(self, errors: Iterable[FieldError]) -> None:
+        for path, reason in errors:
+            self.add(path, reason)
 
     @property
     def errors(self) -> list[FieldError]:

@@ -5,15 +5,16 @@ have any value.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import fields
 
-from payments.record import DetailsDocument, Metadata, Record, Time
+from payments.record import DetailsDocument, Metadata, Record, Time, without_unset
+from payments.rows import NOT_STORED
 
-# Ignored, because the service writes them itself: their names in Python and in JSON.
-IGNORED = {"resource": "resource", "links": "_links"}
+# The fields that are ignored, because the service writes them itself: their names in Python and in JSON.
+IGNORED = {declared.name: declared.encode_name for declared in fields(Record) if declared.name in NOT_STORED}
 
 InputTime = Annotated[
     str,
@@ -30,11 +31,6 @@ InputTime = Annotated[
 ]
 
 INPUT_TYPES: Mapping[Any, Any] = {Time: InputTime, Metadata: dict[str, str]}
-
-
-def without_unset(hint: Any) -> Any:
-    """Return the type of a member that has a value."""
-    return get_args(hint)[0] if UnsetType in get_args(hint) else hint
 
 
 def input_struct(struct: type[Struct], *, types: Mapping[Any, Any] = INPUT_TYPES, **options: Any) -> type[Struct]:

@@ -15,7 +15,7 @@ from payments.ingest.forms import Findings, read_record, rule_of
 from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, join, parse_json
 from payments.ingest.times import to_record_time
 from payments.models import ORGANIZATION_ID_MAX, Status
-from payments.record import SCRIPT_SCHEMES, CardNumber, Currency, Money, Record, RedirectUrl, Time, Url
+from payments.record import SCRIPT_SCHEMES, URL_TYPES, CardNumber, Currency, Money, Record, Time
 from payments.rows import FIELDS, StoredField
 
 
@@ -45,7 +45,7 @@ def fields_of_type(*types: Any) -> list[StoredField]:
 
 
 MONEY_FIELDS = fields_of_type(Money)
-URL_FIELDS = fields_of_type(Url, RedirectUrl)
+URL_FIELDS = fields_of_type(*URL_TYPES)
 TIME_FIELDS = fields_of_type(Time)
 
 
@@ -56,13 +56,11 @@ def validate_record(text: bytes, options: Options = STRICT) -> ValidRecord:
     """
     findings = Findings()
     values = read_json(text, findings)
-    for field, reason in find_invalid_values(text):
-        findings.add(field, reason)
+    findings.add_all(find_invalid_values(text))
     if not options.ignores_unknown_fields:
         for name in findings.unknown:
             findings.add(name, "is not a field of a record; --ignore-unknown-fields skips it")
-    for field, reason in rule_errors(values, trusts_texts=options.trusts_texts):
-        findings.add(field, reason)
+    findings.add_all(rule_errors(values, trusts_texts=options.trusts_texts))
     if findings.reasons:
         raise InvalidRecord(findings.errors)
     return ValidRecord(Record(**values), ignored=len(findings.unknown))
