@@ -38,9 +38,7 @@ def interactive(request: HttpRequest) -> HttpResponse:
 @require_safe
 def search_index(request: HttpRequest) -> HttpResponse:
     """Return the sections of all pages. Their examples have this service's address."""
-    url = service_url(request)
-    entries = [{**entry, "text": entry["text"].replace(EXAMPLE_URL, url)} for entry in search_entries()]
-    return HttpResponse(encode(entries), content_type="application/json")
+    return json_response(request, encode(list(search_entries())).decode(), content_type="application/json")
 
 
 @require_safe
