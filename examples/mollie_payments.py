@@ -6,11 +6,12 @@ The ID tr_7UhSN1zuXS becomes pt_tr_7UhSN1zuXS. Members that a payment does not h
 """
 
 import json
-import sys
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
+from pages import Pages
+
+PAGES = Pages('Mollie\'s "List payments"', lambda page: page["_embedded"]["payments"], "resource", "payment")
 SAME = ("mode", "method", "redirectUrl", "webhookUrl", "createdAt", "expiresAt", "paidAt")
 
 
@@ -48,22 +49,5 @@ def texts(metadata: Any) -> dict[str, str]:
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in present.items()}
 
 
-def read_page(file: str) -> list[dict[str, Any]]:
-    try:
-        payments: list[dict[str, Any]] = json.loads(Path(file).read_bytes())["_embedded"]["payments"]
-        if all(payment["resource"] == "payment" for payment in payments):
-            return payments
-    except OSError as error:
-        sys.exit(f"{file}: {error.strerror}")
-    except (ValueError, LookupError, TypeError):  # not JSON, or another form
-        pass
-    sys.exit(f'{file}: is not a page of Mollie\'s "List payments"')
-
-
 if __name__ == "__main__":
-    if len(sys.argv) < 3:  # noqa: PLR2004  the program, the organization and a file
-        sys.exit(__doc__)
-    organization, *files = sys.argv[1:]
-    for page in list(map(read_page, files)):
-        for payment in page:
-            print(json.dumps(convert(payment, organization)))
+    PAGES.convert(convert, usage=__doc__)

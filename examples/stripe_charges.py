@@ -5,12 +5,13 @@
 The ID ch_3MmlLr becomes pt_ch_3MmlLr. Members that a payment does not have are left out.
 """
 
-import json
-import sys
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
+
+from pages import Pages
+
+PAGES = Pages('Stripe\'s "List all charges"', lambda page: page["data"], "object", "charge")
 
 # How many decimals Stripe's whole numbers have, if not two (https://docs.stripe.com/currencies).
 NO_DECIMALS = "bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf"
@@ -63,22 +64,5 @@ def card_details(card: dict[str, Any], charge: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def read_page(file: str) -> list[dict[str, Any]]:
-    try:
-        charges: list[dict[str, Any]] = json.loads(Path(file).read_bytes())["data"]
-        if all(charge["object"] == "charge" for charge in charges):
-            return charges
-    except OSError as error:
-        sys.exit(f"{file}: {error.strerror}")
-    except (ValueError, LookupError, TypeError):  # not JSON, or another form
-        pass
-    sys.exit(f'{file}: is not a page of Stripe\'s "List all charges"')
-
-
 if __name__ == "__main__":
-    if len(sys.argv) < 3:  # noqa: PLR2004  the program, the organization and a file
-        sys.exit(__doc__)
-    organization, *files = sys.argv[1:]
-    for page in list(map(read_page, files)):
-        for charge in page:
-            print(json.dumps(convert(charge, organization)))
+    PAGES.convert(convert, usage=__doc__)
