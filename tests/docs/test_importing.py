@@ -99,8 +99,14 @@ def test_schema_refuses_what_an_import_refuses(schema: Any, changes: dict[str, A
     assert not Draft202012Validator(schema).is_valid(record(**changes))
 
 
-def converted(program: str, page: str) -> str:
-    return output_of([sys.executable, ROOT / "examples" / program, "7", DOCUMENTS / page])
+def converted(name: str) -> str:
+    """Return the records of a page that the program of the same name converts."""
+    return output_of([sys.executable, ROOT / f"examples/{name}.py", "7", DOCUMENTS / f"{name}.json"])
+
+
+def assert_export_is_expected(name: str) -> None:
+    exported = b"".join(export_payments(Payment.objects.all())).decode()
+    assert exported == (DOCUMENTS / f"{name}.jsonl").read_text()
 
 
 @pytest.fixture
@@ -116,10 +122,9 @@ def api_of(client: Client, organization: Organization, mode: Mode) -> Api:
 def test_page_of_mollie_is_converted_imported_listed_and_filtered(
     client: Client, shop: Organization, tmp_path: Path
 ) -> None:
-    import_text(converted("mollie_payments.py", "mollie_payments.json"), tmp_path)
+    import_text(converted("mollie_payments"), tmp_path)
 
-    exported = b"".join(export_payments(Payment.objects.all())).decode()
-    assert exported == (DOCUMENTS / "mollie_payments.jsonl").read_text()
+    assert_export_is_expected("mollie_payments")
     live, test = (api_of(client, shop, mode) for mode in (Mode.LIVE, Mode.TEST))
     assert payment_ids(live.get().json()) == [
         *("pt_tr_failed1", "pt_tr_open1", "pt_tr_5B8cwPMGnU6qLbRvo7qEZo", "pt_tr_7UhSN1zuXS"),
@@ -132,10 +137,9 @@ def test_page_of_mollie_is_converted_imported_listed_and_filtered(
 def test_page_of_stripe_is_converted_imported_listed_and_filtered(
     client: Client, shop: Organization, tmp_path: Path
 ) -> None:
-    import_text(converted("stripe_charges.py", "stripe_charges.json"), tmp_path)
+    import_text(converted("stripe_charges"), tmp_path)
 
-    exported = b"".join(export_payments(Payment.objects.all())).decode()
-    assert exported == (DOCUMENTS / "stripe_charges.jsonl").read_text()
+    assert_export_is_expected("stripe_charges")
     live, test = (api_of(client, shop, mode) for mode in (Mode.LIVE, Mode.TEST))
     assert payment_ids(live.get().json()) == [
         *("pt_ch_3Pending", "pt_ch_3Auth", "pt_ch_3Failed", "pt_ch_3Jpy", "pt_ch_3MmlLrLkdIwHu7ix0snN0B15"),

@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -273,46 +274,42 @@ def normal_memory(service: Service, tmp_path_factory: pytest.TempPathFactory) ->
     return memory
 
 
-@pytest.mark.parametrize("make", [long_line, gzip_bomb])
-def test_file_that_would_fill_the_memory_is_refused_early(
-    service: Service, normal_memory: int, tmp_path: Path, make: Callable[[Path], None]
-) -> None:
-    bad = tmp_path / "bad"
-    make(bad)
+class TooLarge(NamedTuple):
+    """A file that would fill the memory, and its refusal: the line, the records before it, and the memory in KB."""
 
-    memory, messages = run_measured(service, "manage.py", "import_payments", bad)
-
-    assert messages.splitlines() == [
-        f"{bad}:2: longer than {VALUE_BYTES_MAX} bytes",
-        "CommandError: 1 records read: 0 payments written, 1 refused. Nothing was changed.",
-    ]
-    assert memory - normal_memory < MEMORY_MAX
-    assert service.exported() == lines(GOOD).decode()
+    make: Callable[[Path], None]
+    line_number: int
+    read: int
+    memory_max: int
 
 
 @pytest.mark.parametrize(
-    ("make", "line_number"),
+    "case",
     [
-        (long_cell, 2),
-        (quotation_mark_that_is_not_closed, 2),
-        (row_of_long_cells, 2),
-        (gzip_bomb_of_csv, 2),
-        (header_that_is_too_long, 1),
+        TooLarge(long_line, 2, 1, MEMORY_MAX),
+        TooLarge(gzip_bomb, 2, 1, MEMORY_MAX),
+        TooLarge(long_cell, 2, 0, CSV_MEMORY_MAX),
+        TooLarge(quotation_mark_that_is_not_closed, 2, 0, CSV_MEMORY_MAX),
+        TooLarge(row_of_long_cells, 2, 0, CSV_MEMORY_MAX),
+        TooLarge(gzip_bomb_of_csv, 2, 0, CSV_MEMORY_MAX),
+        TooLarge(header_that_is_too_long, 1, 0, CSV_MEMORY_MAX),
     ],
+    ids=lambda case: case.make.__name__,
 )
-def test_csv_that_would_fill_the_memory_is_refused_early(
-    service: Service, normal_memory: int, tmp_path: Path, make: Callable[[Path], None], line_number: int
+def test_file_that_would_fill_the_memory_is_refused_early(
+    service: Service, normal_memory: int, tmp_path: Path, case: TooLarge
 ) -> None:
     bad = tmp_path / "bad"
-    make(bad)
+    case.make(bad)
 
     memory, messages = run_measured(service, "manage.py", "import_payments", bad)
 
     assert messages.splitlines() == [
-        f"{bad}:{line_number}: longer than {VALUE_BYTES_MAX} bytes",
-        "CommandError: 0 records read: 0 payments written, 1 refused. Nothing was changed.",
+        f"{bad}:{case.line_number}: longer than {VALUE_BYTES_MAX} bytes",
+        f"CommandError: {case.read} records read: 0 payments written, 1 refused. Nothing was changed.",
     ]
-    assert memory - normal_memory < CSV_MEMORY_MAX
+    assert memory - normal_memory < case.memory_max
+    assert service.exported() == lines(GOOD).decode()
 
 
 def test_program_that_reads_the_whole_file_exceeds_the_limit(service: Service, tmp_path: Path) -> None:
