@@ -32,8 +32,8 @@ class Command(PaymentsCommand):
     """`import_payments FILE... [--keep-going] [--create-organizations] [--ignore-unknown-fields] [--trust-texts]`."""
 
     help = """
-        Load payments from JSON Lines, JSON arrays, saved pages of the API or CSV. The
-        format is detected, and so is gzip. The records have the form of the API's
+        Load payments from JSON Lines, JSON arrays, saved pages of the API or CSV,
+        gzipped or not. The format is detected. The records have the form of the API's
         responses. CSV names their fields in its first line: id,mode,amount.value,...
 
         New payments are inserted and existing ones updated. Importing a file again
