@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from payments.ingest.errors import InvalidRecord
+from payments.ingest.json_values import DUPLICATE_NAME, parse_json
 from payments.ingest.sources import Location, RawRecord
 
 PAGE_MARK = b'"_embedded"'
@@ -13,9 +16,9 @@ EMPTY_OBJECT = re.compile(rb"\{\s*\}\Z")
 
 
 class Embedded(Struct):
-    """The records of a page."""
+    """The records of a page: a list."""
 
-    payments: list[Raw]
+    payments: Raw
 
 
 class InputPage(Struct, rename={"embedded": "_embedded"}):
@@ -24,28 +27,57 @@ class InputPage(Struct, rename={"embedded": "_embedded"}):
     embedded: Embedded | UnsetType = UNSET
 
 
+decode_page = msgspec.json.Decoder(InputPage).decode
+decode_list = msgspec.json.Decoder(list[Raw]).decode
+
+
 def unwrap_page(value: RawRecord) -> Iterator[RawRecord]:
-    """Yield the records of a page, or the value itself if it is not a page. Empty objects are skipped."""
+    """Yield the records of a page, or the value itself if it is not a page. Empty objects are skipped.
+
+    A page with two lists of records is one invalid record: a decoder would return only the last list.
+    """
     if EMPTY_OBJECT.match(value.text):
         return
-    page = decode_page(value.text)
-    if page is UNSET:
-        yield value
-        return
-    line, end = value.location.line, 0
-    for number, raw in enumerate(page.payments, start=1):
-        text = bytes(raw)
-        begin = value.text.index(text, end)
-        line += value.text.count(b"\n", end, begin)
-        if not EMPTY_OBJECT.match(text):
-            yield RawRecord(Location(value.location.source, line, number), text)
-        line += text.count(b"\n")
-        end = begin + len(text)
-
-
-def decode_page(text: bytes) -> Embedded | UnsetType:
-    """Return the records of a page. If the text is not a page, return UNSET: its validation reports the reason."""
     try:
-        return msgspec.json.decode(text, type=InputPage).embedded
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return UNSET
+        page = decode_page(value.text).embedded
+        if page is UNSET:
+            yield value
+            return
+        records = decode_list(page.payments)
+        begin, end = span(bytes(page.payments), value.text)
+        repeated = repeated_name(value.text[:begin] + b"[]" + value.text[end:])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidRecord):
+        yield value  # its validation reports the reason
+        return
+    if repeated:
+        yield value._replace(error=InvalidRecord.of(repeated, DUPLICATE_NAME.reason))
+    else:
+        yield from locate_records(records, value, begin)
+
+
+def repeated_name(envelope: bytes) -> str | None:
+    """Return the member that occurs more than once and may have records. The page's own list has been removed."""
+    page: dict[str, Any] = parse_json(envelope)
+    if page["_embedded"] is DUPLICATE_NAME:
+        return "_embedded"
+    return "_embedded.payments" if page["_embedded"]["payments"] is DUPLICATE_NAME else None
+
+
+def locate_records(records: list[Raw], page: RawRecord, begin: int) -> Iterator[RawRecord]:
+    """Yield the records of a page with their locations; `begin` is where their list begins in the page."""
+    line = page.location.line + page.text.count(b"\n", 0, begin)
+    end = begin
+    for number, raw in enumerate(records, start=1):
+        text = bytes(raw)
+        begin, next_end = span(text, page.text, start=end)
+        line += page.text.count(b"\n", end, begin)
+        if not EMPTY_OBJECT.match(text):
+            yield RawRecord(Location(page.location.source, line, number), text)
+        line += text.count(b"\n")
+        end = next_end
+
+
+def span(part: bytes, text: bytes, start: int = 0) -> tuple[int, int]:
+    """Return where the first occurrence of a part begins and ends."""
+    begin = text.index(part, start)
+    return begin, begin + len(part)

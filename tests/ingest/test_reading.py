@@ -103,6 +103,20 @@ def test_value_that_resembles_a_page_is_left_to_the_validation(value: object) ->
     assert read_all(compact(value)) == [("f:1", value)]
 
 
+@pytest.mark.parametrize("beside", [b'"\xff"', b"[" * 10_000 + b"]" * 10_000])
+def test_page_with_an_unreadable_member_is_left_to_the_validation(beside: bytes) -> None:
+    page = compact({"_embedded": {"payments": [ONE]}})[:-1] + b',"x":' + beside + b"}"
+
+    assert [raw.text for raw in read_records(source(page, "f"))] == [page]
+
+
+def test_records_of_a_page_are_located_beside_the_same_records_in_other_members() -> None:
+    text = compact(ONE).decode()
+    page = f'{{"first": {text},\n"_embedded": {{"payments": [\n{text},\n{text}]}},\n"last": [{text}]}}'
+
+    assert read_all(page.encode()) == [("f:3: record 1", ONE), ("f:4: record 2", ONE)]
+
+
 @given(st.integers(1, 1500), st.sampled_from([content for content, _ in FORMATS]))
 def test_chunk_size_does_not_change_the_records(size: int, content: bytes) -> None:
     expected = read_all(content)
