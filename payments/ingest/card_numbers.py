@@ -6,6 +6,7 @@ The functions take folded texts (folding.py), and their cost is linear in the le
 
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from itertools import accumulate, repeat
 
 DIGITS_MIN = 13
@@ -73,7 +74,9 @@ LAYOUTS = [
 HALVES = re.compile(rf"(?<![0-9])[0-9]{{8}}{ANY}[0-9]{{8}}(?![0-9])")
 LAYOUT_CHARACTERS_MAX = DIGITS_MAX + (DIGITS_MAX - 1) * SEPARATOR_CHARACTERS_MAX
 
-SCIENTIFIC = re.compile(r"(?<![0-9])([0-9])\.([0-9]{12,18})[Ee]\+?(1[2-8])(?![0-9])")
+# Some programs write whole numbers in scientific notation: 4.242424242424242E15.
+SCIENTIFIC = re.compile(r"(?<![0-9.])([0-9]+(?:\.[0-9]+)?)([Ee][+-]?0*[0-9]{1,2})(?![0-9])")
+SIGNIFICANT_DIGITS_MIN = 12  # with fewer, it is hardly a card number, because that would end in many zeros
 
 # A card number in free text: digits alone, or in the groups that are printed on cards.
 CLEAR_DIGITS_MIN = 15
@@ -138,9 +141,12 @@ def contains_in_layout(layout: re.Pattern[str], text: str) -> bool:
     )
 
 
-def is_in_scientific_notation(first: str, others: str, exponent: str) -> bool:
-    """Return whether a number such as 4.242424242424242E15 is a card number. Some programs write whole numbers so."""
-    return len(others) == int(exponent) and is_card_number(first + others)
+def is_in_scientific_notation(significand: str, exponent: str) -> bool:
+    """Return whether a number is the whole number of a card."""
+    if count_digits(significand) < SIGNIFICANT_DIGITS_MIN:
+        return False
+    whole, _, fraction = format(Decimal(significand + exponent), "f").partition(".")
+    return not fraction.strip("0") and is_card_number(whole)
 
 
 def contains_halves(text: str) -> bool:

@@ -43,6 +43,7 @@ KINDS = {
     "plus signs": "+4",
     "names of a security code": "cvv ",
     "exponents": "1.1e1",
+    "exponents behind many digits": "123456789012e99 ",
     "colons": "http://a:",
     "question marks": "?",
 }
