@@ -18,7 +18,7 @@ from payments.record import Details, DetailsDocument, Metadata, Money, Record, w
 
 NULL = b"null"
 
-MUST_BE_OBJECT = "must be an object"
+MUST_BE_OBJECT = "must be a JSON object"
 MUST_BE_TEXT = "must be a text"
 
 decode_record = msgspec.json.Decoder(InputRecord).decode
@@ -133,7 +133,7 @@ def read_money(raw: Raw, path: str, findings: Findings) -> Money | UnsetType:
 
 def read_texts(raw: Raw, path: str, findings: Findings) -> dict[str, str] | UnsetType:
     """Return an object whose values are texts."""
-    members = read_object(raw, path, findings, reason="must be an object whose values are texts")
+    members = read_object(raw, path, findings, reason="must be a JSON object whose values are texts")
     if members is UNSET:
         return UNSET
     read = partial(read_scalar, findings=findings, decode=decode_text, reason=MUST_BE_TEXT)

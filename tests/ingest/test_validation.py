@@ -23,7 +23,7 @@ TIME = (
 )
 URL = "must be an http or https URL of at most 2048 characters"
 PAYMENT_ID = "must be `pt_` and 1 to 61 letters, digits, `_` or `-`"
-METADATA = "must be an object whose values are texts"
+METADATA = "must be a JSON object whose values are texts"
 NULL = "must not be null"
 UNKNOWN = "is not a field of a record; --ignore-unknown-fields skips it"
 REDIRECT_URL = (
@@ -199,7 +199,7 @@ def test_records_that_the_contract_allows_are_accepted(changes: dict[str, Any]) 
         ({"metadata": {"a": {}}}, "metadata.a: must be a text"),
         ({"metadata": {"a": ["b"]}}, "metadata.a: must be a text"),
         ({"metadata": {"a": None}}, "metadata.a: must be a text"),
-        ({"details": []}, "details: must be an object"),
+        ({"details": []}, "details: must be a JSON object"),
         (
             {"details": {"cardCountryCode": "NLD"}},
             "details.cardCountryCode: must be an ISO 3166-1 alpha-2 country code",
