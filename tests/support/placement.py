@@ -141,7 +141,6 @@ ONCE_ON_SQLITE: Final = (
     # Input, before it reaches the database
     "ingest/test_broken_files.py::test_program_that_reads_the_whole_file_exceeds_the_limit",
     "ingest/test_broken_files.py::test_file_that_would_fill_the_memory_is_refused_early",
-    "ingest/test_broken_files.py::test_csv_that_would_fill_the_memory_is_refused_early",
     "ingest/test_card_canary.py",
     "ingest/test_card_data.py",
     "ingest/test_decoder_messages.py",
