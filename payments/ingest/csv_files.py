@@ -56,30 +56,29 @@ def read_rows(
     :raises UnreadableSource: the header is invalid, or a row cannot be split into cells
     """
     rows = split_rows(name, chunks, delimiter)
-    header_location, names = next(rows)
+    header_line, names = next(rows)
     header = Header(names)
     if problems := list(header.problems(ignores_unknown_fields=ignores_unknown_fields)):
-        raise UnreadableSource(header_location, "; ".join(problems))
-    for location, cells in rows:
-        yield raw_record(Location(name, location.line, columns=header.numbers), cells, header)
+        raise UnreadableSource(Location(name, header_line), "; ".join(problems))
+    for line, cells in rows:
+        yield raw_record(Location(name, line, columns=header.numbers), cells, header)
 
 
-def split_rows(name: str, chunks: Iterator[bytes], delimiter: str) -> Iterator[tuple[Location, list[str]]]:
-    """Yield the rows that are not empty."""
+def split_rows(name: str, chunks: Iterator[bytes], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not empty, each with the line on which it begins."""
     csv.field_size_limit(VALUE_BYTES_MAX)
     lines = RowLines(name, chunks)
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         lines.row_line, lines.row_bytes = rows.line_num + 1, 0
-        location = Location(name, lines.row_line)
         try:
             cells = next(rows)
         except StopIteration:
             return
         except csv.Error:
-            raise UnreadableSource(location, NOT_CSV) from None
+            raise UnreadableSource(Location(name, lines.row_line), NOT_CSV) from None
         if any(cells):
-            yield location, cells
+            yield lines.row_line, cells
 
 
 def raw_record(location: Location, cells: list[str], header: Header) -> RawRecord:

@@ -44,8 +44,9 @@ def unwrap_page(value: RawRecord) -> Iterator[RawRecord]:
             yield value
             return
         records = decode_list(page.payments)
-        begin, end = span(bytes(page.payments), value.text)
-        repeated = repeated_name(value.text[:begin] + b"[]" + value.text[end:])
+        list_text = bytes(page.payments)
+        begin = value.text.index(list_text)
+        repeated = repeated_name(value.text[:begin] + b"[]" + value.text[begin + len(list_text) :])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidRecord):
         yield value  # its validation reports the reason
         return
@@ -69,15 +70,9 @@ def locate_records(records: list[Raw], page: RawRecord, begin: int) -> Iterator[
     end = begin
     for number, raw in enumerate(records, start=1):
         text = bytes(raw)
-        begin, next_end = span(text, page.text, start=end)
+        begin = page.text.index(text, end)
         line += page.text.count(b"\n", end, begin)
         if not EMPTY_OBJECT.match(text):
             yield RawRecord(Location(page.location.source, line, number), text)
         line += text.count(b"\n")
-        end = next_end
-
-
-def span(part: bytes, text: bytes, start: int = 0) -> tuple[int, int]:
-    """Return where the first occurrence of a part begins and ends."""
-    begin = text.index(part, start)
-    return begin, begin + len(part)
+        end = begin + len(text)

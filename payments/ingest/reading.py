@@ -70,11 +70,12 @@ def split_values(source: Source, *, ignores_unknown_fields: bool) -> Iterator[Ra
     chunks = read_chunks(source.stream)
     first_chunk = read_start(chunks)
     all_chunks = chain([first_chunk], chunks)
-    if not first_chunk.lstrip() or first_chunk.lstrip().startswith((b"{", b"[")):
+    text = first_chunk.lstrip()
+    if not text or text.startswith((b"{", b"[")):
         return split_json(source.name, first_chunk, all_chunks)
     if delimiter := find_delimiter(first_line(first_chunk)):
         return read_rows(source.name, all_chunks, delimiter=delimiter, ignores_unknown_fields=ignores_unknown_fields)
-    raise UnreadableSource(Location(source.name, 1), other_format(first_chunk.lstrip()))
+    raise UnreadableSource(Location(source.name, 1), other_format(text))
 
 
 def read_start(chunks: Iterator[bytes]) -> bytes:
