@@ -9,6 +9,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+from amounts import two_decimals
 from pages import Pages
 
 PAGES = Pages('Mollie\'s "List payments"', lambda page: page["_embedded"]["payments"], "resource", "payment")
@@ -37,9 +38,7 @@ def money(amount: dict[str, str] | None) -> dict[str, str] | None:
     """Return an amount with two decimals: 500 yen have none at Mollie."""
     if amount is None:
         return None
-    exact = Decimal(amount["value"])
-    rounded = exact.quantize(Decimal("0.01"))
-    return {**amount, "value": str(rounded)} if rounded == exact else amount  # never rounded
+    return {**amount, "value": two_decimals(Decimal(amount["value"]))}
 
 
 def texts(metadata: Any) -> dict[str, str]:

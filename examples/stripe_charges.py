@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from amounts import two_decimals
 from pages import Pages
 
 PAGES = Pages('Stripe\'s "List all charges"', lambda page: page["data"], "object", "charge")
@@ -50,9 +51,8 @@ def status_of(charge: dict[str, Any]) -> str:
 
 
 def money(amount: int, currency: str) -> dict[str, str]:
-    exact = Decimal(amount).scaleb(-DECIMALS.get(currency, 2))
-    rounded = exact.quantize(Decimal("0.01"))
-    return {"value": str(rounded if rounded == exact else exact), "currency": currency.upper()}  # never rounded
+    value = Decimal(amount).scaleb(-DECIMALS.get(currency, 2))
+    return {"value": two_decimals(value), "currency": currency.upper()}
 
 
 def card_details(card: dict[str, Any], charge: dict[str, Any]) -> dict[str, Any]:
