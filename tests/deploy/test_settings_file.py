@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support.commands import output_of, run_command
 from tests.support.processes import ROOT
-from tests.support.service import SETTINGS, Service
+from tests.support.service import Service, inherited_environment
 
 FILE = ROOT / "deploy/payments.env"
 TABLE = ROOT / "docs/settings.md"
@@ -79,9 +79,8 @@ def test_settings_that_are_commented_out_are_the_defaults() -> None:
 
 def settings_with(environment: dict[str, str], *, names: list[str]) -> str:
     """Return the values of these settings, as a separate process reads them."""
-    inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     program = f"from django.conf import settings; print([getattr(settings, name) for name in {names}])"
-    environment = inherited | {"DJANGO_SETTINGS_MODULE": "payments_site.settings"} | environment
+    environment = inherited_environment() | {"DJANGO_SETTINGS_MODULE": "payments_site.settings"} | environment
     return output_of([ROOT / ".venv/bin/python", "-c", program], cwd=ROOT, env=environment)
 
 

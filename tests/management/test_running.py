@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.ports import free_port
 from tests.support.processes import ROOT
-from tests.support.service import SETTINGS
+from tests.support.service import inherited_environment
 
 # No server listens on this port.
 UNREACHABLE = "postgresql://payments:hunter2@127.0.0.1:1/payments"
@@ -43,8 +43,7 @@ def manage(*arguments: str, stdout: Any = subprocess.PIPE, **environment: str) -
 
 
 def environment_of(**settings: str) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    return inherited | {"SECRET_KEY": SIGNING_KEY} | settings
+    return inherited_environment() | {"SECRET_KEY": SIGNING_KEY} | settings
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])

@@ -31,7 +31,7 @@ from payments_site.environment import (
 )
 from tests.support.commands import run_command
 from tests.support.processes import ROOT
-from tests.support.service import SETTINGS
+from tests.support.service import SETTINGS, inherited_environment
 from tests.support.sql import fetch_value
 
 PRODUCTION = {
@@ -54,8 +54,8 @@ VALID = {
 
 
 def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    return run_command([sys.executable, "manage.py", "check", *arguments], cwd=ROOT, env=inherited | environment)
+    command = [sys.executable, "manage.py", "check", *arguments]
+    return run_command(command, cwd=ROOT, env=inherited_environment() | environment)
 
 
 def test_production_settings_pass_all_checks() -> None:

@@ -16,7 +16,7 @@ from tests.support.commands import run_command
 from tests.support.lines import line
 from tests.support.ports import free_port
 from tests.support.processes import ROOT
-from tests.support.service import SETTINGS, Service
+from tests.support.service import Service, inherited_environment
 from tests.support.unprivileged import UNPRIVILEGED
 
 DISK_BYTES: Final = 65536
@@ -160,8 +160,7 @@ def protect_project(machine: Machine) -> str:
         shutil.copytree(ROOT / name, machine.project / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "manage.py", machine.project)
     machine.project.chmod(0o500)
-    environment = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    return machine.run(sys.executable, "manage.py", "check", environment=environment)
+    return machine.run(sys.executable, "manage.py", "check", environment=inherited_environment())
 
 
 def use_missing_organization(machine: Machine) -> str:

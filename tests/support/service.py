@@ -41,6 +41,11 @@ SETTINGS = (
 IS_COVERED = "COVERAGE_PROCESS_CONFIG" in os.environ  # pytest-cov is active
 
 
+def inherited_environment() -> dict[str, str]:
+    """Return the environment of the tests, without the settings of a service."""
+    return {name: value for name, value in os.environ.items() if name not in SETTINGS}
+
+
 @dataclass
 class Service:
     """A database, the commands that fill it, and the server over it."""
@@ -63,8 +68,7 @@ class Service:
     @property
     def environment(self) -> dict[str, str]:
         """Return the environment of the service, without the settings of the tests."""
-        inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-        return inherited | {
+        return inherited_environment() | {
             "DATABASE_URL": self.database_url,
             "SECRET_KEY": "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz",
             "RUNTIME_DIRECTORY": str(settings.RUNTIME_DIRECTORY),
