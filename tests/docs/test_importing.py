@@ -99,9 +99,14 @@ def test_schema_refuses_what_an_import_refuses(schema: Any, changes: dict[str, A
     assert not Draft202012Validator(schema).is_valid(record(**changes))
 
 
-def converted(name: str) -> str:
-    """Return the records of a page that the program of the same name converts."""
-    return output_of([sys.executable, ROOT / f"examples/{name}.py", "7", DOCUMENTS / f"{name}.json"])
+def conversion(name: str, *pages: Path) -> list[str | Path]:
+    """Return the command that converts pages to payments of organization 7."""
+    return [sys.executable, ROOT / f"examples/{name}.py", "7", *pages]
+
+
+def page_of(name: str) -> Path:
+    """Return the page that the program of the same name converts."""
+    return DOCUMENTS / f"{name}.json"
 
 
 def assert_export_is_expected(name: str) -> None:
@@ -122,7 +127,7 @@ def api_of(client: Client, organization: Organization, mode: Mode) -> Api:
 def test_page_of_mollie_is_converted_imported_listed_and_filtered(
     client: Client, shop: Organization, tmp_path: Path
 ) -> None:
-    import_text(converted("mollie_payments"), tmp_path)
+    import_text(output_of(conversion("mollie_payments", page_of("mollie_payments"))), tmp_path)
 
     assert_export_is_expected("mollie_payments")
     live, test = (api_of(client, shop, mode) for mode in (Mode.LIVE, Mode.TEST))
@@ -137,7 +142,7 @@ def test_page_of_mollie_is_converted_imported_listed_and_filtered(
 def test_page_of_stripe_is_converted_imported_listed_and_filtered(
     client: Client, shop: Organization, tmp_path: Path
 ) -> None:
-    import_text(converted("stripe_charges"), tmp_path)
+    import_text(output_of(conversion("stripe_charges", page_of("stripe_charges"))), tmp_path)
 
     assert_export_is_expected("stripe_charges")
     live, test = (api_of(client, shop, mode) for mode in (Mode.LIVE, Mode.TEST))
@@ -155,13 +160,13 @@ def write_page(directory: Path, page: Any) -> Path:
     return file
 
 
-def converted_payment(program: str, file: Path) -> Any:
-    return json.loads(output_of([sys.executable, ROOT / "examples" / program, "7", file]))
+def converted_payment(name: str, page: Path) -> Any:
+    return json.loads(output_of(conversion(name, page)))
 
 
 def mollie_page(**changes: Any) -> Any:
     """Return a page of Mollie with one payment, some of whose members are changed."""
-    [payment, *_] = json.loads((DOCUMENTS / "mollie_payments.json").read_text())["_embedded"]["payments"]
+    [payment, *_] = json.loads(page_of("mollie_payments").read_text())["_embedded"]["payments"]
     return {"count": 1, "_embedded": {"payments": [payment | changes]}}
 
 
@@ -169,7 +174,7 @@ def mollie_page(**changes: Any) -> Any:
 def test_amount_of_mollie_has_two_decimals_and_is_not_rounded(tmp_path: Path, value: str, expected: str) -> None:
     file = write_page(tmp_path, mollie_page(amount={"value": value, "currency": "JPY"}))
 
-    assert converted_payment("mollie_payments.py", file)["amount"] == {"value": expected, "currency": "JPY"}
+    assert converted_payment("mollie_payments", file)["amount"] == {"value": expected, "currency": "JPY"}
 
 
 @pytest.mark.parametrize(
@@ -179,20 +184,20 @@ def test_amount_of_mollie_has_two_decimals_and_is_not_rounded(tmp_path: Path, va
 def test_metadata_of_mollie_that_is_null_is_absent(tmp_path: Path, metadata: Any, expected: dict[str, str]) -> None:
     file = write_page(tmp_path, mollie_page(metadata=metadata))
 
-    assert converted_payment("mollie_payments.py", file)["metadata"] == expected
+    assert converted_payment("mollie_payments", file)["metadata"] == expected
 
 
 @pytest.mark.parametrize(("is_refunded", "status"), [(False, "authorized"), (True, "canceled")])
 def test_charge_of_stripe_that_is_released_is_canceled(tmp_path: Path, is_refunded: bool, status: str) -> None:
-    page = json.loads((DOCUMENTS / "stripe_charges.json").read_text())
+    page = json.loads(page_of("stripe_charges").read_text())
     page["data"] = [{**page["data"][0], "captured": False, "refunded": is_refunded}]
 
-    payment = converted_payment("stripe_charges.py", write_page(tmp_path, page))
+    payment = converted_payment("stripe_charges", write_page(tmp_path, page))
 
     assert (payment["status"], payment["paidAt"]) == (status, None)
 
 
-@pytest.mark.parametrize("program", ["mollie_payments.py", "stripe_charges.py"])
+@pytest.mark.parametrize("name", ["mollie_payments", "stripe_charges"])
 @pytest.mark.parametrize(
     "page",
     [
@@ -205,11 +210,10 @@ def test_charge_of_stripe_that_is_released_is_canceled(tmp_path: Path, is_refund
         {"error": {"message": "Invalid API Key"}},
     ],
 )
-def test_file_that_is_not_a_page_ends_the_conversion_in_one_line(tmp_path: Path, program: str, page: Any) -> None:
-    good = DOCUMENTS / program.replace(".py", ".json")
+def test_file_that_is_not_a_page_ends_the_conversion_in_one_line(tmp_path: Path, name: str, page: Any) -> None:
     bad = write_page(tmp_path, page)
 
-    process = run_command([sys.executable, ROOT / "examples" / program, "7", good, bad])
+    process = run_command(conversion(name, page_of(name), bad))
 
     assert process.stdout == ""
     assert re.fullmatch(rf'{re.escape(str(bad))}: is not a page of \w+\'s "List .*"\n', process.stderr)
@@ -217,9 +221,9 @@ def test_file_that_is_not_a_page_ends_the_conversion_in_one_line(tmp_path: Path,
 
 
 def test_amount_of_stripe_that_needs_a_third_decimal_is_not_rounded(tmp_path: Path) -> None:
-    page = json.loads((DOCUMENTS / "stripe_charges.json").read_text())
+    page = json.loads(page_of("stripe_charges").read_text())
     page["data"] = [{**page["data"][0], "currency": "kwd", "amount": 5124}]
 
-    payment = converted_payment("stripe_charges.py", write_page(tmp_path, page))
+    payment = converted_payment("stripe_charges", write_page(tmp_path, page))
 
     assert payment["amount"] == {"value": "5.124", "currency": "KWD"}

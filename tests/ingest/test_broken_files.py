@@ -18,7 +18,7 @@ from payments.ingest.sources import VALUE_BYTES_MAX
 from payments.models import Organization, Payment
 from tests.support.commands import run_command
 from tests.support.factories import PaymentFactory
-from tests.support.lines import compact, line, record
+from tests.support.lines import CSV_CELLS, compact, line, record
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
 from tests.support.service import Service
@@ -64,10 +64,7 @@ def zipped(content: bytes) -> bytes:
     return archive.getvalue()
 
 
-CSV_ROW = (
-    b"id,mode,amount.value,amount.currency,description,status,organizationId,sequenceType,createdAt\n"
-    b'pt_2,live,10.00,EUR,"'
-)
+CSV_ROW = ",".join(CSV_CELLS).encode() + b'\npt_2,live,10.00,EUR,"'
 
 PAGE = compact({"count": 2, "_embedded": {"payments": [record(id="pt_2"), record(id="pt_3", mode="prod")]}})
 NOT_JSON = r"is not JSON: JSON is malformed: .* \(byte \d+\)"

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 
 from payments.export import export_payments
 from payments.models import Organization, Payment
-from tests.support.lines import RECORD, line
+from tests.support.lines import CSV_CELLS, RECORD, line
 
 pytestmark = pytest.mark.django_db
 
@@ -37,19 +37,6 @@ NUMBERS = [
 
 # Values that would spoil the decoder's message, which may repeat them.
 TRICKS = [f"{NUMBER} - at `$", f"{NUMBER}` - at `$.mode`", f"a` - at `${NUMBER}", f"{NUMBER}\n", f"'{NUMBER}'"]
-
-
-CSV_CELLS = {
-    "id": "pt_1",
-    "mode": "live",
-    "amount.value": "10.00",
-    "amount.currency": "EUR",
-    "description": "Tea",
-    "status": "open",
-    "organizationId": "1",
-    "sequenceType": "oneoff",
-    "createdAt": "2018-03-20T13:28:37.123",
-}
 
 
 def altered(**members: Any) -> bytes:

@@ -14,16 +14,12 @@ from payments.ingest import sources
 from payments.ingest.reading import read_records
 from payments.ingest.sources import UnreadableSource
 from tests.support.growth import LINEAR_MAX, growth
-from tests.support.lines import compact, record, source
+from tests.support.lines import CSV_CELLS, compact, record, source
 
 ONE, TWO = (record(id=f"pt_{number}") for number in (1, 2))
 LINK = {"self": {"href": "http://x/v2/payments?limit=2", "type": "application/hal+json"}}
 PAGE = {"count": 2, "_embedded": {"payments": [ONE, TWO]}, "_links": LINK}
 PRETTY: dict[str, Any] = {"indent": 2}
-CSV_NAMES = (
-    *("id", "mode", "amount.value", "amount.currency", "description", "status", "organizationId", "sequenceType"),
-    "createdAt",
-)
 LINES = json.dumps(ONE, **PRETTY).count("\n") + 1
 
 
@@ -176,7 +172,7 @@ def test_text_that_is_not_a_list_of_records_is_an_error_with_location(content: b
 
 
 def wide_csv(columns: int) -> bytes:
-    names = [*CSV_NAMES, *(f"metadata.{'x' * 40}{number}" for number in range(columns))]
+    names = [*CSV_CELLS, *(f"metadata.{'x' * 40}{number}" for number in range(columns))]
     return ",".join(names).encode() + b"\n" + b",".join([b"1"] * len(names))
 
 
@@ -193,7 +189,7 @@ def test_cost_of_csv_is_linear_in_its_columns() -> None:
 
 
 def test_names_in_csv_that_are_not_utf_8_are_an_error() -> None:
-    content = ",".join([*CSV_NAMES, "metadata.Größe"]).encode("latin-1") + b"\n"
+    content = ",".join([*CSV_CELLS, "metadata.Größe"]).encode("latin-1") + b"\n"
 
     with pytest.raises(
         UnreadableSource, match=r"^f:1: the names of the columns are not UTF-8\. Save the file as UTF-8$"

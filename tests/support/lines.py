@@ -35,6 +35,19 @@ RECORD: dict[str, Any] = {
 }
 MISSING = object()
 
+# The columns that every CSV file has, and a row.
+CSV_CELLS = {
+    "id": "pt_1",
+    "mode": "live",
+    "amount.value": "10.00",
+    "amount.currency": "EUR",
+    "description": "Tea",
+    "status": "open",
+    "organizationId": "1",
+    "sequenceType": "oneoff",
+    "createdAt": "2018-03-20T13:28:37.123",
+}
+
 
 def record(**changes: Any) -> dict[str, Any]:
     """Return the complete record with changed fields. A field whose value is MISSING is left out."""
