@@ -1,11 +1,10 @@
 """SQL expressions that Django lacks: values as text, and conditions that match an index."""
 
-import sys
 from typing import Any, TypeAlias
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, Expression, Func, TextField, Value
+from django.db.models import BooleanField, Expression, Func, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
 from payments.fields import DocumentField
@@ -119,7 +118,7 @@ class Literal(Expression):
 
 
 class Prefix(Func):
-    """The first 64 characters of a text, compared byte by byte in every locale."""
+    """The first 64 characters of a text, compared byte by byte in every locale. Only migrations use it."""
 
     LENGTH = 64
     output_field = models.TextField()
@@ -132,13 +131,6 @@ class Prefix(Func):
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
         return self.as_sql(compiler, connection, template=f"substr(%(expressions)s, 1, {self.LENGTH})", **context)
-
-
-def prefix_upper_bound(prefix: str | Expression) -> Expression:
-    """Return a text that sorts after every text with this prefix: the prefix and the last Unicode character."""
-    start = prefix if isinstance(prefix, Expression) else Value(prefix)
-    last = Literal(chr(sys.maxunicode))
-    return Func(start, last, template="(%(expressions)s)", arg_joiner=" || ", output_field=models.TextField())
 
 
 @DocumentField.register_lookup

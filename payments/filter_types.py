@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from django.db.models import Func
+
 from payments.models import Access, PaymentQuerySet
-from payments.terms import HasAnyWord, TermCondition
+from payments.terms import HasAnyWord
 
 VALUES_MAX = 20
 
@@ -21,7 +23,7 @@ AMOUNT = r"\A-?(?:0|[1-9][0-9]{0,12})(?:\.[0-9]{1,2})?\Z"
 
 Values: TypeAlias = tuple[Any, ...]
 Select: TypeAlias = Callable[[PaymentQuerySet, Values], PaymentQuerySet]
-Terms: TypeAlias = Callable[[Access, Values], TermCondition | None]
+Terms: TypeAlias = Callable[[Access, Values], Func | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,7 @@ class Filter:
     example: Any
     values_are_literals: bool = False  # they decide which index is best, so they are part of the SQL
     terms: Terms | None = None  # the condition by which PostgreSQL finds the payments of one access in an index
+    replaces_list: bool = False  # the condition finds the payments: reading the list in its order would take longer
 
     @property
     def takes_list(self) -> bool:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from djmoney.models.fields import MoneyField
 
 from payments import currencies  # noqa: F401  registers currencies, which djmoney needs to read stored amounts
-from payments.expressions import Literal, Opaque, Prefix, hidden, prefix_upper_bound
+from payments.expressions import Literal, Opaque, hidden
 from payments.fields import DocumentField, IdentifierField, MillisecondField
 from payments.identifiers import RANDOM_BYTES, make_payment_id
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
@@ -114,14 +114,6 @@ class PaymentQuerySet(RecordingQuerySet["Payment"]):
         """Return the payments whose metadata contains all members of a JSON object of texts."""
         return self.filter(Opaque(Q(metadata__contains_members=document)))
 
-    def with_description_prefix(self, prefix: str | Expression) -> PaymentQuerySet:
-        """Return the payments whose description starts with a text of at most `Prefix.LENGTH` characters.
-
-        Search inside descriptions would need trigrams, an extension of PostgreSQL.
-        """
-        payments = self.alias(prefix=Prefix("description"))
-        return payments.filter(prefix__gte=prefix, prefix__lt=prefix_upper_bound(prefix))
-
     def delete(self) -> NoReturn:
         raise PaymentsCannotBeDeleted
 
@@ -205,8 +197,6 @@ class Payment(models.Model):
                 name="payment_customer",
                 condition=~Q(customer_id=""),
             ),
-            # The search of the admin for the start of a description.
-            models.Index("organization", "mode", Prefix("description"), name="payment_description"),
             # The change feed: first the payments that have not changed since recording began, then the others.
             # Neither index can replace `payment_list`: without statistics, PostgreSQL would take a smaller one for it.
             models.Index(
@@ -215,7 +205,8 @@ class Payment(models.Model):
                 condition=Q(change_id__isnull=True),
             ),
             models.Index(fields=["change_id", "organization", "mode"], name="payment_change"),
-            # On PostgreSQL, migration 0008 adds the GIN index `payment_terms` for metadata and words (terms.py).
+            # On PostgreSQL, migration 0008 adds the GIN index `payment_terms` for metadata and words (terms.py), and
+            # migration 0014 the GIN index `payment_search` for the admin's search (search_terms.py).
         ]
         constraints = [
             models.CheckConstraint(name="payment_id_form", condition=matches("id", PAYMENT_ID, IDENTIFIER_MAX)),

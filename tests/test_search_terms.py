@@ -1,0 +1,186 @@
+"""Search terms: what staff find payments by. Each test runs with the index, and with the terms of each payment."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import transaction
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from moneyed import Money
+
+from payments.anonymization import anonymize_payments
+from payments.database.sqlite.search_index import SEPARATORS as SEPARATORS_OF_SQLITE
+from payments.models import Access, Mode, Payment
+from payments.search_terms import HasSearchTerms, words
+from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.scale import examples
+
+pytestmark = pytest.mark.django_db
+
+LONG = "x" * 200  # longer than a term on PostgreSQL
+AMEX = '{"cardNumber":"3782 82XX XXX2 900"}'
+
+Found = Callable[..., list[str]]
+
+
+def ids_with(access: Access, *groups: str, uses_index: bool) -> list[str]:
+    condition = HasSearchTerms(*access, groups, uses_index=uses_index)
+    return sorted(Payment.objects.visible_to(access).filter(condition).values_list("id", flat=True))
+
+
+@pytest.fixture(params=[True, False], ids=["by the index", "by the list"])
+def found(request: pytest.FixtureRequest) -> Found:
+    """A function that returns the IDs of the payments with terms."""
+
+    def found(*groups: str, organization: int = 1, mode: str = Mode.LIVE) -> list[str]:
+        return ids_with(Access(organization, mode), *groups, uses_index=request.param)
+
+    return found
+
+
+def create_payment(payment_id: str = "pt_1", **values: Any) -> Payment:
+    organization = values.pop("organization", None) or OrganizationFactory.create(id=1)
+    return PaymentFactory.create(id=payment_id, organization=organization, **values)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        (":84820",),
+        (":order",),
+        (":ORDER", ":84820"),
+        (":lamp",),
+        (":café",),
+        (":CAFÉ",),
+        (":日本",),
+        (":7f3",),
+        (":anna", ":example", ":com"),
+        (":new", ":c"),
+        (":line", ":two"),
+        (":said", ":hello"),
+        ("=1234.50",),
+        ("#4242",),
+        (":missing =1234.50",),
+        (":missing", "=1234.50"),
+    ],
+)
+def test_payment_is_found_by_its_terms(found: Found, groups: tuple[str, ...]) -> None:
+    metadata = {"key": "7f3-anna@example.com", "path": r"c:\new", "text": 'line\ntwo "said" hello'}
+    create_payment(
+        description="Order #84820: lamp, café (日本。)", metadata=json.dumps(metadata), amount=Money("1234.50", "EUR")
+    )
+
+    assert found(*groups) == ([] if ":missing" in groups else ["pt_1"])
+
+
+@pytest.mark.parametrize(
+    "group", [":8482", ":rder", ":key", ":path", ":ew", ":ntwo", "=1234.5", "=-1234.50", "#1111", ":10", ":00", ":"]
+)
+def test_payment_is_not_found_by_other_terms(found: Found, group: str) -> None:
+    metadata = {"key": "7f3", "path": r"c:\new", "text": "line\ntwo"}
+    create_payment(description="Order 84820", metadata=json.dumps(metadata), amount=Money("10.00", "EUR"))
+
+    assert found(group) == []
+
+
+def test_negative_amount_is_found(found: Found) -> None:
+    create_payment(amount=Money("-7.05", "EUR"))
+
+    assert found("=-7.05") == ["pt_1"]
+    assert found("=7.05") == []
+
+
+def test_card_is_found_by_its_last_four_digits_across_groups(found: Found) -> None:
+    create_payment(details=AMEX)
+
+    assert found("#2900") == ["pt_1"]
+
+
+@pytest.mark.parametrize("values", [{"details": None}, {"details": "{}"}, {"details": '{"cardNumber":null}'}])
+def test_payment_without_card_number_is_found_by_its_other_terms(found: Found, values: dict[str, Any]) -> None:
+    create_payment(description="Order 7", **values)
+
+    assert found(":7") == ["pt_1"]
+
+
+def test_payment_without_words_is_found_by_its_amount(found: Found) -> None:
+    create_payment(description="", metadata="{}")
+
+    assert found("=10.00") == ["pt_1"]
+
+
+def test_long_word_is_found(found: Found) -> None:
+    create_payment(description=LONG)
+
+    assert found(f":{LONG}") == ["pt_1"]
+
+
+def test_payments_of_other_lists_are_not_found(found: Found) -> None:
+    own = OrganizationFactory.create(id=1)
+    create_payment("pt_1", organization=own, description="Order 7")
+    create_payment("pt_2", organization=own, description="Order 7", test=True)
+    create_payment("pt_3", organization=OrganizationFactory.create(id=11), description="Order 7")
+
+    assert found(":7") == ["pt_1"]
+    assert found(":7", mode=Mode.TEST) == ["pt_2"]
+    assert found(":7", organization=11) == ["pt_3"]
+    assert found(":7", organization=2) == []
+
+
+def test_changed_payment_is_found_by_its_new_terms_only(found: Found) -> None:
+    create_payment("pt_1", description="Order 7")
+    Payment.objects.filter(id="pt_1").update(description="Order 8", amount=Money("2.00", "EUR"))
+
+    assert found(":7") == []
+    assert found("=10.00") == []
+    assert found(":8", "=2.00") == ["pt_1"]
+
+
+def test_moved_payment_is_found_in_its_new_list_only(found: Found) -> None:
+    create_payment("pt_1", description="Order 7")
+    OrganizationFactory.create(id=2)
+    Payment.objects.filter(id="pt_1").update(organization=2)
+
+    assert found(":7") == []
+    assert found(":7", organization=2) == ["pt_1"]
+
+
+def test_anonymized_payment_is_not_found_by_its_words(found: Found) -> None:
+    create_payment("pt_1", description="For Zanzibar", metadata='{"name":"Quux"}', details=AMEX)
+
+    anonymize_payments(Access(1, Mode.LIVE), on_progress=lambda _number: None)
+
+    assert [found(group) for group in (":zanzibar", ":quux", "#2900")] == [[], [], []]
+    assert found("=10.00") == ["pt_1"]
+
+
+def test_both_databases_separate_words_at_the_same_characters() -> None:
+    text = "".join(map(chr, [*range(1, 0xD800), *range(0xE000, 0x10000)]))
+
+    assert words(text) == words(text.translate(dict.fromkeys(map(ord, SEPARATORS_OF_SQLITE), " ")))
+    assert words(SEPARATORS_OF_SQLITE) == []
+
+
+characters = st.characters(exclude_characters="\0", exclude_categories=["Cs", "Co"])
+parts = st.sampled_from(
+    ["order", "84820", " ", "-", '"', "\\", "\\n", "\n", "/", "é", "ß", "İ", "\u2028", "%", "'", LONG]
+)
+texts = st.text(characters, max_size=12) | st.lists(parts, max_size=5).map("".join)
+
+
+@given(description=texts, metadata=st.dictionaries(texts, texts, max_size=3))
+@settings(max_examples=examples(60, long=3_000), deadline=None)
+def test_payment_is_found_by_each_of_its_words(description: str, metadata: dict[str, str]) -> None:
+    with transaction.atomic():
+        create_payment(description=description, metadata=json.dumps(metadata))
+        expected = words(" ".join([description, *metadata.values()]))
+
+        for uses_index in (True, False):
+            for word in expected:
+                assert ids_with(Access(1, Mode.LIVE), f":{word}", uses_index=uses_index) == ["pt_1"]
+            assert ids_with(
+                Access(1, Mode.LIVE), *(f":{word}" for word in expected[:10]), "=10.00", uses_index=uses_index
+            ) == ["pt_1"]
+        transaction.set_rollback(True)
