@@ -16,8 +16,9 @@ from msgspec.json import format as format_json
 
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.display import PaymentDisplay, payment_href
-from payments.admin.downloads import FORMATS, Format, export_part
+from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
 from payments.admin.search import TIMED_OUT, SearchForm
+from payments.admin.search_listing import PAGE_ROWS, with_search
 from payments.api.errors import RETRY_SECONDS
 from payments.api.serializers import serialize_page
 from payments.filters import FILTERS, AppliedFilter, Selection
@@ -31,7 +32,6 @@ from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 from payments.runtime.shares import NoPlace
 
-PAGE_ROWS = 50
 CUSTOMER_PAYMENTS_MAX = 5
 
 EMPTY_PAGE = Page([], None, None)
@@ -51,8 +51,9 @@ class PaymentAdmin(ReadOnlyAdmin):
         form = SearchForm.from_query(request.GET)
         page, status = EMPTY_PAGE, HTTPStatus.OK
         if form.is_valid():
-            if form.is_payment_id and payments_with_id(form.search_text).exists():
-                return HttpResponseRedirect(payment_href(form.search_text))
+            payment_id = form.search.payment_id
+            if payment_id and payments_with_id(payment_id).exists():
+                return HttpResponseRedirect(payment_href(payment_id))
             page, status = fetch_list_page(form, start=request.GET.get("from"))
         context = self.page_context(
             request,
@@ -61,6 +62,7 @@ class PaymentAdmin(ReadOnlyAdmin):
             page=page,
             payments=list(map(PaymentDisplay, page.rows)),
             query=query_without_from(request),
+            words_query=query_for_words(request),
             is_first_page="from" not in request.GET,
         )
         return TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=status)
@@ -95,7 +97,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         if suffix not in FORMATS:
             raise Http404
         form = SearchForm.from_query(request.GET)
-        if not form.is_valid() or form.is_payment_id:
+        if not form.is_valid() or form.search.payment_id:
             return export_error("The search is invalid. Correct it and export again.", HTTPStatus.BAD_REQUEST)
         try:
             return export_response(request, form, FORMATS[suffix])
@@ -116,11 +118,13 @@ class PaymentAdmin(ReadOnlyAdmin):
 
 def fetch_list_page(form: SearchForm, *, start: str | None) -> tuple[Page, HTTPStatus]:
     """Return a page of the payments that match the form. If there is none, add the error to the form."""
-    if form.is_payment_id:
+    if form.search.payment_id:
         form.add_error("q", "No payment has this ID.")
         return EMPTY_PAGE, HTTPStatus.OK
     try:
-        return fetch_page(build_listing(form, start), start=start, limit=PAGE_ROWS), HTTPStatus.OK
+        return fetch_page(
+            build_listing(form, start=start, limit=PAGE_ROWS), start=start, limit=PAGE_ROWS
+        ), HTTPStatus.OK
     except UnknownStart:
         form.add_error(None, "This page starts at a payment outside the list. View the newest payments instead.")
         return EMPTY_PAGE, HTTPStatus.NOT_FOUND
@@ -131,14 +135,15 @@ def fetch_list_page(form: SearchForm, *, start: str | None) -> tuple[Page, HTTPS
         return EMPTY_PAGE, HTTPStatus.SERVICE_UNAVAILABLE
 
 
-def build_listing(form: SearchForm, start: str | None) -> Listing:
-    """Return the payments that match the form.
+def build_listing(form: SearchForm, *, start: str | None, limit: int) -> Listing:
+    """Return the payments that match the form, for a page of `limit` payments from the payment `start` on.
 
     :raises UnknownStart: if `start` does not have the form of a payment ID
     """
     if start is not None and not re.fullmatch(PAYMENT_ID, start):
         raise UnknownStart(start)
-    return Listing(form.access, form.selection)
+    listing = Listing(form.access, form.selection)
+    return with_search(listing, form.search.groups, start=start, limit=limit)
 
 
 def get_payment(payment_id: str) -> PaymentDisplay | None:
@@ -187,7 +192,8 @@ def export_response(request: HttpRequest, form: SearchForm, file_format: Format)
     """
     start = request.GET.get("from")
     with process.export_share.place("exports"):
-        part = export_part(build_listing(form, start), start=start, file_format=file_format)
+        listing = build_listing(form, start=start, limit=PART_ROWS)
+        part = export_part(listing, start=start, file_format=file_format)
     response = HttpResponse(part.content, content_type=file_format.content_type)
     if part.next_from:
         response.headers["Link"] = f'<?{query_without_from(request)}&from={part.next_from}>; rel="next"'
@@ -206,4 +212,12 @@ def query_without_from(request: HttpRequest) -> str:
     """Return the query string without `from`, so that links can set their own."""
     query = request.GET.copy()
     query.pop("from", None)
+    return query.urlencode()
+
+
+def query_for_words(request: HttpRequest) -> str:
+    """Return the query string of the list whose search text is in quotation marks."""
+    query = request.GET.copy()
+    query.pop("from", None)
+    query["q"] = '"{}"'.format(query.get("q", "").replace('"', ""))
     return query.urlencode()

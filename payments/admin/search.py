@@ -1,4 +1,4 @@
-"""The search form of the payment list: the API's filters, and a search box for an ID or the start of a description."""
+"""The search form of the payment list: the API's filters, and a search box (search_text.py)."""
 
 import re
 from typing import Any
@@ -8,18 +8,12 @@ from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
 from payments.admin.access_form import AccessForm
-from payments.expressions import Prefix
-from payments.filter_types import Filter, single
-from payments.filters import EVERYTHING, AppliedFilter, InvalidSelection, parse_selection
-from payments.models import CUSTOMER_ID, PAYMENT_ID, PaymentQuerySet, Status
+from payments.admin.search_text import InvalidSearch, Search, read_search
+from payments.filters import EVERYTHING, InvalidSelection, parse_selection
+from payments.models import Status
 
-DESCRIPTION_START = Filter(
-    single(PaymentQuerySet.with_description_prefix),
-    parse=lambda text: (text,) if len(text) <= Prefix.LENGTH else None,
-    rule=f"the start of a description, up to {Prefix.LENGTH} characters",
-    schema={"type": "string", "maxLength": Prefix.LENGTH},
-    example="Order 84820",
-)
+SEARCH_CHARACTERS_MAX = 200
+
 
 TIMED_OUT = "The search timed out. Choose a shorter period with From and To."
 
@@ -30,10 +24,8 @@ class SearchForm(AccessForm):
     q = forms.CharField(
         label="Search",
         required=False,
-        max_length=Prefix.LENGTH,
-        widget=forms.TextInput(
-            attrs={"type": "search", "placeholder": "Payment ID, customer ID or start of the description"}
-        ),
+        max_length=SEARCH_CHARACTERS_MAX,
+        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Order number, amount, card, customer, date"}),
     )
     status = forms.MultipleChoiceField(choices=Status.choices, required=False, widget=forms.CheckboxSelectMultiple)
     method = forms.CharField(
@@ -46,6 +38,16 @@ class SearchForm(AccessForm):
     until = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
 
     selection = EVERYTHING  # the validated filters; `clean` sets them
+    search = Search()  # the meaning of the search text; `clean_q` sets it
+
+    def clean_q(self) -> str:
+        text = str(self.cleaned_data["q"])
+        if text.strip():
+            try:
+                self.search = read_search(text)
+            except InvalidSearch as error:
+                raise ValidationError(str(error)) from None
+        return text
 
     def clean(self) -> dict[str, Any]:
         """Validate the filters as the API does, with its error texts, and set `selection`."""
@@ -58,9 +60,9 @@ class SearchForm(AccessForm):
             # The page puts the field's label before the text.
             text = str(error).removeprefix(f"{error.field} ")
             raise ValidationError({error.field: text}) from None
-        if self.is_description_start:
-            description_filter = AppliedFilter("descriptionStart", DESCRIPTION_START, (self.search_text,))
-            selection = selection._replace(filters=(*selection.filters, description_filter))
+        searched = parse_selection(self.search.parameters).filters
+        filters = (*selection.filters, *(found._replace(name=f"search {found.name}") for found in searched))
+        selection = selection._replace(filters=filters)
         self.selection = selection
         return self.cleaned_data
 
@@ -71,24 +73,11 @@ class SearchForm(AccessForm):
         parameters = {
             "status": ",".join(values.get("status", ())),
             "method": without_spaces_at_commas(values.get("method", "")),
-            "customerId": self.search_text if re.fullmatch(CUSTOMER_ID, self.search_text) else "",
             "currency": without_spaces_at_commas(values.get("currency", "")).upper(),
             "createdAt[gte]": f"{since}" if since else "",
             "createdAt[lte]": f"{until}T23:59:59.999" if until else "",
         }
         return {name: value for name, value in parameters.items() if value}
-
-    @property
-    def search_text(self) -> str:
-        return str(self.cleaned_data.get("q", ""))
-
-    @property
-    def is_payment_id(self) -> bool:
-        return bool(re.fullmatch(PAYMENT_ID, self.search_text))
-
-    @property
-    def is_description_start(self) -> bool:
-        return bool(self.search_text) and not re.fullmatch(f"{PAYMENT_ID}|{CUSTOMER_ID}", self.search_text)
 
     @property
     def search_fields(self) -> list[BoundField]:
@@ -103,7 +92,7 @@ class SearchForm(AccessForm):
     @property
     def opens_filters(self) -> bool:
         """Return whether the page opens the filter section: one of its fields is set, or the form has an error."""
-        return bool(self.errors or self.api_parameters().keys() - {"customerId"})
+        return bool(self.errors or self.api_parameters())
 
 
 def without_spaces_at_commas(text: str) -> str:

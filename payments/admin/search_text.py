@@ -1,0 +1,189 @@
+"""Reads the text of the search box: IDs, words, amounts, the last four digits of a card, and dates.
+
+Each part of the text restricts the search further. If a part can mean several things, any of them may match: `4242` is
+a word, an amount and the end of a card number. Text in quotation marks is only words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+
+from payments.currencies import CURRENCIES
+from payments.models import CUSTOMER_ID, PAYMENT_ID
+from payments.search_terms import AMOUNT, CARD, WORD, words
+from payments.templatetags.numbers import grouped
+
+# More conditions do not restrict a search any further, and each form of a search is a statement of its own.
+CONDITIONS_MAX = 10
+
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+SYMBOLS = {"€": "EUR", "£": "GBP", "$": ""}  # a dollar is a currency of several countries
+INTEGER_DIGITS_MAX = 13
+
+NOUNS = {"currency": "currency", "customerId": "customer", "createdAt[gte]": "date", "createdAt[lt]": "date"}
+
+
+class InvalidSearch(ValueError):
+    """The text cannot be searched for. The message says why."""
+
+
+@dataclass
+class Search:
+    """What a text means: terms, of which each group must match, and parameters of the API's list."""
+
+    groups: list[str] = field(default_factory=list)  # see `search_terms.HasSearchTerms`
+    parameters: dict[str, str] = field(default_factory=dict)
+    meanings: list[str] = field(default_factory=list)  # of the parts of the text, for the page
+    payment_id: str = ""
+    has_alternative: bool = False  # a part of the text is not searched for as words
+
+    @property
+    def meaning(self) -> str:
+        """Return the meanings of all parts, for the page."""
+        return ", and ".join(self.meanings)
+
+    def add_words(self, text: str) -> None:
+        found = words(text)
+        self.groups += [f"{WORD}{word}" for word in found]
+        if found:
+            self.meanings.append(f"the {'words' if len(found) > 1 else 'word'} {' '.join(found)}")
+
+    def add_meaning(self, meaning: str) -> None:
+        """Add the meaning of a part that is not searched for as words."""
+        self.meanings.append(meaning)
+        self.has_alternative = True
+
+    def add_parameter(self, name: str, value: str) -> None:
+        if self.parameters.setdefault(name, value) != value:
+            raise InvalidSearch(f"Enter only one {NOUNS[name]}.")
+
+
+def read_search(text: str) -> Search:
+    """Return what a text means.
+
+    :raises InvalidSearch: it contains nothing to search for, or too much
+    """
+    text = text.strip()
+    if re.fullmatch(PAYMENT_ID, text):
+        return Search(payment_id=text)
+    search = Search()
+    while text:
+        match, read = next((match, read) for pattern, read in PATTERNS if (match := pattern.match(text)))
+        read(search, match)
+        text = text[match.end() :].lstrip()
+    if len(search.groups) > CONDITIONS_MAX:
+        raise InvalidSearch(f"Enter at most {CONDITIONS_MAX} words.")
+    if not search.meanings:
+        raise InvalidSearch("Enter a word, a number or a date.")
+    return search
+
+
+def read_quoted(search: Search, match: re.Match[str]) -> None:
+    search.add_words(match["text"])
+
+
+def read_customer(search: Search, match: re.Match[str]) -> None:
+    search.add_parameter("customerId", match["id"])
+    search.meanings.append(f"the customer {match['id']}")
+
+
+def read_masked_card(search: Search, match: re.Match[str]) -> None:
+    search.groups.append(f"{CARD}{match['digits']}")
+    search.meanings.append(f"a card number that ends in {match['digits']}")
+
+
+def read_amount(search: Search, match: re.Match[str]) -> None:
+    value = decimal(match["number"])
+    sign = (match["before"] or match["after"] or "").strip().upper()
+    currency = SYMBOLS.get(sign, sign)
+    search.groups.append(f"{AMOUNT}{value}")
+    if currency:
+        search.add_parameter("currency", currency)
+    search.add_meaning(f"the amount {grouped(value)} {currency}".rstrip())
+
+
+def read_integer(search: Search, match: re.Match[str]) -> None:
+    """Read digits: a word, an amount and, if there are four, the end of a card number."""
+    digits = match["digits"]
+    alternatives = {f"{WORD}{digits}": f"the word {digits}"}
+    if len(digits) <= INTEGER_DIGITS_MAX and (digits == "0" or digits[0] != "0"):
+        alternatives[f"{AMOUNT}{digits}.00"] = f"the amount {grouped(digits)}.00"
+    if len(digits) == 4:  # noqa: PLR2004  the last four digits of a card
+        alternatives[f"{CARD}{digits}"] = f"a card number that ends in {digits}"
+    search.groups.append(" ".join(alternatives))
+    search.meanings.append(" or ".join(alternatives.values()))
+
+
+def read_day(search: Search, match: re.Match[str]) -> None:
+    parts = match.groupdict()
+    month = parts["month"]
+    number = int(month) if month.isdigit() else MONTHS.index(month[:3].lower()) + 1
+    try:
+        day = date(int(parts["year"]), number, int(parts["day"]))
+        end = day + timedelta(days=1)
+    except (ValueError, OverflowError):
+        read_words(search, match)
+    else:
+        add_days(search, day, end, f"created on {day}")
+
+
+def read_month(search: Search, match: re.Match[str]) -> None:
+    try:
+        first = date(int(match["year"]), int(match["month"]), 1)
+        end = (first + timedelta(days=31)).replace(day=1)
+    except (ValueError, OverflowError):
+        read_words(search, match)
+    else:
+        add_days(search, first, end, f"created in {first:%Y-%m}")
+
+
+def add_days(search: Search, first: date, end: date, meaning: str) -> None:
+    search.add_parameter("createdAt[gte]", str(first))
+    search.add_parameter("createdAt[lt]", str(end))
+    search.add_meaning(meaning)
+
+
+def read_words(search: Search, match: re.Match[str]) -> None:
+    search.add_words(match[0])
+
+
+def decimal(number: str) -> str:
+    """Return an amount with a point and two decimal places: `1234.50` for `1.234,5`."""
+    decimals = re.search(r"[.,]([0-9]{1,2})\Z", number)
+    whole = number[: decimals.start()] if decimals else number
+    return f"{re.sub('[.,]', '', whole)}.{(decimals[1] if decimals else '').ljust(2, '0')}"
+
+
+def patterns() -> Iterator[tuple[re.Pattern[str], Callable[[Search, re.Match[str]], None]]]:
+    """Yield the forms of a part, the first of which that matches counts, and the functions that read them."""
+    end = r"(?=\s|$)"
+    codes = "|".join(CURRENCIES)
+    before = rf"(?P<before>[€£$]\s?|(?-i:{codes})\s)"
+    after = rf"\s?(?P<after>[€£$]|{codes})"
+    decimals = r"[.,][0-9]{1,2}"
+    whole = r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]{1,13})"
+    forms = (
+        (r'"(?P<text>[^"]*)"?', read_quoted),
+        (rf"(?P<id>{CUSTOMER_ID[2:-2]}){end}", read_customer),
+        (rf"[X*•·][X*•· -]*(?P<digits>[0-9]{{4}}){end}", read_masked_card),
+        (rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}}){end}", read_day),
+        (rf"(?P<day>[0-9]{{1,2}})\.(?P<month>[0-9]{{1,2}})\.(?P<year>[0-9]{{4}}){end}", read_day),
+        (rf"(?P<day>[0-9]{{1,2}})\.?\s{MONTH}\s(?P<year>[0-9]{{4}}){end}", read_day),
+        (rf"{MONTH}\s(?P<day>[0-9]{{1,2}}),?\s(?P<year>[0-9]{{4}}){end}", read_day),
+        (rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}}){end}", read_month),
+        (rf"{before}(?P<number>{whole}(?:{decimals})?)(?P<after>){end}", read_amount),
+        (rf"(?P<before>)(?P<number>{whole}(?:{decimals})?){after}{end}", read_amount),
+        (rf"(?P<before>)(?P<number>{whole}{decimals})(?P<after>){end}", read_amount),
+        (rf"(?P<before>)(?P<number>-?[0-9]{{1,3}}(?:[.,][0-9]{{3}})+)(?P<after>){end}", read_amount),
+        (r"(?P<digits>[0-9]+)" + end, read_integer),
+        (r"\S+", read_words),
+    )
+    for pattern, read in forms:
+        yield re.compile(pattern, re.IGNORECASE), read
+
+
+PATTERNS = tuple(patterns())
