@@ -63,6 +63,16 @@ class Opaque(Func):
         return self.as_sql(compiler, connection, template="CASE WHEN %(expressions)s THEN TRUE ELSE FALSE END")
 
 
+class NotByIndex(Func):
+    """A condition by which SQLite finds no payments in an index."""
+
+    template = "%(expressions)s"
+    output_field = BooleanField()
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
+        return self.as_sql(compiler, connection, template="+(%(expressions)s)", **context)
+
+
 class JoinedBy(Func):
     """A condition that two columns are equal, for a join that looks up the first one in its index.
 

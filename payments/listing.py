@@ -84,9 +84,9 @@ def as_stored(value: Any) -> str:
 UNBOUND_ACCESS = Access(cast("int", Placeholder("organization_id")), cast("str", Placeholder("mode")))
 
 
-def visible_payments(*, hides_mode: bool = False) -> PaymentQuerySet:
+def visible_payments(*, hides_mode: bool = False, hides_list: bool = False) -> PaymentQuerySet:
     """Return the payments of an access that is bound when the statement runs. Each statement starts here."""
-    return Payment.objects.visible_to(UNBOUND_ACCESS, hides_mode=hides_mode)
+    return Payment.objects.visible_to(UNBOUND_ACCESS, hides_mode=hides_mode, hides_list=hides_list)
 
 
 def apply_filters(payments: PaymentQuerySet, shape: Shape) -> PaymentQuerySet:

@@ -97,8 +97,7 @@ def page_statement(
     `limit` is part of the SQL: PostgreSQL assumes that an unknown LIMIT returns a tenth of the rows.
     """
     start = Placeholder("start") if has_start else None
-    # With the mode hidden, PostgreSQL cannot read the list in its order.
-    payments = visible_payments(hides_mode=any(part.filter.replaces_list for part in shape))
+    payments = visible_payments(hides_list=any(part.filter.replaces_list for part in shape))
     querysets = page_querysets(payments, start=start, limit=limit, order=order, shape=shape)
     columns = PART + 1 if shape else PREVIOUS_FROM + 1
     return Statement(*querysets, revision_row(columns=columns), is_planned_each_time=bool(shape))

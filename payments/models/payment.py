@@ -14,7 +14,7 @@ from django.utils import timezone
 from djmoney.models.fields import MoneyField
 
 from payments import currencies  # noqa: F401  registers currencies, which djmoney needs to read stored amounts
-from payments.expressions import Literal, Opaque, hidden
+from payments.expressions import Literal, NotByIndex, Opaque, hidden
 from payments.fields import DocumentField, IdentifierField, MillisecondField
 from payments.identifiers import RANDOM_BYTES, make_payment_id
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
@@ -68,13 +68,16 @@ class PaymentQuerySet(RecordingQuerySet["Payment"]):
     the values of filters (`hidden`, `Opaque`), because its statistics cover all organizations.
     """
 
-    def visible_to(self, access: Access, *, hides_mode: bool = False) -> PaymentQuerySet:
+    def visible_to(self, access: Access, *, hides_mode: bool = False, hides_list: bool = False) -> PaymentQuerySet:
         """Return the payments of the organization and mode. Every list starts here.
 
         `hides_mode`: the planner of PostgreSQL does not use the mode to find the payments.
+        `hides_list`: SQLite does not read the list along its index.
         """
-        is_of_mode = Q(mode=access.mode)
-        return self.filter(Opaque(is_of_mode) if hides_mode else is_of_mode, organization_id=access.organization_id)
+        is_of_organization, is_of_mode = Q(organization_id=access.organization_id), Q(mode=access.mode)
+        if hides_list:
+            return self.filter(NotByIndex(is_of_organization), NotByIndex(is_of_mode))
+        return self.filter(Opaque(is_of_mode) if hides_mode else is_of_mode, is_of_organization)
 
     def with_status(self, statuses: Collection[str]) -> PaymentQuerySet:
         """Return the payments with one of these statuses. The conditions contain the predicate of a partial index."""

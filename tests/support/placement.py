@@ -28,6 +28,7 @@ ONLY_SQLITE: Final = (
     "ingest/test_import_faults.py::test_interrupt_within_a_python_function_of_sqlite_is_reported",
     "database/test_sqlite_faults.py",
     "database/test_sqlite_files.py",
+    "database/test_search_index.py",
     "database/test_sqlite_plans.py",
     "management/test_failures.py::test_full_sqlite_database_leads_to_the_disk",
     "management/test_failures.py::test_file_that_is_no_database_leads_to_a_backup",

@@ -79,7 +79,11 @@ def trigger(name: str, event: str, *statements: str) -> str:
 
 REMOVE = f"INSERT INTO {INDEX} ({INDEX}, rowid, terms) VALUES ('delete', {index_row('old')}, {terms_of('old')})"
 ADD = f"INSERT INTO {INDEX} (rowid, terms) VALUES ({index_row('new')}, {terms_of('new')})"
-ADD_LIST = f"INSERT OR IGNORE INTO {LISTS} (organization_id, mode) VALUES (new.organization_id, new.mode)"
+# Not with OR IGNORE: in a trigger, the statement that fires it decides how conflicts are handled.
+ADD_LIST = (
+    f"INSERT INTO {LISTS} (organization_id, mode) SELECT new.organization_id, new.mode "
+    f"WHERE NOT EXISTS (SELECT 1 FROM {LISTS} WHERE (organization_id, mode) = (new.organization_id, new.mode))"
+)
 LAST_ROW = f"SELECT coalesce(max(rowid), 0) FROM {PAYMENTS}"
 
 SEARCHED_COLUMNS = ("organization_id", "mode", "description", "metadata", "amount", "details")

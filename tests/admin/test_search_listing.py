@@ -1,0 +1,136 @@
+"""The payment list with a search: its pages, and the index by which they are found.
+
+The payments stay in the database for the whole module. Add no tests here that store payments.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoDbBlocker
+
+from payments.admin.search_listing import SAMPLE_PAYMENTS, with_search
+from payments.listing import Listing
+from payments.models import Access, Mode, Organization, Payment, Status
+from payments.page import fetch_page
+from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.lists import build_listing, noon_plus, page_ids, walk_both_ways
+from tests.support.sql import execute, explain
+
+pytestmark = pytest.mark.django_db
+
+PAYMENTS = SAMPLE_PAYMENTS + 1000
+
+
+@pytest.fixture(scope="module")
+def access(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Access]:
+    """Store a list whose oldest payments have a word of their own, and a list that has this word in each payment."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        own, foreign = OrganizationFactory.create(id=1), OrganizationFactory.create(id=2)
+        Payment.objects.bulk_create(build_payment(number, own) for number in range(PAYMENTS))
+        Payment.objects.bulk_create(build_payment(number, foreign) for number in range(500))
+        if connection.vendor == "postgresql":
+            execute("SET CONSTRAINTS ALL IMMEDIATE; REINDEX TABLE payments_payment")  # removes rows of other tests
+        execute("ANALYZE")
+        yield Access(own.pk, Mode.LIVE)
+        transaction.set_rollback(True)
+
+
+def build_payment(number: int, organization: Organization) -> Payment:
+    return PaymentFactory.build(
+        id=f"pt_{organization.pk}{number:04}",
+        organization=organization,
+        created_at=noon_plus(number // 3),
+        description=f"Order {number}{' retired' if number < 500 else ''}",
+        status=Status.FAILED if number % 10 == 0 else Status.SUCCEEDED,
+        metadata="{}",
+    )
+
+
+def search(listing: Listing, *groups: str, start: str | None = None, limit: int = 50) -> Listing:
+    return with_search(listing, groups, start=start, limit=limit)
+
+
+def expected_ids(access: Access, *, numbers: range, status: str = "") -> list[str]:
+    """Return the IDs of these payments in the order of the list."""
+    payments = Payment.objects.visible_to(access).filter(id__in=[f"pt_1{number:04}" for number in numbers])
+    if status:
+        payments = payments.filter(status=status)
+    return list(payments.order_by("-created_at", "-id").values_list("id", flat=True))
+
+
+@pytest.mark.parametrize(
+    ("groups", "query", "numbers"),
+    [
+        ([":order"], {}, range(PAYMENTS)),
+        ([":order"], {"status": "failed"}, range(PAYMENTS)),
+        ([":order"], {"sort": "asc"}, range(PAYMENTS)),
+        ([":retired"], {}, range(500)),
+        ([":retired", ":order"], {"status": "failed"}, range(500)),
+        ([":retired"], {"sort": "asc", "method": "creditcard"}, range(500)),
+        ([":77 =77.00"], {}, range(77, 78)),
+        ([":missing"], {}, range(0)),
+    ],
+)
+def test_pages_of_a_search_have_each_result_once(
+    access: Access, groups: list[str], query: dict[str, str], numbers: range
+) -> None:
+    listing = search(build_listing(access, query), *groups)
+    expected = expected_ids(access, numbers=numbers, status=query.get("status", ""))
+
+    forward, backward = walk_both_ways(listing, limit=250)
+
+    order = -1 if query.get("sort") == "asc" else 1
+    assert [payment_id for page in forward for payment_id in page_ids(page).ids] == expected[::order]
+    assert len(backward) == len(forward)
+
+
+def plan_of_page(listing: Listing, *, start: str | None) -> str:
+    with CaptureQueriesContext(connection) as statements:
+        fetch_page(listing, start=start, limit=50)
+    return explain(statements[-1]["sql"])
+
+
+@pytest.mark.parametrize("start", [None, "pt_12800"])
+@pytest.mark.parametrize(
+    ("groups", "query", "index"),
+    [
+        ([":order"], {}, "payment_list"),
+        ([":order"], {"status": "failed"}, "payment_status"),
+        ([":retired"], {}, "payment_search"),
+        ([":77 =77.00"], {}, "payment_search"),
+        ([":missing"], {}, "payment_search"),
+        ([":order", ":missing"], {"method": "creditcard"}, "payment_search"),
+    ],
+)
+def test_page_of_a_search_is_found_by_the_right_index(
+    access: Access, groups: list[str], query: dict[str, str], index: str, start: str | None
+) -> None:
+    plan = plan_of_page(search(build_listing(access, query), *groups, start=start), start=start)
+
+    name = "VIRTUAL TABLE INDEX" if connection.vendor == "sqlite" and index == "payment_search" else index
+    assert name in plan, plan
+
+
+def test_list_is_read_from_the_position_on_from_which_most_payments_match(access: Access) -> None:
+    newest = plan_of_page(search(Listing(access), ":retired"), start=None)
+    oldest = plan_of_page(search(Listing(access), ":retired", start="pt_10400"), start="pt_10400")
+
+    assert ("payment_list" in newest, "payment_list" in oldest) == (False, True), newest
+
+
+def test_export_uses_the_index_unless_most_payments_match(access: Access) -> None:
+    page = search(Listing(access), ":retired", start="pt_12000", limit=50)
+    part = search(Listing(access), ":retired", start="pt_12000", limit=5000)
+    every = search(Listing(access), ":order", start="pt_12000", limit=5000)
+
+    assert page.shape == every.shape != part.shape
+
+
+@pytest.mark.parametrize("group", [":retired", ":missing", ":77"])
+def test_words_of_another_organization_do_not_change_the_plan(access: Access, group: str) -> None:
+    other = Access(OrganizationFactory.create(id=3).pk, Mode.LIVE)
+
+    plans = [plan_of_page(search(Listing(other), word), start=None) for word in (group, ":nowhere")]
+    assert plans[0].replace(group, ":nowhere") == plans[1]
