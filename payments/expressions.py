@@ -7,6 +7,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, Expression, Func, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
+from payments.database.quoting import quoted
 from payments.fields import DocumentField
 
 # SQL and its parameters.
@@ -123,8 +124,7 @@ class Literal(Expression):
         self.text = text
 
     def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Sql:
-        quoted = self.text.replace("'", "''").replace("%", "%%")
-        return f"'{quoted}'", ()
+        return quoted(self.text).replace("%", "%%"), ()
 
 
 class Prefix(Func):

@@ -9,10 +9,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from django.db.models import Func
-
 from payments.models import Access, PaymentQuerySet
-from payments.terms import HasAnyWord
+from payments.terms import HasAnyWord, TermCondition
 
 VALUES_MAX = 20
 
@@ -23,7 +21,7 @@ AMOUNT = r"\A-?(?:0|[1-9][0-9]{0,12})(?:\.[0-9]{1,2})?\Z"
 
 Values: TypeAlias = tuple[Any, ...]
 Select: TypeAlias = Callable[[PaymentQuerySet, Values], PaymentQuerySet]
-Terms: TypeAlias = Callable[[Access, Values], Func | None]
+Terms: TypeAlias = Callable[[Access, Values], TermCondition | None]
 
 
 @dataclass(frozen=True, eq=False)

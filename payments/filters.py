@@ -7,8 +7,6 @@ from itertools import product
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from django.db.models import Func
-
 from payments import filter_types
 from payments.currencies import CURRENCIES
 from payments.filter_types import VALUES_MAX, Filter, Values, any_word
@@ -24,7 +22,7 @@ from payments.models import (
 )
 from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.record import encode
-from payments.terms import HasAllPairs
+from payments.terms import HasAllPairs, TermCondition
 
 ORDERS: Mapping[str, Order] = {"desc": NEWEST_FIRST, "asc": OLDEST_FIRST}
 
@@ -43,7 +41,7 @@ LOWER, UPPER = ("gte", "gt"), ("lte", "lt")
 BOUNDS = {"gte": "at or above", "gt": "above", "lte": "at or below", "lt": "below"}
 
 
-def status_terms(access: Access, statuses: Values) -> Func | None:
+def status_terms(access: Access, statuses: Values) -> TermCondition | None:
     """Return the condition for statuses that have no index of their own in the order of the list."""
     if uses_status_index(statuses) or uses_in_flight_index(statuses):
         return None

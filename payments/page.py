@@ -119,7 +119,7 @@ def page_querysets(
     if start is None:
         first_page = apply_filters(payments, shape).order_by(*order)
         return [as_rows(first_page, NO_VALUE, *([Literal(PAGE_PART)] if shape else []))[: rows + 1]]
-    at = position(Subquery(payments.filter(id=start).values("created_at")), start)
+    at = position_of(payments, start)
     # The position comes before the filters. If two conditions bound an index in the same direction, the
     # database starts the scan at the condition written first.
     page = apply_filters(payments.filter(is_at_or_after(at, order)), shape).order_by(*order)
@@ -131,6 +131,11 @@ def page_querysets(
         as_rows(page, NO_VALUE, Literal(PAGE_PART))[: rows + 1],
         as_rows(start_row, FilteredPreviousStart(preceding, limit=limit, order=order, rows=rows), Literal(START_PART)),
     ]
+
+
+def position_of(payments: PaymentQuerySet, start: Expression) -> Expression:
+    """Return the position of the payment whose ID is `start`; without a row, it is unknown."""
+    return position(Subquery(payments.filter(id=start).values("created_at")), start)
 
 
 def previous_start(preceding: PaymentQuerySet, *, limit: int, order: Order) -> Expression:

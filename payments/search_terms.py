@@ -1,4 +1,4 @@
-"""Search terms: what staff find payments by. A term is one of:
+"""Search terms, by which staff find payments. A term is one of:
 
 - a word of the description or of a metadata value, after the sign `:`
 - an amount with two decimal places, after `=`
@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, Expression, F, Func
+from django.db.models import Expression
 from django.db.models.sql.compiler import SQLCompiler
 
+from payments.database.quoting import quoted
 from payments.database.sqlite import search_index
-from payments.expressions import Literal, Sql
-from payments.terms import truncated_sql
+from payments.expressions import Sql
+from payments.terms import TermCondition, truncated_sql
 
 WORD, AMOUNT, CARD = ":", "=", "#"
 
@@ -47,11 +48,6 @@ def prefix_sql(organization_id: str, mode: str) -> str:
     return f"{organization_id}::text || {mode}"
 
 
-def literal(text: str) -> str:
-    """Return a text in SQL."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def terms_sql(**columns: str) -> str:
     """Return PostgreSQL's SQL for all search terms of a payment: the expression of the index.
 
@@ -61,8 +57,8 @@ def terms_sql(**columns: str) -> str:
     """
     prefix = prefix_sql(columns["organization_id"], columns["mode"])
     values = f"jsonb_path_query_array({columns['metadata']}::jsonb, '$.*')::text"
-    split_description = f"regexp_replace(lower({columns['description']}), {literal(BETWEEN_WORDS)}, ' ', 'g')"
-    split_values = f"regexp_replace(lower({values}), {literal(BETWEEN_JSON_WORDS)}, ' ', 'g')"
+    split_description = f"regexp_replace(lower({columns['description']}), {quoted(BETWEEN_WORDS)}, ' ', 'g')"
+    split_values = f"regexp_replace(lower({values}), {quoted(BETWEEN_JSON_WORDS)}, ' ', 'g')"
     words = f"btrim({split_description} || {split_values})"
     card = f"right(replace({columns['details']}::jsonb ->> 'cardNumber', ' ', ''), 4)"
     joined = (
@@ -73,7 +69,7 @@ def terms_sql(**columns: str) -> str:
     return truncated_sql(f"string_to_array({joined}, ' ')")
 
 
-class HasSearchTerms(Func):
+class HasSearchTerms(TermCondition):
     """A condition: a payment has one term of each group. A group is a text of terms, separated by spaces.
 
     The planner of PostgreSQL does not see the terms, for the reason that `expressions.Opaque` gives.
@@ -82,7 +78,6 @@ class HasSearchTerms(Func):
     faster if most payments match.
     """
 
-    output_field = BooleanField()
     columns = ("organization_id", "mode", "description", "metadata", "amount", "details")
 
     def __init__(
@@ -93,19 +88,11 @@ class HasSearchTerms(Func):
         *,
         uses_index: bool,
     ) -> None:
-        values = (organization_id, mode, *groups)
-        literals = (value if isinstance(value, Expression) else Literal(str(value)) for value in values)
-        super().__init__(*map(F, self.columns), *literals)
+        super().__init__(organization_id, mode, *groups)
         self.uses_index = uses_index
 
-    def parts(self, compiler: SQLCompiler) -> tuple[list[str], list[str], list[str]]:
-        """Return the SQL of the columns, of the organization and mode, and of the groups."""
-        sql = [compiler.compile(expression)[0] for expression in self.get_source_expressions()]
-        count = len(self.columns)
-        return sql[:count], sql[count : count + 2], sql[count + 2 :]
-
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
-        columns, (organization_id, mode), groups = self.parts(compiler)
+        columns, organization_id, mode, groups = self.parts(compiler)
         terms = terms_sql(**dict(zip(self.columns, columns, strict=True)))
         prefix = prefix_sql(organization_id, mode)
         conditions = [f"({terms}) && (SELECT {wanted_sql(prefix, group)})" for group in groups]
@@ -116,7 +103,7 @@ class HasSearchTerms(Func):
         return f"CASE WHEN {' AND '.join(conditions)} THEN TRUE ELSE FALSE END", ()
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
-        columns, (organization_id, mode), groups = self.parts(compiler)
+        columns, organization_id, mode, groups = self.parts(compiler)
         row = f"{columns[0].rpartition('.')[0]}.rowid"
         return search_index.condition_sql(row, organization_id, mode, groups, uses_index=self.uses_index), ()
 

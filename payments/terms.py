@@ -79,10 +79,15 @@ class TermCondition(Func):
         return "TRUE", ()
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
-        parts = [compiler.compile(expression)[0] for expression in self.get_source_expressions()]
-        columns, (organization_id, mode, *values) = parts[: len(self.columns)], parts[len(self.columns) :]
+        columns, organization_id, mode, values = self.parts(compiler)
         wanted = truncated_sql(self.wanted_sql(prefix_sql(organization_id, mode), values))
         return f"({terms_sql(*columns)}) {self.operator} ({wanted})", ()
+
+    def parts(self, compiler: SQLCompiler) -> tuple[list[str], str, str, list[str]]:
+        """Return the SQL of the columns, of the organization, of the mode, and of the values."""
+        sql = [compiler.compile(expression)[0] for expression in self.get_source_expressions()]
+        columns, (organization_id, mode, *values) = sql[: len(self.columns)], sql[len(self.columns) :]
+        return columns, organization_id, mode, values
 
     def wanted_sql(self, prefix: str, values: list[str]) -> str:
         """Return the SQL for the terms that the condition asks for."""

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import sqrt
 
-from django.db.models import Subquery, Value
+from django.db.models import Value
 
 from payments.filter_types import Filter
 from payments.filters import FILTERS, AppliedFilter
 from payments.listing import Listing
 from payments.models import Payment
-from payments.ordering import is_at_or_after, position
+from payments.ordering import is_at_or_after
+from payments.page import position_of
 from payments.search_terms import HasSearchTerms
 
 
@@ -32,9 +33,9 @@ WITHOUT_TERMS = {filter_: replace(filter_, terms=None) for filter_ in FILTERS.va
 
 INDEX_SEARCH, LIST_SEARCH = terms_filter(uses_index=True), terms_filter(uses_index=False)
 
-# So many payments show whether a search has many results. Reading their terms takes PostgreSQL 20 ms.
+# So many payments show whether a search has many results.
 SAMPLE_PAYMENTS = 2000
-FREQUENT_SHARE = 0.025  # of a page with `PAGE_ROWS`
+FREQUENT_SHARE = 0.025  # of the payments, for a page of `PAGE_ROWS`
 PAGE_ROWS = 50  # of the list
 
 
@@ -44,8 +45,9 @@ def with_search(listing: Listing, groups: Sequence[str], *, start: str | None, l
         return listing
     reads_list = is_frequent(listing, groups, start=start, limit=limit)
     search = AppliedFilter("search", LIST_SEARCH if reads_list else INDEX_SEARCH, tuple(groups))
-    filters = (*(listing.selection.filters if reads_list else map(without_terms, listing.selection.filters)), search)
-    return listing._replace(selection=listing.selection._replace(filters=filters))
+    selection = listing.selection
+    others = selection.filters if reads_list else map(without_terms, selection.filters)
+    return listing._replace(selection=selection._replace(filters=(*others, search)))
 
 
 def without_terms(applied: AppliedFilter) -> AppliedFilter:
@@ -55,13 +57,12 @@ def without_terms(applied: AppliedFilter) -> AppliedFilter:
 def is_frequent(listing: Listing, groups: Sequence[str], *, start: str | None, limit: int) -> bool:
     """Return whether the next payments of the list have so many results that reading the list is faster than the index.
 
-    With the index, the database sorts all results for each page. At 10 million payments, both take the same time if a
-    page of 50 has 1 % of the list as results, and a page of 5,000 has 10 %.
+    With the index, the database sorts all results for each page, so its cost grows with their share of the list. The
+    cost of reading the list falls with it. So the share at which both are equal grows with the root of `limit`.
     """
     payments = Payment.objects.visible_to(listing.access)
     if start is not None:
-        at = position(Subquery(payments.filter(id=start).values("created_at")), Value(start))
-        payments = payments.filter(is_at_or_after(at, listing.selection.order))
+        payments = payments.filter(is_at_or_after(position_of(payments, Value(start)), listing.selection.order))
     has_terms = HasSearchTerms(*listing.access, groups, uses_index=False)
     sample = payments.order_by(*listing.selection.order).values_list(has_terms)[:SAMPLE_PAYMENTS]
     results = [bool(result) for (result,) in sample]

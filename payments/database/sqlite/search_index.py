@@ -1,20 +1,22 @@
 """The search index of SQLite: a table of its full-text search FTS5 with the search terms of each payment.
 
 The table has no content, only the rows of each term. Its row numbers contain the number of a list (an organization and
-mode) and the payment's own row number. So a search reads only the rows of one list, whatever other lists contain.
+mode) and the payment's own row number. So a search reads only the rows of one list. The other lists do not matter.
 
 - New payments are added by `index_new_payments`, many at a time: a trigger for each would take an import twice as long.
 - Triggers replace the terms of a payment that changes, so code of an older release may change payments.
-- SQLite numbers rows from 1 on. Payments are never deleted, so the numbers have no gaps, and neither VACUUM nor a
+- SQLite numbers rows from 1. Payments are never deleted, so the numbers have no gaps, and neither VACUUM nor a
   migration that copies the table changes them. Triggers also follow a deletion, for example between tests.
 
-Migration 0014 creates it. After a change of `TERMS`, a new migration must drop it and create it again, and so must one
-that copies the table `payments_payment`, because that drops the triggers.
+Migration 0014 creates it. After a change of the terms, a new migration must drop it and create it again. So must a
+migration that copies the table `payments_payment`, because that drops the triggers.
 """
 
 from collections.abc import Sequence
 
 from django.db import DEFAULT_DB_ALIAS, connections
+
+from payments.database.quoting import quoted
 
 PAYMENTS = "payments_payment"
 INDEX = "payments_search"
@@ -29,10 +31,6 @@ PART_ROWS = 50_000
 
 # Characters for private use begin the tokens of amounts and cards.
 AMOUNT_SIGN, CARD_SIGN = "char(57344)", "char(57345)"
-
-
-def quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 # The characters of `search_terms.SEPARATORS`.
@@ -124,8 +122,9 @@ ADD_NEW_LISTS = (
     f"INSERT OR IGNORE INTO {LISTS} (organization_id, mode) "
     f"SELECT DISTINCT organization_id, mode FROM {PAYMENTS} WHERE rowid > %s AND rowid <= %s"
 )
+TERMS_OF_PAYMENT = terms_of("payment").replace("%", "%%")  # a statement with parameters
 ADD_NEW = (
-    f"INSERT INTO {INDEX} (rowid, terms) SELECT {index_row('payment')} AS number, {terms_of('payment')} "
+    f"INSERT INTO {INDEX} (rowid, terms) SELECT {index_row('payment')} AS number, {TERMS_OF_PAYMENT} "
     f"FROM {PAYMENTS} AS payment WHERE payment.rowid > %s AND payment.rowid <= %s ORDER BY number"
 )
 
@@ -143,7 +142,7 @@ def index_new_payments(using: str = DEFAULT_DB_ALIAS) -> None:
         for before in range(indexed, last_row, PART_ROWS):
             rows = [before, min(before + PART_ROWS, last_row)]
             cursor.execute(ADD_NEW_LISTS, rows)
-            cursor.execute(ADD_NEW.replace("%.2f", "%%.2f"), rows)
+            cursor.execute(ADD_NEW, rows)
         if indexed < last_row:
             cursor.execute(f"UPDATE {LISTS} SET last_row = %s", [last_row])
 
@@ -168,7 +167,7 @@ def condition_sql(row: str, organization_id: str, mode: str, groups: Sequence[st
     `uses_index`: the search reads all its results first. Otherwise it looks up each payment.
     """
     first = first_row_sql(organization_id, mode)
-    found = f"FROM {INDEX} WHERE {INDEX} MATCH {match_sql(groups)} AND"
+    results = f"FROM {INDEX} WHERE {INDEX} MATCH {match_sql(groups)} AND"
     if uses_index:
-        return f"{row} IN (SELECT rowid & {ROW_MASK} {found} rowid > {first} AND rowid <= {first} + {ROW_MASK})"
-    return f"EXISTS (SELECT 1 {found} rowid = {first} + {row})"
+        return f"{row} IN (SELECT rowid & {ROW_MASK} {results} rowid > {first} AND rowid <= {first} + {ROW_MASK})"
+    return f"EXISTS (SELECT 1 {results} rowid = {first} + {row})"
