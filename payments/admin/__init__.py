@@ -4,7 +4,7 @@ site, login      the admin site and its login form
 overview         the start page: figures of the last 30 days, from statistics, drawn by charts
 payments         the payment list, a payment's page and the exports
 search           the list's search form, an access_form (organization and mode) with filters
-search_text      what the text of the search box means: words, amounts, cards, dates
+search_text      the meaning of a search text: words, amounts, cards, dates
 search_listing   the list with a search
 display          a payment prepared for templates
 downloads        exports as CSV and JSON Lines, part by part

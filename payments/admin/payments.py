@@ -122,9 +122,8 @@ def fetch_list_page(form: SearchForm, *, start: str | None) -> tuple[Page, HTTPS
         form.add_error("q", "No payment has this ID.")
         return EMPTY_PAGE, HTTPStatus.OK
     try:
-        return fetch_page(
-            build_listing(form, start=start, limit=PAGE_ROWS), start=start, limit=PAGE_ROWS
-        ), HTTPStatus.OK
+        listing = build_listing(form, start=start, limit=PAGE_ROWS)
+        return fetch_page(listing, start=start, limit=PAGE_ROWS), HTTPStatus.OK
     except UnknownStart:
         form.add_error(None, "This page starts at a payment outside the list. View the newest payments instead.")
         return EMPTY_PAGE, HTTPStatus.NOT_FOUND
@@ -208,16 +207,16 @@ def export_error(text: str, status: HTTPStatus) -> HttpResponse:
     return response
 
 
-def query_without_from(request: HttpRequest) -> str:
-    """Return the query string without `from`, so that links can set their own."""
+def query_without_from(request: HttpRequest, **changes: str) -> str:
+    """Return the query string without `from`, so that links can set their own, and with other values."""
     query = request.GET.copy()
     query.pop("from", None)
+    for name, value in changes.items():
+        query[name] = value
     return query.urlencode()
 
 
 def query_for_words(request: HttpRequest) -> str:
     """Return the query string of the list whose search text is in quotation marks."""
-    query = request.GET.copy()
-    query.pop("from", None)
-    query["q"] = '"{}"'.format(query.get("q", "").replace('"', ""))
-    return query.urlencode()
+    text = request.GET.get("q", "").replace('"', "")
+    return query_without_from(request, q=f'"{text}"')

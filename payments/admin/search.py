@@ -14,7 +14,6 @@ from payments.models import Status
 
 SEARCH_CHARACTERS_MAX = 200
 
-
 TIMED_OUT = "The search timed out. Choose a shorter period with From and To."
 
 
@@ -61,9 +60,8 @@ class SearchForm(AccessForm):
             text = str(error).removeprefix(f"{error.field} ")
             raise ValidationError({error.field: text}) from None
         searched = parse_selection(self.search.parameters).filters
-        filters = (*selection.filters, *(found._replace(name=f"search {found.name}") for found in searched))
-        selection = selection._replace(filters=filters)
-        self.selection = selection
+        renamed = (applied._replace(name=f"search {applied.name}") for applied in searched)
+        self.selection = selection._replace(filters=(*selection.filters, *renamed))
         return self.cleaned_data
 
     def api_parameters(self) -> dict[str, str]:

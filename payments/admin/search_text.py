@@ -33,7 +33,7 @@ class InvalidSearch(ValueError):
 
 @dataclass
 class Search:
-    """What a text means: terms, of which each group must match, and parameters of the API's list."""
+    """The meaning of a text: groups of terms, which must all match, and parameters of the API's list."""
 
     groups: list[str] = field(default_factory=list)  # see `search_terms.HasSearchTerms`
     parameters: dict[str, str] = field(default_factory=dict)
@@ -47,10 +47,10 @@ class Search:
         return ", and ".join(self.meanings)
 
     def add_words(self, text: str) -> None:
-        found = words(text)
-        self.groups += [f"{WORD}{word}" for word in found]
-        if found:
-            self.meanings.append(f"the {'words' if len(found) > 1 else 'word'} {' '.join(found)}")
+        new_words = words(text)
+        self.groups += [f"{WORD}{word}" for word in new_words]
+        if new_words:
+            self.meanings.append(f"the {'words' if len(new_words) > 1 else 'word'} {' '.join(new_words)}")
 
     def add_meaning(self, meaning: str) -> None:
         """Add the meaning of a part that is not searched for as words."""
@@ -63,7 +63,7 @@ class Search:
 
 
 def read_search(text: str) -> Search:
-    """Return what a text means.
+    """Return the meaning of a text.
 
     :raises InvalidSearch: it contains nothing to search for, or too much
     """
@@ -159,7 +159,7 @@ def decimal(number: str) -> str:
 
 
 def patterns() -> Iterator[tuple[re.Pattern[str], Callable[[Search, re.Match[str]], None]]]:
-    """Yield the forms of a part, the first of which that matches counts, and the functions that read them."""
+    """Yield the forms of a part, each with the function that reads it. The first form that matches counts."""
     end = r"(?=\s|$)"
     codes = "|".join(CURRENCIES)
     before = rf"(?P<before>[€£$]\s?|(?-i:{codes})\s)"
