@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 from pytest_django import DjangoDbBlocker
@@ -23,6 +23,7 @@ from tests.support.lines import lines_with_order
 from tests.support.lists import build_listing, noon_plus
 from tests.support.load import Load, median_milliseconds
 from tests.support.migrated import fresh_database
+from tests.support.module_data import rolled_back
 from tests.support.scale import report
 from tests.support.service import Service
 from tests.support.sql import buffers_read, execute, explain, plan_of
@@ -78,7 +79,7 @@ def access(
     request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[Access]:
     """Store a list, and payments outside of it that have some values often and others rarely."""
-    with django_db_blocker.unblock(), transaction.atomic():
+    with rolled_back(django_db_blocker):
         own = OrganizationFactory.create(id=OWN)
         outside = {"another organization": (OrganizationFactory.create(id=FOREIGN), Mode.LIVE)}
         foreign, mode = outside.get(request.param, (own, Mode.TEST))
@@ -92,7 +93,6 @@ def access(
             execute("SELECT gin_clean_pending_list('payment_terms')")  # PostgreSQL does this in the background
         execute("ANALYZE")
         yield Access(own.pk, Mode.LIVE)
-        transaction.set_rollback(True)
 
 
 def effort_of_page(access: Access, parameters: dict[str, str], *, start: str | None) -> Effort:

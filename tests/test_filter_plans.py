@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
@@ -15,7 +15,8 @@ from payments.models import Access, Mode, Organization, Payment, Status
 from payments.page import fetch_page
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lists import build_listing, noon_plus
-from tests.support.sql import execute, explain
+from tests.support.module_data import rolled_back, update_statistics
+from tests.support.sql import explain
 
 pytestmark = pytest.mark.django_db
 
@@ -23,14 +24,11 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(scope="module")
 def access(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Access]:
     """Store 2,000 payments, few of them open, pending or failed, and update the statistics of the database."""
-    with django_db_blocker.unblock(), transaction.atomic():
+    with rolled_back(django_db_blocker):
         organization = OrganizationFactory.create(id=1)
         Payment.objects.bulk_create(build_payment(number, organization) for number in range(2000))
-        if connection.vendor == "postgresql":
-            execute("SET CONSTRAINTS ALL IMMEDIATE; REINDEX TABLE payments_payment")  # removes rows of other tests
-        execute("ANALYZE")
+        update_statistics()
         yield Access(organization.pk, Mode.LIVE)
-        transaction.set_rollback(True)
 
 
 def build_payment(number: int, organization: Organization) -> Payment:

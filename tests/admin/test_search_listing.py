@@ -6,7 +6,7 @@ The payments stay in the database for the whole module. Add no tests here that s
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
@@ -16,7 +16,8 @@ from payments.models import Access, Mode, Organization, Payment, Status
 from payments.page import fetch_page
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lists import build_listing, noon_plus, page_ids, walk_both_ways
-from tests.support.sql import execute, explain
+from tests.support.module_data import rolled_back, update_statistics
+from tests.support.sql import explain
 
 pytestmark = pytest.mark.django_db
 
@@ -26,15 +27,12 @@ PAYMENTS = SAMPLE_PAYMENTS + 1000
 @pytest.fixture(scope="module")
 def access(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Access]:
     """Store a list whose oldest payments have a word of their own, and a list that has this word in each payment."""
-    with django_db_blocker.unblock(), transaction.atomic():
+    with rolled_back(django_db_blocker):
         own, foreign = OrganizationFactory.create(id=1), OrganizationFactory.create(id=2)
         Payment.objects.bulk_create(build_payment(number, own) for number in range(PAYMENTS))
         Payment.objects.bulk_create(build_payment(number, foreign) for number in range(500))
-        if connection.vendor == "postgresql":
-            execute("SET CONSTRAINTS ALL IMMEDIATE; REINDEX TABLE payments_payment")  # removes rows of other tests
-        execute("ANALYZE")
+        update_statistics()
         yield Access(own.pk, Mode.LIVE)
-        transaction.set_rollback(True)
 
 
 def build_payment(number: int, organization: Organization) -> Payment:
