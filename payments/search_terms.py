@@ -78,7 +78,7 @@ class HasSearchTerms(TermCondition):
     faster if most payments match.
     """
 
-    columns = ("organization_id", "mode", "description", "metadata", "amount", "details")
+    columns = search_index.SEARCHED_COLUMNS
 
     def __init__(
         self,

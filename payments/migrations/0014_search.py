@@ -8,6 +8,8 @@ from django.db import migrations
 from payments.database.sqlite import search_index
 from payments.search_terms import HasSearchTerms, terms_sql
 
+TABLE = "payments_payment"
+
 # An interrupted CREATE INDEX CONCURRENTLY leaves an invalid index, so a repetition begins with DROP. Statistics of the
 # terms would not be used.
 CREATE = (
@@ -21,7 +23,7 @@ UNDO = (
     '(organization_id, mode, (left(description, 64) COLLATE "C"))',
     "DROP INDEX CONCURRENTLY IF EXISTS payment_search",
 )
-CREATE_ON_SQLITE = ("DROP INDEX IF EXISTS payment_description", *search_index.DROP, *search_index.CREATE)
+CREATE_ON_SQLITE = ("DROP INDEX IF EXISTS payment_description", *search_index.DROP, *search_index.create_statements(TABLE))
 UNDO_ON_SQLITE = (
     "CREATE INDEX payment_description ON payments_payment (organization_id, mode, substr(description, 1, 64))",
     *search_index.DROP,
@@ -30,7 +32,7 @@ UNDO_ON_SQLITE = (
 
 def create(apps, schema_editor):
     execute(schema_editor, CREATE, CREATE_ON_SQLITE)
-    search_index.index_new_payments(schema_editor.connection.alias)
+    search_index.index_new_payments(TABLE, schema_editor.connection.alias)
 
 
 def undo(apps, schema_editor):

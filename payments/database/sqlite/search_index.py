@@ -18,7 +18,6 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from payments.database.quoting import quoted
 
-PAYMENTS = "payments_payment"
 INDEX = "payments_search"
 LISTS = "payments_searchlist"
 
@@ -82,7 +81,6 @@ ADD_LIST = (
     f"INSERT INTO {LISTS} (organization_id, mode) SELECT new.organization_id, new.mode "
     f"WHERE NOT EXISTS (SELECT 1 FROM {LISTS} WHERE (organization_id, mode) = (new.organization_id, new.mode))"
 )
-LAST_ROW = f"SELECT coalesce(max(rowid), 0) FROM {PAYMENTS}"
 
 SEARCHED_COLUMNS = ("organization_id", "mode", "description", "metadata", "amount", "details")
 HAS_CHANGED = " OR ".join(f"new.{column} IS NOT old.{column}" for column in SEARCHED_COLUMNS)
@@ -96,20 +94,6 @@ CREATE_LISTS = (
     f"CREATE TABLE {LISTS} (number integer PRIMARY KEY, organization_id bigint NOT NULL, mode varchar(4) NOT NULL, "
     "last_row bigint NOT NULL DEFAULT 0, UNIQUE (organization_id, mode))"
 )
-CREATE = (
-    CREATE_INDEX,
-    CREATE_LISTS,
-    trigger(
-        "update",
-        f"AFTER UPDATE OF {', '.join(SEARCHED_COLUMNS)} ON {PAYMENTS} WHEN ({HAS_CHANGED}) AND {IS_INDEXED}",
-        *(ADD_LIST, REMOVE, ADD),
-    ),
-    trigger(
-        "delete",
-        f"AFTER DELETE ON {PAYMENTS} WHEN {IS_INDEXED}",
-        *(REMOVE, f"UPDATE {LISTS} SET last_row = min(last_row, ({LAST_ROW}))"),
-    ),
-)
 DROP = (
     f"DROP TRIGGER IF EXISTS {INDEX}_update",
     f"DROP TRIGGER IF EXISTS {INDEX}_delete",
@@ -117,32 +101,60 @@ DROP = (
     f"DROP TABLE IF EXISTS {LISTS}",
 )
 
-# Statements with the rows after the first parameter, up to the second.
-ADD_NEW_LISTS = (
-    f"INSERT OR IGNORE INTO {LISTS} (organization_id, mode) "
-    f"SELECT DISTINCT organization_id, mode FROM {PAYMENTS} WHERE rowid > %s AND rowid <= %s"
-)
-TERMS_OF_PAYMENT = terms_of("payment").replace("%", "%%")  # a statement with parameters
-ADD_NEW = (
-    f"INSERT INTO {INDEX} (rowid, terms) SELECT {index_row('payment')} AS number, {TERMS_OF_PAYMENT} "
-    f"FROM {PAYMENTS} AS payment WHERE payment.rowid > %s AND payment.rowid <= %s ORDER BY number"
-)
+
+def last_row_sql(table: str) -> str:
+    return f"SELECT coalesce(max(rowid), 0) FROM {table}"
 
 
-def index_new_payments(using: str = DEFAULT_DB_ALIAS) -> None:
-    """Add the payments that the index does not contain yet. On other databases than SQLite, do nothing.
+def create_statements(table: str) -> tuple[str, ...]:
+    """Return the statements that create the index of a table of payments."""
+    return (
+        CREATE_INDEX,
+        CREATE_LISTS,
+        trigger(
+            "update",
+            f"AFTER UPDATE OF {', '.join(SEARCHED_COLUMNS)} ON {table} WHEN ({HAS_CHANGED}) AND {IS_INDEXED}",
+            *(ADD_LIST, REMOVE, ADD),
+        ),
+        trigger(
+            "delete",
+            f"AFTER DELETE ON {table} WHEN {IS_INDEXED}",
+            *(REMOVE, f"UPDATE {LISTS} SET last_row = min(last_row, ({last_row_sql(table)}))"),
+        ),
+    )
 
-    Cost: one query, and 9 µs for each new payment.
+
+def add_lists_sql(table: str) -> str:
+    """Return the statement that adds the lists of the rows after the first parameter, up to the second."""
+    return (
+        f"INSERT OR IGNORE INTO {LISTS} (organization_id, mode) "
+        f"SELECT DISTINCT organization_id, mode FROM {table} WHERE rowid > %s AND rowid <= %s"
+    )
+
+
+def add_rows_sql(table: str) -> str:
+    """Return the statement that adds the rows after the first parameter, up to the second."""
+    terms = terms_of("payment").replace("%", "%%")
+    return (
+        f"INSERT INTO {INDEX} (rowid, terms) SELECT {index_row('payment')} AS number, {terms} "
+        f"FROM {table} AS payment WHERE payment.rowid > %s AND payment.rowid <= %s ORDER BY number"
+    )
+
+
+def index_new_payments(table: str, using: str = DEFAULT_DB_ALIAS) -> None:
+    """Add the payments of a table that the index does not contain yet. On other databases than SQLite, do nothing.
+
+    Cost: one query, and two statements for each `PART_ROWS` new payments.
     """
     if connections[using].vendor != "sqlite":
         return
     with connections[using].cursor() as cursor:
-        cursor.execute(f"SELECT (SELECT coalesce(max(last_row), 0) FROM {LISTS}), ({LAST_ROW})")
+        cursor.execute(f"SELECT (SELECT coalesce(max(last_row), 0) FROM {LISTS}), ({last_row_sql(table)})")
         indexed, last_row = cursor.fetchone()
         for before in range(indexed, last_row, PART_ROWS):
             rows = [before, min(before + PART_ROWS, last_row)]
-            cursor.execute(ADD_NEW_LISTS, rows)
-            cursor.execute(ADD_NEW, rows)
+            cursor.execute(add_lists_sql(table), rows)
+            cursor.execute(add_rows_sql(table), rows)
         if indexed < last_row:
             cursor.execute(f"UPDATE {LISTS} SET last_row = %s", [last_row])
 
