@@ -12,8 +12,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import BigIntegerField, Count, F, Sum
-from django.db.models.functions import Cast, Round
+from django.db.models import BigIntegerField, Count, Expression, F, Func, Sum
+from django.db.models.functions import Cast
 
 from payments.models import Access, AccessState, Payment, SummedDay
 
@@ -86,13 +86,16 @@ def compute_totals(access: Access, day: date) -> list[Total]:
     begin = datetime.combine(day, time(tzinfo=UTC))
     end = begin + timedelta(days=1)
     payments = Payment.objects.visible_to(access).filter(created_at__gte=begin, created_at__lt=end)
-    # Integers, because SQLite adds decimals as binary floating-point numbers.
-    hundredths = Sum(Cast(Round(F("amount") * 100), BigIntegerField()))
-    groups = payments.values_list(*GROUP_COLUMNS).annotate(number=Count("id"), hundredths=hundredths)
+    groups = payments.values_list(*GROUP_COLUMNS).annotate(number=Count("id"), hundredths=Sum(hundredths()))
     return [
-        Total(currency, status, method, number, int(hundredths))
-        for currency, status, method, number, hundredths in groups.order_by(*GROUP_COLUMNS)
+        Total(currency, status, method, number, int(amount))
+        for currency, status, method, number, amount in groups.order_by(*GROUP_COLUMNS)
     ]
+
+
+def hundredths() -> Expression:
+    """Return the amount in hundredths: an integer, because SQLite adds decimals as binary floating-point numbers."""
+    return Cast(Func(F("amount"), template="ROUND(%(expressions)s * 100)"), BigIntegerField())
 
 
 def delete_totals(days: Collection[OrganizationDay]) -> None:

@@ -45,6 +45,16 @@ class PaymentDisplay:
         return parse_time(self.record.created_at)
 
     @property
+    def paid_at(self) -> datetime | None:
+        return parse_time(self.record.paid_at) if self.record.paid_at else None
+
+    @property
+    def card_end(self) -> str:
+        """Return the last four digits of the card, such as `•••• 4242`; an empty text without a card."""
+        number = dict(text_members(self.record.details or b"{}")).get("cardNumber", "")
+        return f"•••• {number[-4:]}" if number else ""
+
+    @property
     def changed_at(self) -> datetime | None:
         """Return when this service last wrote the payment; None if that is unknown."""
         return None if self.change_id is None else change_time(self.change_id)

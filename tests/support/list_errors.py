@@ -28,11 +28,11 @@ def failing_list_queries(error: Exception) -> Iterator[None]:
 
 
 @contextmanager
-def failing_queries(table: str, error: Exception) -> Iterator[None]:
-    """Make every query of a table fail with this error."""
+def failing_queries(table: str, error: Exception, *, clause: str = "FROM") -> Iterator[None]:
+    """Make every query of a table fail with this error; `clause` is the word before its name."""
 
     def fail(execute: Any, statement: str, *rest: Any) -> Any:
-        if f'FROM "{table}"' in statement:
+        if f'{clause} "{table}"' in statement:
             raise error
         return execute(statement, *rest)
 
