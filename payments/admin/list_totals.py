@@ -80,7 +80,7 @@ def fetch_list_totals(listing: Listing, *, created: DateRange) -> ListTotals:
         with optional_statements():
             totals = ListTotals(exact_totals(listing, created=created))
     except TooManyPayments:
-        totals = ListTotals(problem=f"More than {PAYMENTS_MAX:,} payments.")
+        totals = ListTotals(problem=f"More than {PAYMENTS_MAX:,}.")
     return totals
 
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 DAYS = [NOON.date() + timedelta(days=number) for number in range(5)]
 DAY_PAYMENTS = 2100
-MORE = f"More than {PAYMENTS_MAX:,} payments."
+MORE = f"More than {PAYMENTS_MAX:,}."
 
 
 @pytest.fixture(scope="module", autouse=True)
