@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db import Error, connection, transaction
-from django.db.backends.utils import CursorWrapper
 from django.db.models import Q
 
+from payments.database.time_limits import change_settings
 from payments.models import ApiKey
 from payments.runtime.process import process
 
@@ -63,10 +63,3 @@ def transaction_without_waiting() -> Iterator[None]:
                 yield
         finally:
             cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
-
-
-def change_settings(cursor: CursorWrapper, values: dict[str, str]) -> dict[str, str]:
-    """Change settings of PostgreSQL for this transaction, and return their previous values."""
-    columns = ", ".join(["current_setting(%s), set_config(%s, %s, true)"] * len(values))
-    cursor.execute(f"SELECT {columns}", [part for name, value in values.items() for part in (name, name, value)])
-    return dict(zip(values, cursor.fetchone()[::2], strict=True))

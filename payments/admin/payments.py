@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db import OperationalError
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from msgspec.json import format as format_json
@@ -17,6 +17,7 @@ from msgspec.json import format as format_json
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
+from payments.admin.neighbours import find_place
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.admin.search_listing import PAGE_ROWS, with_search
 from payments.api.errors import RETRY_SECONDS
@@ -62,6 +63,7 @@ class PaymentAdmin(ReadOnlyAdmin):
             page=page,
             payments=list(map(PaymentDisplay, page.rows)),
             query=query_without_from(request),
+            payment_query=query_of_list(request, form),
             words_query=query_for_words(request),
             is_first_page="from" not in request.GET,
         )
@@ -70,13 +72,18 @@ class PaymentAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show a payment and other payments by the same customer."""
+        """Show a payment, its neighbours in the list of the query, and other payments by the same customer."""
         self.require_view_permission(request)
         payment = get_payment(unquote(object_id))
         if payment is None:
             messages.warning(request, "No payment has this ID.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
-        context = self.page_context(request, payment.record.id, **payment_context(payment, links=Links.of(request)))
+        context = self.page_context(
+            request,
+            payment.record.id,
+            **payment_context(payment, links=Links.of(request)),
+            place=find_place(QueryDict(query_without_from(request)), payment),
+        )
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 
     def history_view(
@@ -214,6 +221,13 @@ def query_without_from(request: HttpRequest, **changes: str) -> str:
     for name, value in changes.items():
         query[name] = value
     return query.urlencode()
+
+
+def query_of_list(request: HttpRequest, form: SearchForm) -> str:
+    """Return the query string for links to the list's payments. It names the organization and the mode."""
+    if not form.is_valid():
+        return query_without_from(request)
+    return query_without_from(request, organization=str(form.access.organization_id), mode=form.access.mode)
 
 
 def query_for_words(request: HttpRequest) -> str:
