@@ -17,6 +17,7 @@ from msgspec.json import format as format_json
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
+from payments.admin.emptiness import explain_emptiness
 from payments.admin.neighbours import find_place
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.admin.search_listing import PAGE_ROWS, with_search
@@ -56,6 +57,8 @@ class PaymentAdmin(ReadOnlyAdmin):
             if payment_id and payments_with_id(payment_id).exists():
                 return HttpResponseRedirect(payment_href(payment_id))
             page, status = fetch_list_page(form, start=request.GET.get("from"))
+        is_first_page = "from" not in request.GET
+        is_empty = is_first_page and not page.rows and form.is_valid()
         context = self.page_context(
             request,
             "Payments",
@@ -65,7 +68,8 @@ class PaymentAdmin(ReadOnlyAdmin):
             query=query_without_from(request),
             payment_query=query_of_list(request, form),
             words_query=query_for_words(request),
-            is_first_page="from" not in request.GET,
+            is_first_page=is_first_page,
+            emptiness=explain_emptiness(form) if is_empty else None,
         )
         return TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=status)
 
