@@ -17,8 +17,10 @@ from msgspec.json import format as format_json
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
+from payments.admin.emptiness import explain_emptiness
 from payments.admin.list_actions import action_urls
 from payments.admin.list_query import ACCESS_FIELDS, list_query
+from payments.admin.neighbours import find_place
 from payments.admin.payment_list import PaymentList, build_listing, fetch_list, list_context
 from payments.admin.preferences import read_preferences, remember_access
 from payments.admin.search import TIMED_OUT, SearchForm
@@ -61,6 +63,8 @@ class PaymentAdmin(ReadOnlyAdmin):
                 remember_access(preferences, form.access)
             extra = list_context(form, preferences)
             payments = fetch_list(form, start=request.GET.get("from"))
+        is_first_page = "from" not in request.GET
+        is_empty = is_first_page and not payments.page.rows and form.is_valid()
         context = self.page_context(
             request,
             "Payments",
@@ -69,7 +73,8 @@ class PaymentAdmin(ReadOnlyAdmin):
             totals=payments.totals,
             payments=list(map(PaymentDisplay, payments.page.rows)),
             query=list_query(form).urlencode(),
-            is_first_page="from" not in request.GET,
+            is_first_page=is_first_page,
+            emptiness=explain_emptiness(form) if is_empty else None,
             **extra,
         )
         return TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=payments.status)
@@ -77,13 +82,18 @@ class PaymentAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show a payment and other payments by the same customer."""
+        """Show a payment, its neighbours in the list of the query, and other payments by the same customer."""
         self.require_view_permission(request)
         payment = get_payment(unquote(object_id))
         if payment is None:
             messages.warning(request, "No payment has this ID.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
-        context = self.page_context(request, payment.record.id, **payment_context(payment, links=Links.of(request)))
+        context = self.page_context(
+            request,
+            payment.record.id,
+            **payment_context(payment, links=Links.of(request)),
+            place=find_place(request.GET, payment),
+        )
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 
     def history_view(
@@ -147,6 +157,7 @@ def payment_context(payment: PaymentDisplay, *, links: Links) -> dict[str, Any]:
         "api_response": format_json(api_response, indent=2).decode(),
         "api_href": links.payment(payment.record.id),
         "customer_payments": other_customer_payments(payment, access),
+        "access": access,
         "access_query": urlencode({"organization": access.organization_id, "mode": access.mode}),
     }
 

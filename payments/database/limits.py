@@ -1,19 +1,17 @@
 """Limits for parts of a request that must not make it slow: they end early, and the rest of the request goes on."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from payments.database.sqlite.base import AbortableConnection
 from payments.runtime.database_errors import is_timeout
+from payments.runtime.process import process
 
 # Never wait for locks or for the disk.
 NO_WAITING = {"lock_timeout": "1ms", "statement_timeout": "100ms", "synchronous_commit": "off"}
-
-# SQLite checks the time after so many steps of a statement: about ten times in a millisecond.
-STEPS_PER_CHECK = 10_000
 
 
 # For statements that a page can do without.
@@ -33,7 +31,7 @@ def optional_statements() -> Iterator[None]:
 
 @contextmanager
 def statement_limit(seconds: float) -> Iterator[None]:
-    """End a statement of the block that takes longer. On SQLite, the limit is for all its statements together.
+    """Limit each statement of the block, on PostgreSQL, or all together, on SQLite. The block must not write.
 
     :raises OperationalError: for such a statement; `is_timeout` is true for it
     """
@@ -42,12 +40,10 @@ def statement_limit(seconds: float) -> Iterator[None]:
             yield
         return
     connection.ensure_connection()
-    ends_at = time.monotonic() + seconds
-    connection.connection.set_progress_handler(lambda: time.monotonic() > ends_at, STEPS_PER_CHECK)
-    try:
+    deadline = process.watchdog.new_deadline(seconds_max=seconds)
+    deadline.register(AbortableConnection(connection.connection))
+    with deadline:
         yield
-    finally:
-        connection.connection.set_progress_handler(None, 0)
 
 
 @contextmanager

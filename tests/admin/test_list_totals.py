@@ -21,6 +21,7 @@ from payments.database import limits
 from payments.models import Mode, Organization, Payment, Status
 from payments.totals import sum_missing_days
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
+from tests.support.list_errors import failing_statements, timeout_error
 from tests.support.module_data import rolled_back, update_statistics
 
 pytestmark = pytest.mark.django_db
@@ -147,7 +148,8 @@ def test_list_of_many_years_is_not_summed_by_days() -> None:
     assert totals(until=f"{date(2025, 12, 31)}").payments == 1
 
 
-def test_list_without_totals_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "OPTIONAL_SECONDS_MAX", 0.001)
+def test_list_without_totals_in_time_says_so() -> None:
+    with failing_statements(f"LIMIT {PAYMENTS_MAX + 1}", timeout_error()):
+        result = totals()
 
-    assert totals().problem == "The payments could not be counted in time."
+    assert result.problem == "The payments could not be counted in time."
