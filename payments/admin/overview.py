@@ -3,7 +3,9 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
+from random import randrange
 from typing import Any, NamedTuple
 
 from django.db import OperationalError
@@ -216,7 +218,23 @@ class Overview:
             for group in self.statistics.groups_by_method
         ]
 
-    # Texts about missing figures.
+    # Missing figures.
+
+    @property
+    def has_missing_days(self) -> bool:
+        """Return whether totals of the period or of the period before are not stored yet."""
+        return any(statistics.missing_days for statistics in (self.statistics, self.previous) if statistics)
+
+    @property
+    def days(self) -> list[date]:
+        """Return the days of both periods, in the order in which they are to be summed.
+
+        They begin at a random day of the period, or with the period before. A day that takes too long ends a request,
+        and would otherwise block the same days in each request.
+        """
+        days, before = self.period.days, self.previous.period.days if self.previous else []
+        start = randrange(len(days) + 1)  # noqa: S311  no secret
+        return [*days[start:], *before, *days[:start]]
 
     @property
     def missing_periods(self) -> list[Period]:
@@ -250,14 +268,25 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
 
 def read_overview(access: Access, period: Period) -> Overview:
     """Return the overview of a period, without the days that cannot be summed in time."""
+    overview = stored_overview(access, period)
+    if overview.has_missing_days:
+        sum_in_time(access, overview.days)
+        overview = stored_overview(access, period)
+    return overview
+
+
+def stored_overview(access: Access, period: Period) -> Overview:
+    """Return the overview of the days whose totals are stored."""
     before = period.previous
-    stop_at = time.monotonic() + SUMMING_SECONDS_MAX
-    for days in (period.days, before.days if before else []):
-        try:
-            sum_missing_days(access, days=days, has_time=lambda: time.monotonic() < stop_at)
-        except OperationalError as error:
-            if not (is_timeout(error) or is_locked(error)):
-                raise
-            break
     previous = Statistics(before, daily_totals(access, days=before.days)) if before else None
     return Overview(access, Statistics(period, daily_totals(access, days=period.days)), previous)
+
+
+def sum_in_time(access: Access, days: Sequence[date]) -> None:
+    """Compute and store the missing totals of `days`, in their order, until the time is up."""
+    stop_at = time.monotonic() + SUMMING_SECONDS_MAX
+    try:
+        sum_missing_days(access, days=days, has_time=lambda: time.monotonic() < stop_at)
+    except OperationalError as error:
+        if not (is_timeout(error) or is_locked(error)):
+            raise
