@@ -5,6 +5,7 @@ All days are UTC days, like the times of payments.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, NamedTuple
@@ -27,6 +28,9 @@ class Preset(TextChoices):
 
 # The numbers of days, today included.
 LENGTHS = {Preset.TODAY: 1, Preset.DAYS_7: 7, Preset.DAYS_30: 30, Preset.DAYS_90: 90}
+
+# A longer period has weeks instead of days, so that charts are readable on a phone: a quarter has up to 92 days.
+DAYS_MAX = 92
 
 
 class DateRange(NamedTuple):
@@ -55,6 +59,22 @@ class Period:
         return [self.first + timedelta(days=number) for number in range(self.length)]
 
     @property
+    def parts(self) -> list[Period]:
+        """Return the period as days or, if there would be too many, as weeks. Weeks begin on Mondays.
+
+        The first and the last week contain only days of the period.
+        """
+        if not self.has_weeks:
+            return [Period(day, day) for day in self.days]
+        mondays = [day for day in self.days[1:] if day.weekday() == 0]
+        firsts, lasts = [self.first, *mondays], [*(day - timedelta(days=1) for day in mondays), self.last]
+        return list(map(Period, firsts, lasts))
+
+    @property
+    def has_weeks(self) -> bool:
+        return self.length > DAYS_MAX
+
+    @property
     def previous(self) -> Period | None:
         """Return the period of equal length directly before, or the same days of the month before.
 
@@ -66,12 +86,26 @@ class Period:
         except OverflowError:
             return None
 
+    def __str__(self) -> str:
+        return f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
+
     def month_before(self) -> Period:
         last = self.first - timedelta(days=1)
         return Period(last.replace(day=1), last.replace(day=min(last.day, self.last.day)), starts_month=True)
 
     def days_before(self) -> Period:
         return Period(self.first - timedelta(days=self.length), self.first - timedelta(days=1))
+
+
+def join_days(days: Sequence[date]) -> list[Period]:
+    """Return the periods of consecutive days in ascending `days`."""
+    periods: list[Period] = []
+    for day in days:
+        if periods and periods[-1].last + timedelta(days=1) == day:
+            periods[-1] = Period(periods[-1].first, day)
+        else:
+            periods.append(Period(day, day))
+    return periods
 
 
 def preset_period(preset: str, *, today: date) -> Period:

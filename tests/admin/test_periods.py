@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from payments.admin.access_form import AccessForm
-from payments.admin.periods import DateRange, Period, PeriodFields, Preset, preset_period
+from payments.admin.periods import DateRange, Period, PeriodFields, Preset, join_days, preset_period
 
 TODAY = date(2026, 3, 31)
 
@@ -73,6 +73,41 @@ def test_days_of_a_period_include_the_first_and_the_last() -> None:
     assert period.days == [date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1)]
     assert len(period.days) == period.length
     assert period.days[-1] - period.days[0] == timedelta(days=2)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        ("2026-01-01", "2026-01-01", ["2026-01-01"]),
+        ("2026-01-01", "2026-01-03", ["2026-01-01", "2026-01-02", "2026-01-03"]),
+    ],
+)
+def test_parts_of_a_short_period_are_days(first: str, last: str, expected: list[str]) -> None:
+    assert list(map(str, days(first, last).parts)) == expected
+
+
+def test_parts_of_a_long_period_are_weeks_from_monday_to_sunday() -> None:
+    quarter, longer = days("2026-01-01", "2026-04-02"), days("2026-01-01", "2026-04-03")
+
+    weeks = list(map(str, longer.parts))
+    assert (len(quarter.parts), len(weeks)) == (92, 14)
+    assert weeks[:2] == ["2026-01-01 to 2026-01-04", "2026-01-05 to 2026-01-11"]
+    assert weeks[-1] == "2026-03-30 to 2026-04-03"
+
+
+@pytest.mark.parametrize("first", ["2026-01-04", "2026-01-05", "2026-01-06"])  # Sunday to Tuesday
+@pytest.mark.parametrize("last", ["2026-12-27", "2026-12-28", "2026-12-29"])  # Sunday to Tuesday
+def test_weeks_have_each_day_of_the_period_once(first: str, last: str) -> None:
+    period = days(first, last)
+
+    assert [day for week in period.parts for day in week.days] == period.days
+
+
+def test_consecutive_days_are_joined() -> None:
+    period = days("2026-01-30", "2026-02-02")
+
+    assert list(map(str, join_days([*period.days, date(2026, 2, 4)]))) == ["2026-01-30 to 2026-02-02", "2026-02-04"]
+    assert join_days([]) == []
 
 
 @pytest.mark.parametrize(
