@@ -441,7 +441,7 @@ def test_mode_without_payments_says_so(admin_client: Client, organization: Organ
     live = admin_client.get(START_PAGE)
     test = admin_client.get(START_PAGE, {"mode": "test", **dates(Period(FIRST, FIRST))})
 
-    assert "Organization 1 has no live payments yet." in text_of(live)
+    assert "Organization 1 has no live payments yet" in text_of(live)
     assert 'class="tiles"' not in live.content.decode()
     assert "Payments 1" in text_of(test)
 
