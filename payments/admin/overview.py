@@ -13,9 +13,12 @@ from django.http import HttpRequest
 
 from payments.admin.charts import BarChart, Label, LineChart, bar_chart, line_chart
 from payments.admin.comparisons import compare_amounts, compare_numbers, compare_rates
+from payments.admin.emptiness import Emptiness, explain_absence
 from payments.admin.list_links import list_href
+from payments.admin.list_query import ACCESS_FIELDS
 from payments.admin.overview_form import OverviewForm
 from payments.admin.periods import Period, join_days
+from payments.admin.preferences import read_preferences, remember_access
 from payments.admin.statistics import Group, Paid, Part, Statistics
 from payments.models import IN_PROGRESS, Access, Payment, Status
 from payments.ordering import NEWEST_FIRST
@@ -24,7 +27,7 @@ from payments.templatetags.numbers import grouped, money, percent
 from payments.totals import daily_totals, sum_missing_days
 
 # A request stops summing days after this time, well before its deadline. The next request sums the remaining days.
-SUMMING_SECONDS_MAX = 1.0
+SUMMING_SECONDS_MAX = 0.7
 
 CURRENCIES_MAX = 4  # with a tile and a chart
 MISSING_PERIODS_MAX = 5  # in the text that names the missing days
@@ -253,17 +256,35 @@ class Overview:
         return None if created_at is None else Period(created_at.date(), created_at.date())
 
     @property
+    def is_without_payments(self) -> bool:
+        """Return whether the organization has no payments in this mode at all. It can cost one query."""
+        return not (self.statistics.payments or self.statistics.missing_days or self.newest_day)
+
+    @property
+    def emptiness(self) -> Emptiness:
+        """Return why there are no payments."""
+        return explain_absence(self.access)
+
+    @property
     def newest_href(self) -> str:
         return self.href(self.newest_day)
 
 
 def overview_context(request: HttpRequest) -> dict[str, Any]:
     """Return the start page's template context: the form, and the overview if the form is valid."""
-    form = OverviewForm.from_query(request.GET)
+    preferences = read_preferences(request)
+    form = OverviewForm.from_query(request.GET, preferences=preferences)
     if not form.is_valid():
         return {"form": form, "title": "Overview"}
-    period = form.selected
-    return {"form": form, "title": form.title, "overview": read_overview(form.access, period)}
+    if not request.GET.keys().isdisjoint(ACCESS_FIELDS):
+        remember_access(preferences, form.access)
+    return {
+        "form": form,
+        "title": form.title,
+        "access": form.access,
+        "access_query": form.access_query,
+        "overview": read_overview(form.access, form.selected),
+    }
 
 
 def read_overview(access: Access, period: Period) -> Overview:

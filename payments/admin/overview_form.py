@@ -11,7 +11,9 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from payments.admin.access_form import AccessForm
+from payments.admin.list_query import ACCESS_FIELDS
 from payments.admin.periods import Period, PeriodFields, Preset, preset_period
+from payments.models import StaffPreferences
 
 DAYS_MAX = 366
 
@@ -30,13 +32,13 @@ class OverviewForm(PeriodFields, AccessForm):
     period = forms.ChoiceField(choices=Preset.choices)
 
     @classmethod
-    def from_query(cls, query: QueryDict) -> Self:
+    def from_query(cls, query: QueryDict, *, preferences: StaffPreferences | None = None) -> Self:
         """Return the form with the values of a query string, and defaults for the missing ones."""
         values = query.copy()
         if not values.get("period"):
             has_dates = values.get("since") or values.get("until")
             values["period"] = Preset.CUSTOM if has_dates else Preset.DAYS_30
-        return super().from_query(values)
+        return super().from_query(values, preferences=preferences)
 
     def clean(self) -> dict[str, Any]:
         """Validate that a custom period has both dates, is not too long and does not end in the future."""
@@ -60,13 +62,18 @@ class OverviewForm(PeriodFields, AccessForm):
         return str(self.selected if preset == Preset.CUSTOM else preset.label)
 
     @property
+    def access_query(self) -> str:
+        """Return the query string that selects the same organization and mode. The form must be valid."""
+        return urlencode({"organization": self.access.organization_id, "mode": self.access.mode})
+
+    @property
     def access_fields(self) -> list[BoundField]:
-        return [self["organization"], self["mode"]]
+        return [self[name] for name in ACCESS_FIELDS]
 
     @property
     def preset_links(self) -> list[PresetLink]:
         """Return links to the presets, for the same organization and mode."""
-        access = {name: self[name].value() or "" for name in ("organization", "mode")}
+        access = {name: self[name].value() or "" for name in ACCESS_FIELDS}
         return [
             PresetLink(str(preset.label), f"?{urlencode({**access, 'period': preset})}", preset == self.data["period"])
             for preset in Preset

@@ -17,6 +17,8 @@ from payments.models.payment import (
     uses_status_index,
 )
 from payments.models.recording import Changes
+from payments.models.saved_filter import SavedFilter
+from payments.models.staff_preferences import StaffPreferences
 from payments.models.summed_day import SummedDay
 
 __all__ = [
@@ -38,7 +40,9 @@ __all__ = [
     "Payment",
     "PaymentQuerySet",
     "PaymentsCannotBeDeleted",
+    "SavedFilter",
     "SequenceType",
+    "StaffPreferences",
     "Status",
     "SummedDay",
     "current_epoch",
