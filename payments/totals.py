@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import BigIntegerField, Count, Expression, F, Func, Sum
 from django.db.models.functions import Cast
 
+from payments.database.limits import statement_limit
 from payments.expressions import Day
 from payments.models import Access, AccessState, Payment, SummedDay
 
@@ -25,6 +26,9 @@ DAY = timedelta(days=1)
 
 # A statement reads about so many payments, which takes a fraction of a second.
 PAYMENTS_MAX = 50_000
+
+# For the payments of a day. Less than the limit of other statements: a request has other statements before and after.
+READING_SECONDS_MAX = 1.3
 
 
 class OrganizationDay(NamedTuple):
@@ -98,10 +102,19 @@ def sum_days(access: Access, days: Sequence[date]) -> int:
     """
     AccessState.objects.lock(access)
     stored = daily_totals(access, days=days)
-    totals = compute_totals(access, days) if stored.missing else stored.by_day
+    totals = read_totals(access, days) if stored.missing else stored.by_day
     values = {"organization_id": access.organization_id, "mode": access.mode}
     SummedDay.objects.bulk_create(SummedDay(**values, day=day, totals=totals.get(day, [])) for day in stored.missing)
     return sum(total.number for day in totals.values() for total in day)
+
+
+def read_totals(access: Access, days: Sequence[date]) -> dict[date, list[Total]]:
+    """Return the totals of consecutive days, computed in a limited time.
+
+    :raises OperationalError: reading the payments takes too long
+    """
+    with statement_limit(READING_SECONDS_MAX):
+        return compute_totals(access, days)
 
 
 def compute_totals(access: Access, days: Sequence[date]) -> dict[date, list[Total]]:
@@ -109,9 +122,10 @@ def compute_totals(access: Access, days: Sequence[date]) -> dict[date, list[Tota
     begin, last = (datetime.combine(day, time(tzinfo=UTC)) for day in (days[0], days[-1]))
     payments = Payment.objects.visible_to(access).filter(created_at__gte=begin, created_at__lt=last + DAY)
     groups = payments.values_list(Day("created_at"), *GROUP_COLUMNS)
-    groups = groups.annotate(number=Count("id"), hundredths=Sum(hundredths()))
     totals: dict[date, list[Total]] = defaultdict(list)
-    for day, currency, status, method, number, amount in groups.order_by(*GROUP_COLUMNS):
+    for day, currency, status, method, number, amount in groups.annotate(
+        number=Count("id"), hundredths=Sum(hundredths())
+    ).order_by(*GROUP_COLUMNS):
         totals[day].append(Total(currency, status, method, number, int(amount)))
     return totals
 

@@ -21,7 +21,12 @@ def explain_emptiness(form: SearchForm) -> Emptiness:
     """
     if form.selection.filters or form.search.groups:
         return Emptiness.NO_MATCH
-    has_payments = Payment.objects.visible_to(other_mode(form.access)).exists()
+    return explain_absence(form.access)
+
+
+def explain_absence(access: Access) -> Emptiness:
+    """Return why an organization and mode have no payments. It costs one query."""
+    has_payments = Payment.objects.visible_to(other_mode(access)).exists()
     return Emptiness.OTHER_MODE if has_payments else Emptiness.NO_PAYMENTS
 
 

@@ -13,6 +13,7 @@ from django.http import HttpRequest
 
 from payments.admin.charts import BarChart, Label, LineChart, bar_chart, line_chart
 from payments.admin.comparisons import compare_amounts, compare_numbers, compare_rates
+from payments.admin.emptiness import Emptiness, explain_absence
 from payments.admin.list_links import list_href
 from payments.admin.overview_form import OverviewForm
 from payments.admin.periods import Period, join_days
@@ -25,7 +26,7 @@ from payments.templatetags.numbers import grouped, money, percent
 from payments.totals import daily_totals, sum_missing_days
 
 # A request stops summing days after this time, well before its deadline. The next request sums the remaining days.
-SUMMING_SECONDS_MAX = 1.0
+SUMMING_SECONDS_MAX = 0.7
 
 CURRENCIES_MAX = 4  # with a tile and a chart
 MISSING_PERIODS_MAX = 5  # in the text that names the missing days
@@ -252,6 +253,16 @@ class Overview:
         payments = Payment.objects.visible_to(self.access).order_by(*NEWEST_FIRST)
         created_at = payments.values_list("created_at", flat=True).first()
         return None if created_at is None else Period(created_at.date(), created_at.date())
+
+    @property
+    def is_without_payments(self) -> bool:
+        """Return whether the organization has no payments in this mode at all. It can cost one query."""
+        return not (self.statistics.payments or self.statistics.missing_days or self.newest_day)
+
+    @property
+    def emptiness(self) -> Emptiness:
+        """Return why there are no payments."""
+        return explain_absence(self.access)
 
     @property
     def newest_href(self) -> str:

@@ -435,15 +435,39 @@ def test_figures_without_a_value_have_no_tile_and_no_chart(admin_client: Client,
     assert "Success rate per day" not in text_of(page)
 
 
-def test_mode_without_payments_says_so(admin_client: Client, organization: Organization) -> None:
+def test_mode_without_payments_links_to_the_other(admin_client: Client, organization: Organization) -> None:
     PaymentFactory.create(organization=organization, test=True)
 
     live = admin_client.get(START_PAGE)
     test = admin_client.get(START_PAGE, {"mode": "test", **dates(Period(FIRST, FIRST))})
 
-    assert "Organization 1 has no live payments yet" in text_of(live)
+    assert re.search(r"Organization 1 *\W* has no live payments. View its test payments", text_of(live))
+    assert '<a href="?organization=1&amp;mode=test">' in live.content.decode()
     assert 'class="tiles"' not in live.content.decode()
     assert "Payments 1" in text_of(test)
+
+
+def test_organization_without_payments_explains_the_import(admin_client: Client, organization: Organization) -> None:
+    PaymentFactory.create(organization=OrganizationFactory.create(id=2))
+
+    page = admin_client.get(START_PAGE)
+
+    assert "manage.py import_payments FILE" in text_of(page)
+    assert "No payments in this period" not in text_of(page)
+
+
+def test_navigation_and_later_visits_keep_the_organization_and_the_mode(
+    admin_client: Client, organization: Organization
+) -> None:
+    OrganizationFactory.create(id=2)
+
+    page = admin_client.get(START_PAGE, {"organization": "2", "mode": "test"}).content.decode()
+    later = admin_client.get(START_PAGE)
+
+    assert '<a href="/admin/?organization=2&amp;mode=test" aria-current="page">Overview</a>' in page
+    assert '<a href="/admin/payments/payment/?organization=2&amp;mode=test">Payments</a>' in page
+    assert later.context["form"].access == Access(2, "test")
+    assert "Test mode." in later.content.decode()
 
 
 def count_payment_queries(admin_client: Client) -> int:
