@@ -19,6 +19,7 @@ from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
 from payments.admin.list_actions import action_urls
 from payments.admin.list_query import ACCESS_FIELDS, list_query
+from payments.admin.neighbours import find_place
 from payments.admin.payment_list import PaymentList, build_listing, fetch_list, list_context
 from payments.admin.preferences import read_preferences, remember_access
 from payments.admin.search import TIMED_OUT, SearchForm
@@ -77,13 +78,18 @@ class PaymentAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show a payment and other payments by the same customer."""
+        """Show a payment, its neighbours in the list of the query, and other payments by the same customer."""
         self.require_view_permission(request)
         payment = get_payment(unquote(object_id))
         if payment is None:
             messages.warning(request, "No payment has this ID.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
-        context = self.page_context(request, payment.record.id, **payment_context(payment, links=Links.of(request)))
+        context = self.page_context(
+            request,
+            payment.record.id,
+            **payment_context(payment, links=Links.of(request)),
+            place=find_place(request.GET, payment),
+        )
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 
     def history_view(
