@@ -307,6 +307,7 @@ def test_admin_pages_are_accessible_and_fit_the_screen(staffed: Staffed) -> None
             f"/admin/payments/organization/{staffed.organization}/change/",
             "/admin/payments/apikey/",
             "/admin/payments/apikey/add/",
+            "/admin/nothing/",
         )
         problems += page_problems(page, paths)
 
