@@ -17,6 +17,7 @@ from msgspec.json import format as format_json
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
+from payments.admin.emptiness import explain_emptiness
 from payments.admin.list_actions import action_urls
 from payments.admin.list_query import ACCESS_FIELDS, list_query
 from payments.admin.neighbours import find_place
@@ -62,6 +63,8 @@ class PaymentAdmin(ReadOnlyAdmin):
                 remember_access(preferences, form.access)
             extra = list_context(form, preferences)
             payments = fetch_list(form, start=request.GET.get("from"))
+        is_first_page = "from" not in request.GET
+        is_empty = is_first_page and not payments.page.rows and form.is_valid()
         context = self.page_context(
             request,
             "Payments",
@@ -70,7 +73,8 @@ class PaymentAdmin(ReadOnlyAdmin):
             totals=payments.totals,
             payments=list(map(PaymentDisplay, payments.page.rows)),
             query=list_query(form).urlencode(),
-            is_first_page="from" not in request.GET,
+            is_first_page=is_first_page,
+            emptiness=explain_emptiness(form) if is_empty else None,
             **extra,
         )
         return TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=payments.status)
