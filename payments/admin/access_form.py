@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlencode
 
 from django import forms
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
 
+from payments.admin.preferences import remember_access
 from payments.models import Access, Mode, Organization, StaffPreferences
 
 if TYPE_CHECKING:
@@ -63,6 +65,19 @@ class AccessForm(forms.Form):
     def access(self) -> Access:
         """Return the selected organization and mode. The form must be valid."""
         return Access(self.cleaned_data["organization"].id, self.cleaned_data["mode"])
+
+    @property
+    def access_query(self) -> str:
+        """Return the selected organization and mode as a query string, for links to other pages. See `access`."""
+        return urlencode({"organization": self.access.organization_id, "mode": self.access.mode})
+
+    @classmethod
+    def from_request(cls, request: HttpRequest, preferences: StaffPreferences) -> Self:
+        """Return the form of a request. If it is valid and names an organization or a mode, remember them."""
+        form = cls.from_query(request.GET, preferences=preferences)
+        if form.is_valid() and not request.GET.keys().isdisjoint(AccessForm.base_fields):
+            remember_access(preferences, form.access)
+        return form
 
 
 def default_organization(preferences: StaffPreferences | None) -> Organization | None:

@@ -44,11 +44,6 @@ def query_for_words(form: SearchForm) -> str:
     return query.urlencode()
 
 
-def access_query(form: SearchForm) -> str:
-    """Return the query string of the list without filters."""
-    return list_query(form, without=set(form.fields) - set(ACCESS_FIELDS)).urlencode()
-
-
 def chips(form: SearchForm) -> list[Chip]:
     """Return a chip for each value of a filter. The form must be valid."""
     return [

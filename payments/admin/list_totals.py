@@ -127,8 +127,10 @@ def summed_days(listing: Listing, *, days: Sequence[date]) -> list[Total]:
     stored = daily_totals(listing.access, days=days)
     if len(stored.missing) > DAYS_COMPUTED_MAX:
         raise TooManyPayments
-    computed = [compute_totals(listing.access, [day]).get(day, []) for day in stored.missing]
-    return [total for totals in (*stored.by_day.values(), *computed) for total in totals if is_selected(total, listing)]
+    by_day = dict(stored.by_day)
+    for day in stored.missing:
+        by_day |= compute_totals(listing.access, [day])
+    return [total for totals in by_day.values() for total in totals if is_selected(total, listing)]
 
 
 def days_to_sum(listing: Listing, created: DateRange) -> list[date] | None:

@@ -15,10 +15,9 @@ from payments.admin.charts import BarChart, Label, LineChart, bar_chart, line_ch
 from payments.admin.comparisons import compare_amounts, compare_numbers, compare_rates
 from payments.admin.emptiness import Emptiness, explain_absence
 from payments.admin.list_links import list_href
-from payments.admin.list_query import ACCESS_FIELDS
 from payments.admin.overview_form import OverviewForm
 from payments.admin.periods import Period, join_days
-from payments.admin.preferences import read_preferences, remember_access
+from payments.admin.preferences import read_preferences
 from payments.admin.statistics import Group, Paid, Part, Statistics
 from payments.models import IN_PROGRESS, Access, Payment, Status
 from payments.ordering import NEWEST_FIRST
@@ -272,19 +271,13 @@ class Overview:
 
 def overview_context(request: HttpRequest) -> dict[str, Any]:
     """Return the start page's template context: the form, and the overview if the form is valid."""
-    preferences = read_preferences(request)
-    form = OverviewForm.from_query(request.GET, preferences=preferences)
+    form = OverviewForm.from_request(request, read_preferences(request))
     if not form.is_valid():
         return {"form": form, "title": "Overview"}
-    if not request.GET.keys().isdisjoint(ACCESS_FIELDS):
-        remember_access(preferences, form.access)
-    return {
-        "form": form,
-        "title": form.title,
-        "access": form.access,
-        "access_query": form.access_query,
-        "overview": read_overview(form.access, form.selected),
-    }
+    period = form.selected
+    overview = read_overview(form.access, period)
+    context = {"access": form.access, "access_query": form.access_query}
+    return {"form": form, "title": form.title, "overview": overview, **context}
 
 
 def read_overview(access: Access, period: Period) -> Overview:

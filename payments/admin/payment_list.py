@@ -10,7 +10,7 @@ from django.db import OperationalError
 
 from payments.admin.columns import Column, chosen_columns, shown_columns
 from payments.admin.known_words import known_words
-from payments.admin.list_query import access_query, chips, query_for_words
+from payments.admin.list_query import chips, query_for_words
 from payments.admin.list_totals import ListTotals, fetch_list_totals
 from payments.admin.saved_filters import SaveFilterForm, filter_links, filter_query
 from payments.admin.search import TIMED_OUT, SearchForm
@@ -89,7 +89,7 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
     form.offer(known_words(form.access))
     return {
         "access": form.access,
-        "access_query": access_query(form),
+        "access_query": form.access_query,
         "words_query": query_for_words(form),
         "chips": chips(form),
         "columns": shown_columns(columns, form),

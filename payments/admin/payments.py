@@ -19,10 +19,10 @@ from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
 from payments.admin.emptiness import explain_emptiness
 from payments.admin.list_actions import action_urls
-from payments.admin.list_query import ACCESS_FIELDS, list_query
+from payments.admin.list_query import list_query
 from payments.admin.neighbours import find_place
 from payments.admin.payment_list import PaymentList, build_listing, fetch_list, list_context
-from payments.admin.preferences import read_preferences, remember_access
+from payments.admin.preferences import read_preferences
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.api.errors import RETRY_SECONDS
 from payments.api.serializers import serialize_page
@@ -53,14 +53,12 @@ class PaymentAdmin(ReadOnlyAdmin):
         """List the payments that match the form, from the payment `from` on. Redirect a search for a payment ID."""
         self.require_view_permission(request)
         preferences = read_preferences(request)
-        form = SearchForm.from_query(request.GET, preferences=preferences)
+        form = SearchForm.from_request(request, preferences)
         payments, extra = PaymentList(), {}
         if form.is_valid():
             payment_id = form.search.payment_id
             if payment_id and payments_with_id(payment_id).exists():
                 return HttpResponseRedirect(payment_href(payment_id))
-            if not request.GET.keys().isdisjoint(ACCESS_FIELDS):
-                remember_access(preferences, form.access)
             extra = list_context(form, preferences)
             payments = fetch_list(form, start=request.GET.get("from"))
         is_first_page = "from" not in request.GET

@@ -52,8 +52,7 @@ def find_filter(user_id: int, name: str) -> SavedFilter | None:
 
 def filter_links(user_id: int, form: SearchForm) -> list[SavedFilterLink]:
     """Return the user's filters by name, with links that keep the organization and mode of the form."""
-    access = list_query(form, without=set(form.fields) - set(ACCESS_FIELDS)).urlencode()
-    current = filter_query(form)
+    access, current = form.access_query, filter_query(form)
     saved = SavedFilter.objects.filter(user_id=user_id).order_by("name")[:FILTERS_MAX]
     return [SavedFilterLink(item.pk, item.name, f"{access}&{item.query}", item.query == current) for item in saved]
 
