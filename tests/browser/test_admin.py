@@ -131,7 +131,7 @@ def test_tile_and_bar_lead_to_their_payments(staffed: Staffed) -> None:
         title = bars.nth(2).locator("title").text_content() or ""
         with page.expect_navigation():
             bars.nth(2).click()
-        assert title.split()[:2] == [f"{page.get_by_label('To').input_value()}:", f"{len(ids(page))}"]
+        assert title.split()[:2] == [f"{page.get_by_label('To', exact=True).input_value()}:", f"{len(ids(page))}"]
         assert page.get_by_label("From", exact=True).input_value() == page.get_by_label("To", exact=True).input_value()
 
         page.go_back()
