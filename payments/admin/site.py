@@ -13,6 +13,9 @@ from payments.admin.overview import overview_context
 
 UNUSED_URLS = ("autocomplete", "view_on_site")
 
+# The models of the page header, in this order.
+NAVIGATION = ("Payment", "Organization", "ApiKey", "User", "Group", "PaymentRead")
+
 
 class PaymentsAdminSite(AdminSite):
     """Django's admin site with our start page, login form and navigation."""
@@ -28,6 +31,10 @@ class PaymentsAdminSite(AdminSite):
         """Return Django's URLs without those that our pages do not use: they read objects of any model."""
         return [url for url in super().get_urls() if getattr(url, "name", None) not in UNUSED_URLS]
 
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        context = super().each_context(request)
+        return {**context, "navigation": navigation(context["available_apps"])}
+
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         response = super().login(request, extra_context)
         form = getattr(response, "context_data", {}).get("form")
@@ -39,3 +46,9 @@ class PaymentsAdminSite(AdminSite):
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         context = overview_context(request) if request.user.has_perm("payments.view_payment") else {}
         return super().index(request, {**(extra_context or {}), **context})
+
+
+def navigation(apps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the models of the page header that the user may view."""
+    models = {model["object_name"]: model for app in apps for model in app["models"] if model["admin_url"]}
+    return [models[name] for name in NAVIGATION if name in models]
