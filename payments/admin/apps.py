@@ -11,4 +11,4 @@ class PaymentsAdminConfig(AdminConfig):
     def ready(self) -> None:
         super().ready()
         # The package cannot import these: Django imports its module `site` before the site exists.
-        from payments.admin import accounts, keys, organizations, payments  # noqa: F401, PLC0415
+        from payments.admin import accounts, keys, organizations, payment_reads, payments  # noqa: F401, PLC0415

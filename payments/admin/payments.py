@@ -12,11 +12,13 @@ from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils import timezone
 from msgspec.json import format as format_json
 
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
+from payments.admin.payment_reads import record_read
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.admin.search_listing import PAGE_ROWS, with_search
 from payments.api.errors import RETRY_SECONDS
@@ -76,6 +78,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         if payment is None:
             messages.warning(request, "No payment has this ID.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
+        record_read(request.user, payment.record, now=timezone.now())
         context = self.page_context(request, payment.record.id, **payment_context(payment, links=Links.of(request)))
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 

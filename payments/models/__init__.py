@@ -16,6 +16,7 @@ from payments.models.payment import (
     uses_in_flight_index,
     uses_status_index,
 )
+from payments.models.payment_read import PaymentRead
 from payments.models.recording import Changes
 from payments.models.summed_day import SummedDay
 
@@ -37,6 +38,7 @@ __all__ = [
     "Organization",
     "Payment",
     "PaymentQuerySet",
+    "PaymentRead",
     "PaymentsCannotBeDeleted",
     "SequenceType",
     "Status",
