@@ -11,19 +11,25 @@ from environs import Env, EnvValidationError
 
 from payments_site.environment import (
     POSTGRESQL,
+    SECOND_FACTORS,
     base_url,
+    choice,
+    claim,
     database,
     describe,
     describe_misspelt,
     directory,
+    domains,
     find_misspelt,
     flag,
     hosts,
+    issuer,
     number,
     rate,
     read_or_create_secret,
     seconds,
     secret_keys,
+    sign_in_errors,
 )
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -35,11 +41,15 @@ REPLICA_CONNECTION_SECONDS_MAX = 60
 # The environment
 
 env = Env(eager=False)
-env.add_parser("database", database)
 env.add_parser("base_url", base_url)
+env.add_parser("choice", choice)
+env.add_parser("claim", claim)
+env.add_parser("database", database)
 env.add_parser("directory", directory)
+env.add_parser("domains", domains)
 env.add_parser("flag", flag)
 env.add_parser("hosts", hosts)
+env.add_parser("issuer", issuer)
 env.add_parser("number", number)
 env.add_parser("rate", rate)
 env.add_parser("seconds", seconds)
@@ -69,6 +79,15 @@ RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
 WEB_WORKERS = env.number("WEB_WORKERS", "1", maximum=1000)
 WEB_THREADS = env.number("WEB_THREADS", "8", maximum=100)
 HSTS_SECONDS = env.seconds("HSTS_SECONDS", "0", minimum=0)
+OIDC_ISSUER = env.issuer("OIDC_ISSUER", "")
+OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", "")
+OIDC_CLIENT_SECRET = env.str("OIDC_CLIENT_SECRET", "")
+OIDC_NAME = env.str("OIDC_NAME", "")
+OIDC_EMAIL_DOMAINS = env.domains("OIDC_EMAIL_DOMAINS", "")
+OIDC_REQUIRED_CLAIM = env.claim("OIDC_REQUIRED_CLAIM", "")
+OIDC_NEW_USER_GROUP = env.str("OIDC_NEW_USER_GROUP", "")
+PASSWORD_LOGIN = env.flag("PASSWORD_LOGIN", "on")
+SECOND_FACTOR = env.choice("SECOND_FACTOR", "off", choices=SECOND_FACTORS)
 
 errors: dict[str, list[str]] = {}
 try:
@@ -85,6 +104,23 @@ if DATABASE_URL and not SECRET_KEY:
     errors["SECRET_KEY"] = ["Must be set if DATABASE_URL is set: at least 50 random characters."]
 if TRACING and not find_spec("opentelemetry"):
     errors["TRACING"] = ["Must be false, or run scripts/install --tracing first."]
+if not errors:
+    errors.update(
+        sign_in_errors(
+            oidc={
+                "OIDC_ISSUER": OIDC_ISSUER,
+                "OIDC_CLIENT_ID": OIDC_CLIENT_ID,
+                "OIDC_CLIENT_SECRET": OIDC_CLIENT_SECRET,
+                "OIDC_NAME": OIDC_NAME,
+                "OIDC_EMAIL_DOMAINS": OIDC_EMAIL_DOMAINS,
+                "OIDC_REQUIRED_CLAIM": OIDC_REQUIRED_CLAIM,
+                "OIDC_NEW_USER_GROUP": OIDC_NEW_USER_GROUP,
+            },
+            password_login=PASSWORD_LOGIN,
+            second_factor=SECOND_FACTOR,
+            is_installed=find_spec("allauth") is not None,
+        )
+    )
 # manage.py prints these sentences, so that scripts/start prints them once. HOST and PORT are too short to be misspelt.
 SETTINGS_WARNINGS = describe_misspelt(find_misspelt(os.environ, known={*env.dump(), *errors}))
 if errors:
@@ -179,6 +215,28 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+
+# Staff sign in with a password, at an OpenID provider, or both. A session records how, and ends if that way is removed.
+AUTHENTICATION_BACKENDS = [
+    *(["django.contrib.auth.backends.ModelBackend"] if PASSWORD_LOGIN else []),
+    *(["payments.admin.sign_in.backend.SingleSignOnBackend"] if OIDC_ISSUER else []),
+]
+
+# django-allauth is an extra: without these settings, it is not imported.
+if OIDC_ISSUER or SECOND_FACTOR != "off":
+    INSTALLED_APPS.append("allauth.account")
+    MIDDLEWARE.append("allauth.account.middleware.AccountMiddleware")
+    ACCOUNT_ADAPTER = "payments.admin.sign_in.adapters.AccountAdapter"
+    ACCOUNT_EMAIL_VERIFICATION = "none"  # the service sends no e-mail
+    ACCOUNT_RATE_LIMITS = False  # payments/admin/login.py has the limits, which all workers share
+if OIDC_ISSUER:
+    INSTALLED_APPS.append("allauth.socialaccount")
+    SOCIALACCOUNT_ADAPTER = "payments.admin.sign_in.adapters.SingleSignOnAdapter"
+    SOCIALACCOUNT_REQUESTS_TIMEOUT = 5
+if SECOND_FACTOR != "off":
+    INSTALLED_APPS.append("allauth.mfa")
+    MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+    MFA_TOTP_TOLERANCE = 1  # also the codes before and after the current one: clocks differ
 
 # Pages load content from this service only.
 CONTENT_SECURITY_POLICY = {

@@ -144,7 +144,7 @@ def test_key_sees_payments_of_its_organization_and_mode() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "is_usable"),
+    ("values", "is_active"),
     [
         ({}, True),
         ({"expires_at": NOON + timedelta(seconds=1)}, True),
@@ -153,10 +153,10 @@ def test_key_sees_payments_of_its_organization_and_mode() -> None:
         ({"revoked_at": NOON - timedelta(days=1), "expires_at": NOON + timedelta(days=1)}, False),
     ],
 )
-def test_key_is_usable_until_it_expires_or_is_revoked(values: dict[str, Any], is_usable: bool) -> None:
+def test_key_is_active_until_it_expires_or_is_revoked(values: dict[str, Any], is_active: bool) -> None:
     ApiKeyFactory.create(**values)
 
-    assert ApiKey.objects.usable(now=NOON).exists() is is_usable
+    assert ApiKey.objects.active(now=NOON).exists() is is_active
 
 
 def test_key_stores_the_end_of_its_text_as_a_hint() -> None:

@@ -42,7 +42,7 @@ def no_queries(_access: Access) -> Sequence[Query]:
 
 
 def find_key(text: str, *, now: datetime, queries_for: QueriesFor = no_queries) -> AuthenticatedKey | None:
-    """Return the usable key with this text; `now` is in UTC. One query, unless the primary is unavailable.
+    """Return the active key with this text; `now` is in UTC. One query, unless the primary is unavailable.
 
     A text without the form of a key causes no query.
 
@@ -105,5 +105,5 @@ def authenticated_key(
 
 @lru_cache
 def key_statement() -> Statement[Any]:
-    keys = ApiKey.objects.usable(now=Placeholder("now")).filter(digest=Placeholder("digest"))
+    keys = ApiKey.objects.active(now=Placeholder("now")).filter(digest=Placeholder("digest"))
     return Statement(keys.values_list("id", "organization_id", "mode", SecondsText("last_used_at")))

@@ -1,6 +1,9 @@
 """The app config that replaces Django's admin site with ours."""
 
+from django.contrib import admin
 from django.contrib.admin.apps import AdminConfig
+
+ALLAUTH = {"account", "socialaccount", "mfa"}
 
 
 class PaymentsAdminConfig(AdminConfig):
@@ -11,4 +14,12 @@ class PaymentsAdminConfig(AdminConfig):
     def ready(self) -> None:
         super().ready()
         # The package cannot import these: Django imports its module `site` before the site exists.
-        from payments.admin import accounts, keys, organizations, payments  # noqa: F401, PLC0415
+        from payments.admin import accounts, keys, organizations, payment_reads, payments  # noqa: F401, PLC0415
+
+        remove_pages_of_allauth()
+
+
+def remove_pages_of_allauth() -> None:
+    """Remove the pages of django-allauth's models: they show secrets of users."""
+    models = [model for model in admin.site._registry if model._meta.app_label in ALLAUTH]  # noqa: SLF001
+    admin.site.unregister(models)

@@ -104,7 +104,7 @@ class ApiKeyForm(ModelForm):
 class ApiKeyAdmin(NoChangeAdmin):
     """Keys are added and revoked, and otherwise never change."""
 
-    list_display = ("name", "hint", "organization", "mode", "state", "created_at", "last_used_at", "expires_at")
+    list_display = ("name", "hint", "organization", "mode", "state", "last_use", "created_at", "expiry")
     list_select_related = ("organization",)
     list_filter = ("mode",)
     search_fields = ("name__istartswith", "hint__exact", "organization__name__istartswith")
@@ -121,6 +121,14 @@ class ApiKeyAdmin(NoChangeAdmin):
     @admin.display(description="state")
     def state(self, key: ApiKey) -> SafeString:
         return state_label(key)
+
+    @admin.display(description="last used", ordering="last_used_at", empty_value="never")
+    def last_use(self, key: ApiKey) -> datetime | None:
+        return key.last_used_at
+
+    @admin.display(description="expires", ordering="expires_at", empty_value="never")
+    def expiry(self, key: ApiKey) -> datetime | None:
+        return key.expires_at
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None

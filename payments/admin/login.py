@@ -1,8 +1,10 @@
 """The admin's login form, which limits the number of attempts."""
 
+from __future__ import annotations
+
 import logging
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
@@ -12,12 +14,23 @@ from payments.runtime.password_queue import TooManyPasswordChecks
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
 # The first limit is for one account from one address, the second for any accounts from one address. A limit per account
 # from all addresses would let an attacker lock the owner out.
 ACCOUNT_ATTEMPTS = RateLimit(10, seconds=600)
 ADDRESS_ATTEMPTS = RateLimit(50, seconds=600)
 
 logger = logging.getLogger(__name__)
+
+
+class SecondFactorNeeded(Exception):
+    """The password is right. The user must not be logged in before a code of the second factor."""
+
+    def __init__(self, user: User) -> None:
+        super().__init__()
+        self.user = user
 
 
 class LoginForm(AdminAuthenticationForm):

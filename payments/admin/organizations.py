@@ -30,7 +30,7 @@ else:
 class KeyCount(TypedDict):
     """What `get_queryset` adds to an organization."""
 
-    usable_key_count: int
+    active_key_count: int
 
 
 class OrganizationForm(ModelForm):
@@ -47,6 +47,7 @@ class KeyInline(TabularInline):
     """The keys of an organization, with links to their pages."""
 
     model = ApiKey
+    template = "admin/payments/organization/keys.html"
     fields = readonly_fields = ("name_link", "hint", "mode", "state", "created_at", "last_used_at", "expires_at")
     ordering = ("-id",)
     extra = 0
@@ -72,17 +73,17 @@ class OrganizationAdmin(NoDeleteAdmin):
     """Organizations can be added and renamed. Their ID never changes, because payments contain it."""
 
     form = OrganizationForm
-    list_display = ("id", "name", "usable_keys", "payments_link")
+    list_display = ("id", "name", "active_keys", "payments_link")
     list_display_links = ("id", "name")
     ordering = ("name", "id")
     search_fields = ("name__istartswith", "id__exact")
     inlines = (KeyInline,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Organization]:
-        """Add the number of usable keys to each organization."""
-        usable = Q(keys__in=ApiKey.objects.usable(now=Now()))
+        """Add the number of active keys to each organization."""
+        active = Q(keys__in=ApiKey.objects.active(now=Now()))
         organizations: QuerySet[Organization] = super().get_queryset(request)
-        return organizations.annotate(usable_key_count=Count("keys", filter=usable))
+        return organizations.annotate(active_key_count=Count("keys", filter=active))
 
     def get_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
         return ("id", "name") if obj is None else ("id", "name", "last_imports")
@@ -98,9 +99,9 @@ class OrganizationAdmin(NoDeleteAdmin):
         text = format_html_join(mark_safe("<br>"), "{}: {} UTC, {} payments new or changed", lines)
         return text or mark_safe("None yet")
 
-    @admin.display(description="usable keys", ordering="usable_key_count")
-    def usable_keys(self, organization: WithAnnotations[Organization, KeyCount]) -> int:
-        return organization.usable_key_count
+    @admin.display(description="active keys", ordering="active_key_count")
+    def active_keys(self, organization: WithAnnotations[Organization, KeyCount]) -> int:
+        return organization.active_key_count
 
     @admin.display(description="payments")
     def payments_link(self, organization: Organization) -> SafeString:

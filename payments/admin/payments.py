@@ -12,6 +12,7 @@ from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils import timezone
 from msgspec.json import format as format_json
 
 from payments.admin.base import ReadOnlyAdmin
@@ -22,6 +23,7 @@ from payments.admin.list_actions import action_urls
 from payments.admin.list_query import list_query
 from payments.admin.neighbours import find_place
 from payments.admin.payment_list import PaymentList, build_listing, fetch_list, list_context
+from payments.admin.payment_reads import record_read
 from payments.admin.preferences import read_preferences
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.api.errors import RETRY_SECONDS
@@ -86,6 +88,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         if payment is None:
             messages.warning(request, "No payment has this ID.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
+        record_read(request.user, payment.record, now=timezone.now())
         context = self.page_context(
             request,
             payment.record.id,

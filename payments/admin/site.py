@@ -1,17 +1,33 @@
 """The admin site: the start page shows the last 30 days, and the login limits attempts."""
 
+from __future__ import annotations
+
 from http import HTTPStatus
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib.admin import AdminSite
-from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
+from django.core.exceptions import PermissionDenied
+from django.http import HttpResponseRedirect
+from django.urls import reverse
 
-from payments.admin.login import LoginForm
+from payments.admin.login import LoginForm, SecondFactorNeeded
 from payments.admin.overview import overview_context
+from payments.admin.sessions import began_with_password, lacks_second_factor
+from payments.admin.sign_in.urls import sign_in_urls
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.http import HttpRequest, HttpResponse
+    from django.template.response import TemplateResponse
 
 UNUSED_URLS = ("autocomplete", "view_on_site")
+PASSWORD_URLS = ("password_change", "password_change_done")
+
+# The models of the page header, in this order.
+NAVIGATION = ("Payment", "Organization", "ApiKey", "User", "Group", "PaymentRead")
 
 
 class PaymentsAdminSite(AdminSite):
@@ -22,14 +38,36 @@ class PaymentsAdminSite(AdminSite):
     index_template = "admin/overview.html"
     site_url = None
     enable_nav_sidebar = False  # the page header has the navigation, so that the list gets the whole width
-    login_form = LoginForm
+
+    @property
+    def login_form(self) -> type[LoginForm]:  # type: ignore[override]
+        if settings.SECOND_FACTOR == "off":
+            return LoginForm
+        from payments.admin.sign_in.login_form import FirstFactorForm  # noqa: PLC0415  imports django-allauth
+
+        return FirstFactorForm
 
     def get_urls(self) -> list[Any]:
         """Return Django's URLs without those that our pages do not use: they read objects of any model."""
-        return [url for url in super().get_urls() if getattr(url, "name", None) not in UNUSED_URLS]
+        used = [url for url in super().get_urls() if getattr(url, "name", None) not in UNUSED_URLS]
+        if not settings.PASSWORD_LOGIN:
+            used = [url for url in used if getattr(url, "name", None) not in PASSWORD_URLS]
+        return [*sign_in_urls(), *used]
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        return super().has_permission(request) and not lacks_second_factor(request)
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        context = super().each_context(request)
+        return {**context, "navigation": navigation(context["available_apps"]), "sign_in": sign_in_context(request)}
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        response = super().login(request, extra_context)
+        if request.method != "GET" and not settings.PASSWORD_LOGIN:
+            raise PermissionDenied
+        try:
+            response = super().login(request, extra_context)
+        except SecondFactorNeeded as needed:
+            return ask_for_code(request, needed.user)
         form = getattr(response, "context_data", {}).get("form")
         if form is not None and form.wait_seconds:
             response.status_code = HTTPStatus.TOO_MANY_REQUESTS
@@ -39,3 +77,27 @@ class PaymentsAdminSite(AdminSite):
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         context = overview_context(request) if request.user.has_perm("payments.view_payment") else {}
         return super().index(request, {**(extra_context or {}), **context})
+
+
+def ask_for_code(request: HttpRequest, user: User) -> HttpResponse:
+    """Remember that the password was right, and redirect to the page of the second factor."""
+    from payments.admin.sign_in import pages, pending  # noqa: PLC0415  needs the site
+
+    pending.begin_login(request, user, next_url=pages.safe_next(request, request.POST.get("next")))
+    return HttpResponseRedirect(reverse("admin:second_factor"))
+
+
+def sign_in_context(request: HttpRequest) -> dict[str, Any]:
+    """Return how users log in, and whether this user can have a second factor."""
+    return {
+        "has_passwords": settings.PASSWORD_LOGIN,
+        "has_provider": bool(settings.OIDC_ISSUER),
+        "provider_name": settings.OIDC_NAME or urlsplit(settings.OIDC_ISSUER).hostname,
+        "has_second_factor": settings.SECOND_FACTOR != "off" and began_with_password(request),
+    }
+
+
+def navigation(apps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the models of the page header that the user may view."""
+    models = {model["object_name"]: model for app in apps for model in app["models"] if model["admin_url"]}
+    return [models[name] for name in NAVIGATION if name in models]

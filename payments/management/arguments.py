@@ -5,6 +5,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import UTC, datetime
 
 from django.core.management.base import CommandError
+from django.utils import timezone
 
 from payments.models import Mode, Organization
 
@@ -44,6 +45,17 @@ def parse_day(text: str) -> datetime:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is not a day of the calendar") from None
+
+
+def parse_past_day(text: str) -> datetime:
+    """Return the start of a day in UTC, which must not be in the future.
+
+    :raises ArgumentTypeError: if the text is not such a day
+    """
+    start = parse_day(text)
+    if start > timezone.now():
+        raise ArgumentTypeError(f"{text!r} is in the future")
+    return start
 
 
 def parse_time(text: str) -> datetime:

@@ -16,6 +16,7 @@ from payments.models.payment import (
     uses_in_flight_index,
     uses_status_index,
 )
+from payments.models.payment_read import PaymentRead
 from payments.models.recording import Changes
 from payments.models.saved_filter import SavedFilter
 from payments.models.staff_preferences import StaffPreferences
@@ -39,6 +40,7 @@ __all__ = [
     "Organization",
     "Payment",
     "PaymentQuerySet",
+    "PaymentRead",
     "PaymentsCannotBeDeleted",
     "SavedFilter",
     "SequenceType",

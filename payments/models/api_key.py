@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class KeyState(models.TextChoices):
     """Whether a key can be used."""
 
-    USABLE = "usable"
+    ACTIVE = "active"
     EXPIRED = "expired"
     REVOKED = "revoked"
 
@@ -55,7 +55,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         )
         return key, text
 
-    def usable(self, *, now: datetime | Combinable) -> ApiKeyQuerySet:
+    def active(self, *, now: datetime | Combinable) -> ApiKeyQuerySet:
         """Return the keys that are neither revoked nor expired."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
 
@@ -99,4 +99,4 @@ class ApiKey(models.Model):
     def state(self, *, now: datetime) -> KeyState:
         if self.revoked_at is not None:
             return KeyState.REVOKED
-        return KeyState.EXPIRED if self.expires_at is not None and self.expires_at <= now else KeyState.USABLE
+        return KeyState.EXPIRED if self.expires_at is not None and self.expires_at <= now else KeyState.ACTIVE

@@ -224,8 +224,8 @@ def test_form_of_a_key_cannot_be_saved_as_a_new_key(admin_client: Client, organi
 @pytest.mark.parametrize(
     ("state", "times"),
     [
-        ("Usable", {}),
-        ("Usable", {"expires_at": timezone.now() + timedelta(days=1)}),
+        ("Active", {}),
+        ("Active", {"expires_at": timezone.now() + timedelta(days=1)}),
         ("Expired", {"expires_at": timezone.now() - timedelta(days=1)}),
         ("Revoked", {"expires_at": timezone.now() - timedelta(days=1), "revoked_at": timezone.now()}),
     ],
@@ -238,6 +238,24 @@ def test_list_shows_the_state_of_a_key(
     page = admin_client.get("/admin/payments/apikey/").content.decode()
 
     assert re.findall(r'<span class="label \w+">(\w+)</span>', page) == [state]
+
+
+def test_list_names_the_column_of_each_cell(admin_client: Client, organization: Organization) -> None:
+    ApiKeyFactory.create(organization=organization, name='"Till"')
+
+    row = admin_client.get("/admin/payments/apikey/").content.decode().partition("<tbody>")[2]
+
+    titles = ["Name", "Ends in", "Organization", "Mode", "State", "Last used", "Created at", "Expires"]
+    assert re.findall(r'<t[dh] data-label="([^"]*)"', row) == titles
+    assert "&quot;Till&quot;" in row
+
+
+def test_list_says_that_a_key_was_never_used(admin_client: Client, organization: Organization) -> None:
+    ApiKeyFactory.create(organization=organization, last_used_at=None)
+
+    row = admin_client.get("/admin/payments/apikey/").content.decode().partition("<tbody>")[2]
+
+    assert re.findall(r'<td[^>]* class="field-last_use">(.*?)</td>', row) == ["never"]
 
 
 def test_list_shows_the_organization_of_a_key(admin_client: Client, organization: Organization) -> None:
@@ -261,9 +279,8 @@ def hints(client: Client, path: str, **parameters: str) -> list[str]:
     """Return the cells of the column "Ends in"."""
     page = client.get(path, parameters).content.decode()
     assert "Ends in" in page
-    return [
-        re.sub(r"<[^>]*>|\s", "", cell) for cell in re.findall(r'<td class="field-hint">(.*?)</td>', page, re.DOTALL)
-    ]
+    cells = re.findall(r'<td[^>]* class="field-hint">(.*?)</td>', page, re.DOTALL)
+    return [re.sub(r"<[^>]*>|\s", "", cell) for cell in cells]
 
 
 @pytest.mark.parametrize("path", ["/admin/payments/apikey/", "/admin/payments/organization/1/change/"])

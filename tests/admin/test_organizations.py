@@ -18,13 +18,13 @@ def organization(db: None) -> Organization:
     return OrganizationFactory.create(id=7, name="Books")
 
 
-def test_list_shows_an_organization_with_its_usable_keys(admin_client: Client, organization: Organization) -> None:
+def test_list_shows_an_organization_with_its_active_keys(admin_client: Client, organization: Organization) -> None:
     ApiKeyFactory.create(organization=organization)
 
     rows = admin_client.get(LIST).content.decode().partition("<tbody>")[2]
 
     assert re.findall(r'<a href="/admin/payments/organization/7/change/">(\w+)</a>', rows) == ["7", "Books"]
-    assert '<td class="field-usable_keys">1</td>' in rows
+    assert '<td data-label="Active keys" class="field-active_keys">1</td>' in rows
     assert '<a href="/admin/payments/payment/?organization=7">View payments</a>' in rows
 
 

@@ -294,7 +294,7 @@ def test_key_is_added_used_and_revoked(staffed: Staffed) -> None:
         assert run(command)["count"] == 2
 
         click(page, "Done")
-        expect(page.locator(".field-state")).to_contain_text("Usable")
+        expect(page.locator(".field-state")).to_contain_text("Active")
         click(page, "Revoke key")
         click(page, "Cancel")
         assert run(command)["count"] == 2
@@ -320,7 +320,7 @@ def test_second_click_and_reload_add_no_other_key(staffed: Staffed) -> None:
         page.reload()
         expect(page.get_by_role("heading", name="This key exists already")).to_be_visible()
         click(page, "Twice")
-        expect(page.locator(".field-state")).to_contain_text("Usable")
+        expect(page.locator(".field-state")).to_contain_text("Active")
 
         page.goto("/admin/payments/apikey/?q=Twice")
         expect(page.locator("#result_list tbody tr")).to_have_count(1)
@@ -381,6 +381,8 @@ def test_admin_pages_are_accessible_and_fit_the_screen(staffed: Staffed) -> None
             "/admin/payments/apikey/",
             "/admin/payments/apikey/add/",
             "/admin/nothing/",
+            "/admin/auth/user/",
+            "/admin/auth/group/",
         )
         problems += page_problems(page, paths)
 

@@ -50,6 +50,15 @@ VALID = {
     "REPLICA_LAG_SECONDS_MAX": "10",
     **dict.fromkeys(("DEBUG", "ACCESS_LOG", "METRICS", "TRACING"), "false"),
     "WEB_THREADS": "8",
+    "PASSWORD_LOGIN": "on",
+    "SECOND_FACTOR": "off",
+}
+
+OIDC = {
+    "OIDC_ISSUER": "https://login.example/realms/staff",
+    "OIDC_CLIENT_ID": "payments",
+    "OIDC_CLIENT_SECRET": "hunter2",
+    "OIDC_EMAIL_DOMAINS": "example.com",
 }
 
 
@@ -99,6 +108,65 @@ def test_invalid_setting_stops_the_start(name: str, value: str, reason: str) -> 
 
     assert message.startswith(f"Invalid settings. {name}: {reason}")
     assert "hunter2" not in message
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"OIDC_ISSUER": "login.example"}, "OIDC_ISSUER: Must be https://HOST[:PORT][/PATH]."),
+        ({"OIDC_ISSUER": "https://"}, "OIDC_ISSUER: Must be https://HOST[:PORT][/PATH]."),
+        ({"OIDC_ISSUER": "https://login.example?x=1"}, "OIDC_ISSUER: Must be https://HOST[:PORT][/PATH]."),
+        ({"OIDC_ISSUER": f"https://login.example/{'x' * 200}"}, "OIDC_ISSUER: Must be https://HOST[:PORT][/PATH]."),
+        ({"OIDC_ISSUER": "http://login.example"}, "OIDC_ISSUER: Must start with https://."),
+        ({"OIDC_CLIENT_ID": ""}, "OIDC_CLIENT_ID: Must be set if OIDC_ISSUER is set."),
+        ({"OIDC_CLIENT_SECRET": ""}, "OIDC_CLIENT_SECRET: Must be set if OIDC_ISSUER is set."),
+        ({"OIDC_EMAIL_DOMAINS": ""}, "OIDC_EMAIL_DOMAINS: Must be set if OIDC_ISSUER is set."),
+        ({"OIDC_EMAIL_DOMAINS": "@example.com"}, "OIDC_EMAIL_DOMAINS: Must be domains such as example.com"),
+        ({"OIDC_EMAIL_DOMAINS": "example.com,"}, "OIDC_EMAIL_DOMAINS: Must be domains such as example.com"),
+        ({"OIDC_REQUIRED_CLAIM": "groups"}, "OIDC_REQUIRED_CLAIM: Must be NAME=VALUE."),
+        ({"SECOND_FACTOR": "on"}, "SECOND_FACTOR: Must be off, optional or required."),
+        ({"PASSWORD_LOGIN": "never"}, "PASSWORD_LOGIN: Must be true or false."),
+        ({"PASSWORD_LOGIN": "off", "SECOND_FACTOR": "required"}, "SECOND_FACTOR: Must be off if PASSWORD_LOGIN is off"),
+        (dict.fromkeys(OIDC, "") | {"PASSWORD_LOGIN": "off"}, "PASSWORD_LOGIN: Must be on if OIDC_ISSUER is empty"),
+        (dict.fromkeys(OIDC, "") | {"OIDC_NAME": "x"}, "OIDC_NAME: Must be empty if OIDC_ISSUER is empty."),
+    ],
+)
+def test_invalid_setting_for_sign_in_stops_the_start(settings: dict[str, str], error: str) -> None:
+    message = error_message(PRODUCTION | OIDC | settings)
+
+    assert message.startswith(f"Invalid settings. {error}")
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize("issuer", ["https://login.example/", "http://localhost:9400", "http://[::1]:9400/realm"])
+def test_issuer_is_used_as_it_is_written(issuer: str) -> None:
+    with patch.dict(os.environ, PRODUCTION | OIDC | {"OIDC_ISSUER": issuer}, clear=True):
+        settings = runpy.run_path(str(ROOT / "payments_site/settings.py"))
+
+    assert settings["OIDC_ISSUER"] == issuer
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        (OIDC, "OIDC_ISSUER: Must be empty, or run scripts/install --sign-in first."),
+        ({"SECOND_FACTOR": "optional"}, "SECOND_FACTOR: Must be off, or run scripts/install --sign-in first."),
+    ],
+)
+def test_missing_packages_for_sign_in_stop_the_start(
+    settings: dict[str, str], error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    assert error_message(PRODUCTION | settings) == f"Invalid settings. {error}"
+
+
+def test_service_without_sign_in_does_not_import_its_packages() -> None:
+    program = "import sys, payments_site.wsgi; print([name for name in sys.modules if name.startswith('allauth')])"
+
+    done = run_command([sys.executable, "-c", program], cwd=ROOT, env=inherited_environment())
+
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(

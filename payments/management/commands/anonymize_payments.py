@@ -3,16 +3,14 @@
 import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from datetime import datetime
 from typing import Any
 
 from django.core.management.base import CommandError
 from django.db import OperationalError, connection
-from django.utils import timezone
 from tqdm import tqdm
 
 from payments.anonymization import anonymize_payments
-from payments.management.arguments import add_mode_option, add_organization_option, find_organization, parse_day
+from payments.management.arguments import add_mode_option, add_organization_option, find_organization, parse_past_day
 from payments.management.command import PaymentsCommand
 from payments.management.failures import first_line
 from payments.models import CUSTOMER_ID, Access, Mode, Organization
@@ -99,13 +97,6 @@ def requested_accesses(organization_id: int | None, mode: str | None) -> list[Ac
         ids = list(Organization.objects.order_by("id").values_list("id", flat=True))
     modes = Mode.values if mode is None else [mode]
     return [Access(organization_id, mode) for organization_id in ids for mode in modes]
-
-
-def parse_past_day(text: str) -> datetime:
-    start = parse_day(text)
-    if start > timezone.now():
-        raise ArgumentTypeError(f"{text!r} is in the future")
-    return start
 
 
 def parse_customer_id(text: str) -> str:

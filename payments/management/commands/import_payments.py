@@ -163,9 +163,9 @@ def suggest_key(result: ImportResult) -> Iterator[str]:
 
 
 def find_organization_without_key(organization_ids: set[int]) -> Organization | None:
-    """Return the first of the organizations that has no usable API key."""
-    usable = ApiKey.objects.usable(now=timezone.now())
-    return Organization.objects.filter(id__in=organization_ids).exclude(keys__in=usable).order_by("id").first()
+    """Return the first of the organizations that has no active API key."""
+    active = ApiKey.objects.active(now=timezone.now())
+    return Organization.objects.filter(id__in=organization_ids).exclude(keys__in=active).order_by("id").first()
 
 
 @contextmanager

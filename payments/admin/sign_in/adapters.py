@@ -1,0 +1,103 @@
+"""django-allauth's adapters: what it does after the OpenID provider has confirmed an account."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from django.db import IntegrityError, transaction
+
+from payments.admin.sessions import SINGLE_SIGN_ON
+from payments.admin.sign_in.pages import refusal
+from payments.admin.sign_in.policy import Refused, check_claims, check_user, find_or_create_user
+
+if TYPE_CHECKING:
+    from allauth.socialaccount.models import SocialLogin
+    from django.contrib.auth.models import User
+    from django.http import HttpRequest
+
+logger = logging.getLogger(__name__)
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    """Logs users in, without further steps, messages or sign-up."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+    def get_login_stages(self) -> list[str]:
+        return []
+
+    def login(self, request: HttpRequest, user: User) -> None:
+        user.backend = SINGLE_SIGN_ON
+        super().login(request, user)
+
+    def add_message(self, *_args: Any, **_options: Any) -> None:
+        """Send no message: the page shows the user's name."""
+
+
+class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    """Allows accounts by the settings, and links them to users."""
+
+    def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Any:
+        """Return the provider of the settings. There is no other one, also not in the database."""
+        from payments.admin.sign_in.provider import staff_provider  # noqa: PLC0415  needs the models
+
+        return staff_provider(request)
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Let allauth continue with a user, or respond with a refusal."""
+        data = sociallogin.account.extra_data
+        claims = {**data["id_token"], **data["userinfo"]}  # of one account: see StaffOAuth2Adapter
+        try:
+            email = check_claims(claims)
+            if not sociallogin.is_existing:
+                self.link(request, sociallogin, claims, email=email)
+            check_user(sociallogin.user)
+        except Refused as error:
+            logger.warning("Refused a sign-in: %s", error)
+            raise ImmediateHttpResponse(refusal(request, str(error))) from None
+
+    def link(self, request: HttpRequest, sociallogin: SocialLogin, claims: dict[str, Any], *, email: str) -> None:
+        """Link the account to a user, at the first sign-in.
+
+        An address can pass to another person. So a user who is linked to one account cannot be linked to another one.
+        """
+        try:
+            with transaction.atomic():
+                user = find_or_create_user(claims, email=email)
+                from allauth.socialaccount.models import SocialAccount  # noqa: PLC0415  the adapter is imported earlier
+
+                if SocialAccount.objects.filter(user=user, provider=sociallogin.account.provider).exists():
+                    raise Refused("The user with your e-mail address belongs to another account of the provider.")
+                sociallogin.connect(request, user)
+        except IntegrityError:  # the same account signed in at the same time
+            raise Refused("The sign-in was interrupted. Try again.") from None
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
+        return False
+
+    def on_authentication_error(
+        self,
+        request: HttpRequest,
+        provider: Any,
+        error: Any = None,
+        exception: Exception | None = None,
+        extra_context: dict[str, Any] | None = None,
+    ) -> None:
+        """Respond with a page that explains the error. Without an exception, the request is not the expected one."""
+        if exception is None:
+            message = "The sign-in was cancelled, or it took too long. Try again."
+            raise ImmediateHttpResponse(refusal(request, message))
+        raise exception  # the view responds
+
+
+def unlink(user: User) -> int:
+    """Remove the links of a user to accounts at OpenID providers. Return their number."""
+    from allauth.socialaccount.models import SocialAccount  # noqa: PLC0415  the adapters are imported earlier
+
+    deleted, _ = SocialAccount.objects.filter(user=user).delete()
+    return int(deleted)

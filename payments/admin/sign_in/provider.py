@@ -1,0 +1,78 @@
+"""The OpenID provider of the settings, for django-allauth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
+from django.conf import settings
+from django.core.cache import cache
+from django.urls import reverse
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+CONFIGURATION_SECONDS = 600
+ENDPOINTS = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
+
+
+class StaffOAuth2Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has no types
+    """Requests to the provider. Its configuration is cached, so that pages without a sign-in cause few requests."""
+
+    @property
+    def openid_config(self) -> dict[str, Any]:
+        """Return the provider's configuration.
+
+        :raises OAuth2Error: if it is incomplete, or that of another provider (OpenID Connect Discovery, section 4.3)
+        """
+        configuration: dict[str, Any] | None = cache.get(settings.OIDC_ISSUER)
+        if configuration is None:
+            configuration = super().openid_config
+            check_configuration(configuration)
+            cache.set(settings.OIDC_ISSUER, configuration, CONFIGURATION_SECONDS)
+        return configuration
+
+    def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
+        path = reverse("admin:sign_in_callback")
+        return f"{settings.PUBLIC_BASE_URL}{path}" if settings.PUBLIC_BASE_URL else request.build_absolute_uri(path)
+
+    def complete_login(self, request: HttpRequest, app: SocialApp, token: Any, **options: Any) -> Any:
+        """Return the login. The ID token and the user info must be about one account (OpenID Connect Core, 5.3.2)."""
+        login = super().complete_login(request, app, token, **options)
+        subjects = {claims.get("sub") for claims in login.account.extra_data.values()}
+        if "id_token" not in login.account.extra_data or subjects != {login.account.uid}:
+            raise OAuth2Error("The ID token is missing, or the user info is about another account.")
+        return login
+
+
+class StaffProvider(OpenIDConnectProvider):  # type: ignore[misc]  # allauth has no types
+    """The provider of the settings."""
+
+    oauth2_adapter_class = StaffOAuth2Adapter
+
+
+def staff_provider(request: HttpRequest) -> StaffProvider:
+    app = SocialApp(
+        provider="openid_connect",
+        # Accounts are stored with the issuer: the same number at another provider is another account.
+        provider_id=settings.OIDC_ISSUER,
+        name=settings.OIDC_NAME,
+        client_id=settings.OIDC_CLIENT_ID,
+        secret=settings.OIDC_CLIENT_SECRET,
+        settings={
+            "server_url": f"{settings.OIDC_ISSUER.rstrip('/')}/.well-known/openid-configuration",
+            "oauth_pkce_enabled": True,
+            "scope": ["openid", "profile", "email"],
+        },
+    )
+    return StaffProvider(request, app=app)
+
+
+def check_configuration(configuration: Any) -> None:
+    if not isinstance(configuration, dict) or configuration.get("issuer") != settings.OIDC_ISSUER:
+        raise OAuth2Error("The configuration has another issuer than OIDC_ISSUER.")
+    if missing := [name for name in ENDPOINTS if not isinstance(configuration.get(name), str)]:
+        raise OAuth2Error(f"The configuration lacks {', '.join(missing)}.")

@@ -1,0 +1,104 @@
+"""The second factor of users: codes of an authenticator app (TOTP, RFC 6238), and recovery codes.
+
+It uses functions of django-allauth that are not public, because the public ones remember used codes separately in each
+process. Here, the database remembers the last used code of each user, so a code works once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import (
+    format_hotp_value,
+    generate_totp_secret,
+    hotp_value,
+    yield_hotp_counters_from_time,
+)
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+__all__ = [
+    "accept_code",
+    "accept_first_code",
+    "generate_totp_secret",
+    "has_second_factor",
+    "remove",
+    "renew_recovery_codes",
+]
+
+
+def totp_of(user: User) -> QuerySet[Authenticator]:
+    authenticators: QuerySet[Authenticator] = Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP)
+    return authenticators
+
+
+def has_second_factor(user: User) -> bool:
+    return totp_of(user).exists()
+
+
+def accept_code(user: User, text: str) -> bool:
+    """Return whether the text is a code of the user that was not used before, and remember that it was used."""
+    code = re.sub(r"[\s-]", "", text)
+    return accept_totp_code(user, code) or accept_recovery_code(user, code)
+
+
+@transaction.atomic
+def accept_totp_code(user: User, code: str) -> bool:
+    authenticator = totp_of(user).select_for_update().first()
+    if authenticator is None:
+        return False
+    counter = counter_of(authenticator.data["secret"], code)
+    if counter is None or counter <= authenticator.data["used_counter"]:
+        return False
+    authenticator.data["used_counter"] = counter
+    authenticator.last_used_at = timezone.now()
+    authenticator.save()
+    return True
+
+
+def accept_recovery_code(user: User, code: str) -> bool:
+    authenticator = Authenticator.objects.filter(user=user, type=Authenticator.Type.RECOVERY_CODES).first()
+    return authenticator is not None and bool(RecoveryCodes(authenticator).validate_code(code))
+
+
+def accept_first_code(user: User, text: str, *, secret: str) -> list[str] | None:
+    """Set up the second factor if the text is a code of this secret. Return the recovery codes, otherwise None."""
+    counter = counter_of(secret, re.sub(r"\s", "", text))
+    if counter is None:
+        return None
+    with transaction.atomic():
+        data = {"secret": secret, "used_counter": counter}
+        Authenticator.objects.create(user=user, type=Authenticator.Type.TOTP, data=data)
+        return renew_recovery_codes(user)
+
+
+@transaction.atomic
+def renew_recovery_codes(user: User) -> list[str]:
+    """Replace the recovery codes of a user, and return the new ones."""
+    User.objects.select_for_update().get(pk=user.pk)
+    Authenticator.objects.filter(user=user, type=Authenticator.Type.RECOVERY_CODES).delete()
+    codes: list[str] = RecoveryCodes.activate(user).generate_codes()
+    return codes
+
+
+def remove(user: User) -> int:
+    """Remove the second factor of a user with its recovery codes. Return the number of removed rows."""
+    deleted, _ = Authenticator.objects.filter(user=user).delete()
+    return int(deleted)
+
+
+def counter_of(secret: str, code: str) -> int | None:
+    """Return the number of the period to which a code belongs, near the current one; None if it is wrong."""
+    counters: list[int] = list(yield_hotp_counters_from_time())
+    matching = [
+        counter for counter in counters if constant_time_compare(format_hotp_value(hotp_value(secret, counter)), code)
+    ]
+    return max(matching, default=None)

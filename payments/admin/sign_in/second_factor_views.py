@@ -1,0 +1,170 @@
+"""The pages of the second factor: enter a code, set up an authenticator app, change it."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from math import ceil
+from typing import TYPE_CHECKING, Any, cast
+
+from allauth.mfa.adapter import get_adapter
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.safestring import mark_safe
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from payments.access.clients import client_address
+from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS
+from payments.admin.sessions import began_with_password
+from payments.admin.sign_in.pages import page
+from payments.admin.sign_in.pending import SECRET, PendingLogin, complete_login, find_pending_login
+from payments.admin.sign_in.second_factor import (
+    accept_code,
+    accept_first_code,
+    generate_totp_secret,
+    has_second_factor,
+    remove,
+    renew_recovery_codes,
+)
+from payments.runtime.process import process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.contrib.auth.models import User
+
+CODE_CHARACTERS_MAX = 20
+WRONG_CODE = "This code is wrong, or it was used already. Wait for the next code of your app."
+
+logger = logging.getLogger(__name__)
+
+
+class CodeForm(forms.Form):
+    """A code of the authenticator app, or a recovery code."""
+
+    code = forms.CharField(
+        max_length=CODE_CHARACTERS_MAX,
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "inputmode": "numeric", "autofocus": True}),
+    )
+    wait_seconds = 0.0
+
+    def accepted(self, request: HttpRequest, user: User, accept: Callable[[str], Any]) -> Any:
+        """Return the result of `accept` for the code, or None with an error in the form.
+
+        An attempt counts before the code is checked. The limit of a user counts attempts from all addresses: only a
+        client that knows the password can reach it.
+        """
+        if not self.is_valid():
+            return None
+        address = client_address(request.META)
+        limits = {f"code {address}": ADDRESS_ATTEMPTS, f"code of user {user.pk}": ACCOUNT_ATTEMPTS}
+        self.wait_seconds = max(process.rate_limits.count(name, limit).wait_seconds for name, limit in limits.items())
+        if self.wait_seconds:
+            logger.warning("Too many codes from %s.", address)
+            self.add_error(None, f"Too many attempts. Try again in {ceil(self.wait_seconds / 60)} min.")
+            return None
+        result = accept(self.cleaned_data["code"])
+        if not result:
+            logger.warning("A wrong code for user %s from %s.", user.pk, address)
+            self.add_error("code", WRONG_CODE)
+        return result
+
+    def page(self, request: HttpRequest, name: str, **context: Any) -> HttpResponse:
+        """Return the page with this form."""
+        status = HTTPStatus.TOO_MANY_REQUESTS if self.wait_seconds else HTTPStatus.OK
+        response = page(request, name, form=self, status=status, **context)
+        if self.wait_seconds:
+            response.headers["Retry-After"] = str(ceil(self.wait_seconds))
+        return response
+
+
+def form_of(request: HttpRequest) -> CodeForm:
+    return CodeForm(request.POST if request.method == "POST" else None, label_suffix="")
+
+
+@never_cache
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def enter_code(request: HttpRequest) -> HttpResponse:
+    """Ask for the code of a login whose password was right, then log the user in."""
+    pending = find_pending_login(request)
+    if pending is None:
+        return HttpResponseRedirect(reverse("admin:login"))
+    if not has_second_factor(pending.user):
+        return HttpResponseRedirect(reverse("admin:second_factor_set_up"))
+    form = form_of(request)
+    if request.method == "POST" and form.accepted(request, pending.user, lambda code: accept_code(pending.user, code)):
+        complete_login(request, pending.user)
+        return HttpResponseRedirect(pending.next_url)
+    return form.page(request, "enter_code", title="Enter your code")
+
+
+@never_cache
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def set_up(request: HttpRequest) -> HttpResponse:
+    """Set up an authenticator app, for a logged-in user or for a login that needs one. Then show the recovery codes."""
+    subject = find_subject(request)
+    if subject is None:
+        return HttpResponseRedirect(reverse("admin:login"))
+    user, next_url = subject
+    if has_second_factor(user):  # the password alone must not replace it
+        return HttpResponseRedirect(reverse("admin:second_factor_change"))
+    secret = request.session.setdefault(SECRET, generate_totp_secret())
+    form = form_of(request)
+    if request.method == "POST":
+        codes = form.accepted(request, user, lambda code: accept_first_code(user, code, secret=secret))
+        if codes:
+            logger.warning("User %s has set up a second factor.", user.pk)
+            complete_login(request, user)
+            return codes_page(request, codes, next_url=next_url)
+    address = get_adapter().build_totp_url(user, secret)
+    _, tag, drawing = get_adapter().build_totp_svg(address).partition("<svg")
+    return form.page(
+        request,
+        "set_up",
+        title="Set up a second factor",
+        secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
+        address=address,
+        picture=mark_safe(tag + drawing),  # noqa: S308  drawn by qrcode
+    )
+
+
+@never_cache
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def change(request: HttpRequest) -> HttpResponse:
+    """Renew the recovery codes or remove the second factor of the logged-in user. Both need a code."""
+    if find_pending_login(request) or not admin.site.has_permission(request) or not began_with_password(request):
+        return HttpResponseRedirect(reverse("admin:second_factor"))
+    user = cast("User", request.user)
+    if not has_second_factor(user):
+        return HttpResponseRedirect(reverse("admin:second_factor_set_up"))
+    form = form_of(request)
+    can_remove = settings.SECOND_FACTOR == "optional"
+    if request.method == "POST" and form.accepted(request, user, lambda code: accept_code(user, code)):
+        if "remove" in request.POST and can_remove:
+            remove(user)
+            logger.warning("User %s has removed the second factor.", user.pk)
+            messages.success(request, "Your second factor is removed.")
+            return HttpResponseRedirect(reverse("admin:index"))
+        return codes_page(request, renew_recovery_codes(user), next_url=reverse("admin:index"))
+    return form.page(request, "change", title="Second factor", can_remove=can_remove)
+
+
+def find_subject(request: HttpRequest) -> PendingLogin | None:
+    """Return the user who sets up a second factor, and the address to continue at."""
+    if pending := find_pending_login(request):
+        return pending
+    if admin.site.has_permission(request) and began_with_password(request):
+        return PendingLogin(cast("User", request.user), reverse("admin:index"))
+    return None
+
+
+def codes_page(request: HttpRequest, codes: list[str], *, next_url: str) -> HttpResponse:
+    return page(request, "recovery_codes", title="Save your recovery codes", codes=codes, next_url=next_url)

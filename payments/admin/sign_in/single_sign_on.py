@@ -1,0 +1,71 @@
+"""The views of the sign-in at the OpenID provider: begin, and return from there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from http import HTTPStatus
+from typing import TYPE_CHECKING, TypeAlias
+
+from allauth.socialaccount.providers.base.constants import AuthProcess
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
+from django.conf import settings
+from django.views.decorators.http import require_GET
+from requests import RequestException
+
+from payments.access.clients import client_address
+from payments.admin.login import ADDRESS_ATTEMPTS
+from payments.admin.sign_in.pages import refusal, safe_next
+from payments.admin.sign_in.provider import StaffOAuth2Adapter, staff_provider
+from payments.runtime.process import process
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    View: TypeAlias = Callable[[HttpRequest], HttpResponse]
+
+UNAVAILABLE = "The provider of your account does not respond correctly. Try again later, or ask your administrator."
+TOO_MANY = "Too many sign-ins from your address. Try again in 10 minutes."
+
+logger = logging.getLogger(__name__)
+
+
+def limited(view: View) -> View:
+    """Limit the requests of an address, and respond with a page if the provider fails.
+
+    Each request can cause requests to the provider, and writes a session.
+    """
+
+    @wraps(view)
+    def limited_view(request: HttpRequest) -> HttpResponse:
+        address = client_address(request.META)
+        if process.rate_limits.count(f"sign-in {address}", ADDRESS_ATTEMPTS).wait_seconds:
+            return refusal(request, TOO_MANY, status=HTTPStatus.TOO_MANY_REQUESTS)
+        try:
+            return view(request)
+        except (RequestException, OAuth2Error, KeyError, TypeError, ValueError) as error:
+            # An answer of the provider that is no OpenID Connect can raise any of these.
+            logger.warning("The OpenID provider failed: %s: %s", type(error).__name__, error)
+            return refusal(request, UNAVAILABLE, status=HTTPStatus.BAD_GATEWAY)
+
+    return limited_view
+
+
+@require_GET
+@limited
+def begin(request: HttpRequest) -> HttpResponse:
+    """Redirect to the provider. Only `next` is used of the query string."""
+    next_url = safe_next(request, request.GET.get("next"))
+    response: HttpResponse = staff_provider(request).redirect(request, process=AuthProcess.LOGIN, next_url=next_url)
+    return response
+
+
+@require_GET
+@limited
+def callback(request: HttpRequest) -> HttpResponse:
+    """Log in the user whom the provider confirms."""
+    adapter = StaffOAuth2Adapter(request, settings.OIDC_ISSUER)
+    response: HttpResponse = OAuth2CallbackView.adapter_view(adapter)(request)
+    return response

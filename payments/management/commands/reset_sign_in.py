@@ -1,0 +1,45 @@
+"""Remove the second factor of a user, and the link to the OpenID provider."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management.base import CommandError
+
+from payments.management.command import PaymentsCommand
+
+
+class Command(PaymentsCommand):
+    """`reset_sign_in NAME`."""
+
+    help = """
+        Remove the second factor of a user, and the link to an account at the OpenID
+        provider.
+
+        The user can then log in with the password alone, or with another account
+        that has the same e-mail address.
+    """
+    examples = ("manage.py reset_sign_in ann",)
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", metavar="NAME", help="the user name")
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        if settings.SECOND_FACTOR == "off" and not settings.OIDC_ISSUER:
+            raise CommandError("SECOND_FACTOR is off and OIDC_ISSUER is empty: there is nothing to reset.")
+        user = User.objects.filter(username=options["name"]).first()
+        if user is None:
+            raise CommandError(f"There is no user {options['name']}.")
+        # Only these settings install the tables.
+        if settings.SECOND_FACTOR != "off":
+            from payments.admin.sign_in.second_factor import remove  # noqa: PLC0415  imports django-allauth
+
+            self.report(f"second factor of {user}", count=remove(user))
+        if settings.OIDC_ISSUER:
+            from payments.admin.sign_in.adapters import unlink  # noqa: PLC0415  imports django-allauth
+
+            self.report(f"link of {user} to the OpenID provider", count=unlink(user))
+
+    def report(self, subject: str, *, count: int) -> None:
+        self.write_success(f"The {subject} is removed." if count else f"There is no {subject}.")

@@ -1,0 +1,220 @@
+"""Views of payment pages are recorded, and administrators can list them."""
+
+import re
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.management import CommandError, call_command
+from django.db import connection, transaction
+from django.test import Client
+from django.utils import timezone
+
+from payments.admin.payment_reads import PAGE_ROWS
+from payments.models import Payment, PaymentRead
+from payments.models.payment_read import BATCH_READS
+from tests.support.factories import OrganizationFactory, PaymentFactory
+
+PAGE = "/admin/payments/payment/pt_5F1/change/"
+LIST = "/admin/payments/paymentread/"
+LOCK_SECONDS_MAX = 20
+
+
+@pytest.fixture
+def payment(db: None) -> Payment:
+    return PaymentFactory.create(id="pt_1", organization=OrganizationFactory.create(id=7))
+
+
+def client_with(*codenames: str) -> Client:
+    user = User.objects.create_user("clerk", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def create_reads(count: int, **values: Any) -> None:
+    defaults = {"read_at": timezone.now(), "user_id": 1, "user_name": "clerk", "organization_id": 7}
+    PaymentRead.objects.bulk_create(
+        PaymentRead(**{**defaults, "payment_id": f"pt_{number}", **values}) for number in range(count)
+    )
+
+
+def listed(page: Any) -> list[str]:
+    """Return the IDs of the payments on a page, in its order."""
+    return re.findall(r'class="id"><a href="[^"]+">(pt_\w+)</a>', page.content.decode())
+
+
+def test_view_of_a_payment_is_recorded(payment: Payment) -> None:
+    client = client_with("view_payment")
+    before = timezone.now()
+
+    client.get(PAGE)
+
+    read = PaymentRead.objects.get()
+    assert before <= read.read_at <= timezone.now()
+    assert (read.user_id, read.user_name) == (User.objects.get().pk, "clerk")
+    assert (read.organization_id, read.payment_id) == (7, "pt_1")
+
+
+def test_each_view_is_recorded(admin_client: Client, payment: Payment) -> None:
+    admin_client.get(PAGE)
+    admin_client.get(PAGE)
+
+    assert PaymentRead.objects.count() == 2
+
+
+def test_refused_view_is_not_recorded(payment: Payment) -> None:
+    response = client_with("view_organization").get(PAGE)
+
+    assert response.status_code == 403
+    assert not PaymentRead.objects.exists()
+
+
+def test_record_outlives_its_user(payment: Payment) -> None:
+    client_with("view_payment").get(PAGE)
+
+    User.objects.all().delete()
+
+    assert PaymentRead.objects.get().user_name == "clerk"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_page_does_not_wait_for_its_record(
+    admin_client: Client, payment: Payment, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On SQLite another writer holds the only write lock, on PostgreSQL the lock of the table."""
+    locked, released = threading.Event(), threading.Event()
+
+    def hold_lock() -> None:
+        try:
+            with transaction.atomic(), connection.cursor() as cursor:
+                if connection.vendor == "postgresql":
+                    cursor.execute("LOCK TABLE payments_paymentread IN EXCLUSIVE MODE")
+                locked.set()
+                released.wait(timeout=LOCK_SECONDS_MAX)
+        finally:
+            connection.close()
+
+    holder = threading.Thread(target=hold_lock)
+    holder.start()
+    try:
+        assert locked.wait(timeout=LOCK_SECONDS_MAX)
+        response = admin_client.get(PAGE)
+        was_released_first = not holder.is_alive()
+    finally:
+        released.set()
+        holder.join()
+
+    assert response.status_code == 200
+    assert not was_released_first
+    assert not PaymentRead.objects.exists()
+    assert "The read of payment pt_1 of organization 7 by user" in caplog.text
+
+
+def test_list_shows_a_read_with_a_link_to_the_payment(admin_client: Client, payment: Payment) -> None:
+    create_reads(1, read_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), payment_id="pt_1")
+
+    page = admin_client.get(LIST).content.decode()
+
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    assert "2026-01-02 03:04:05 clerk pt_1 7" in text
+    assert f'<a href="{PAGE}">pt_1</a>' in page
+
+
+def test_links_lead_through_all_reads_newest_first(admin_client: Client) -> None:
+    create_reads(2 * PAGE_ROWS + 1)
+    create_reads(PAGE_ROWS, user_name="baker")
+
+    pages = [admin_client.get(LIST, {"user": "clerk"})]
+    while match := re.search(r'<a href="([^"]+)" rel="next">', pages[-1].content.decode()):
+        pages.append(admin_client.get(LIST + match[1].replace("&amp;", "&")))
+
+    assert [len(listed(page)) for page in pages] == [PAGE_ROWS, PAGE_ROWS, 1]
+    assert [name for page in pages for name in listed(page)] == [
+        f"pt_{number}" for number in reversed(range(2 * PAGE_ROWS + 1))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, ["pt_2", "pt_1", "pt_1"]),
+        ({"user": "baker"}, ["pt_1"]),
+        ({"user": "bak"}, []),
+        ({"payment": "pt_1"}, ["pt_1", "pt_1"]),
+        ({"payment": "pt_1", "user": "clerk"}, ["pt_1"]),
+    ],
+)
+def test_list_is_filtered_by_user_and_payment(admin_client: Client, query: dict[str, str], expected: list[str]) -> None:
+    create_reads(1, payment_id="pt_1", user_name="baker")
+    create_reads(1, payment_id="pt_1")
+    create_reads(1, payment_id="pt_2")
+
+    assert listed(admin_client.get(LIST, query)) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ({"payment": "84820"}, "Enter a payment ID: pt_..."),
+        ({"user": "\0"}, "Null characters are not allowed."),
+        ({"user": "x" * 151}, "at most 150 characters"),
+        ({"before": "x"}, "Enter a whole number."),
+        ({"before": str(2**63)}, "less than or equal to"),
+    ],
+)
+def test_invalid_query_is_an_error(admin_client: Client, query: dict[str, str], error: str) -> None:
+    create_reads(1)
+
+    page = admin_client.get(LIST, query)
+
+    assert page.status_code == 400
+    assert error in page.content.decode()
+    assert listed(page) == []
+
+
+def test_list_needs_its_own_permission(payment: Payment) -> None:
+    client = client_with("view_payment", "view_organization", "add_apikey")
+
+    assert client.get(LIST).status_code == 403
+    assert LIST not in client.get("/admin/").content.decode()
+
+
+def test_permission_gives_access_to_the_list(payment: Payment) -> None:
+    client = client_with("view_paymentread")
+
+    assert client.get(LIST).status_code == 200
+    assert LIST in client.get("/admin/").content.decode()
+
+
+@pytest.mark.parametrize("path", ["add/", "1/change/", "1/delete/", "1/history/"])
+def test_reads_have_no_other_pages(admin_client: Client, path: str) -> None:
+    create_reads(1)
+
+    assert admin_client.post(LIST + path, {"post": "yes"}).status_code == 404
+    assert admin_client.post(LIST, {"action": "delete_selected", "_selected_action": "1"}).status_code == 403
+    assert PaymentRead.objects.exists()
+
+
+@pytest.mark.django_db
+def test_command_deletes_old_reads_in_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    day = datetime(2026, 1, 2, tzinfo=UTC)
+    create_reads(BATCH_READS + 1, read_at=day - timedelta(microseconds=1))
+    create_reads(2, read_at=day)
+    steps: list[int] = []
+
+    deleted = PaymentRead.objects.delete_before(day - timedelta(days=1), on_progress=steps.append)
+    call_command("delete_old_payment_reads", "--before", "2026-01-02")
+
+    assert (deleted, steps) == (0, [])
+    assert capsys.readouterr().err.endswith(f"{BATCH_READS + 1} reads deleted.\n")
+    assert PaymentRead.objects.count() == 2
+
+
+@pytest.mark.parametrize("day", ["2999-01-01", "yesterday"])
+def test_command_refuses_other_days(day: str) -> None:
+    with pytest.raises(CommandError, match="--before"):
+        call_command("delete_old_payment_reads", "--before", day)

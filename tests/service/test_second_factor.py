@@ -1,0 +1,253 @@
+"""The second factor of logins with a password: codes of an authenticator app, and recovery codes."""
+
+import re
+import secrets
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import User
+from django.db import connection
+
+from payments.admin.login import ACCOUNT_ATTEMPTS
+from tests.support.authenticator_app import App
+from tests.support.connecting import connected_to
+from tests.support.migrated import fresh_database
+from tests.support.oidc import Visitor
+from tests.support.service import Service
+
+PASSWORD = secrets.token_urlsafe()
+HASH = make_password(PASSWORD, hasher="pbkdf2_sha256")
+CODE, SET_UP, CHANGE = "/admin/second-factor/", "/admin/second-factor/set-up/", "/admin/second-factor/change/"
+WRONG = "This code is wrong, or it was used already."
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service whose staff can have a second factor."""
+    directory = tmp_path_factory.mktemp("second_factor")
+    with fresh_database(directory) as url:
+        running = Service(url, settings={"SECOND_FACTOR": "optional"}, workers=2, log=directory / "log")
+        running.manage("migrate", "--verbosity", "0")
+        with running.serving():
+            yield running
+
+
+@pytest.fixture(scope="module")
+def strict(service: Service) -> Iterator[Service]:
+    """A service over the same database that requires a second factor."""
+    with Service(service.database_url, settings={"SECOND_FACTOR": "required"}, log=service.log).serving() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def ann(service: Service) -> None:
+    """Begin with a user without a second factor."""
+    with connected_to(service.database_url):
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM mfa_authenticator")
+        User.objects.all().delete()
+        User.objects.create(username="ann", password=HASH, is_staff=True)
+
+
+def logged_in(service: Service) -> Visitor:
+    visitor = Visitor(service)
+    visitor.log_in("ann", PASSWORD)
+    return visitor
+
+
+def set_up(visitor: Visitor) -> tuple[App, list[str]]:
+    """Set up the second factor. Return the app and the recovery codes."""
+    [secret] = re.findall(r'<code class="url">([A-Z2-7 ]+)</code>', visitor.get(SET_UP).text)
+    app = App(secret)
+    page = visitor.submit(SET_UP, code=app.code())
+    assert page.status_code == 200, page.text
+    return app, re.findall(r"<li><code>(\d{8})</code></li>", page.text)
+
+
+def enter(service: Service, code: str) -> Visitor:
+    """Log in with the password and a code."""
+    visitor = logged_in(service)
+    visitor.submit(CODE, code=code)
+    return visitor
+
+
+def test_user_without_a_second_factor_logs_in_with_the_password(service: Service) -> None:
+    assert logged_in(service).user_name() == "ann"
+
+
+def test_code_is_needed_after_the_set_up(service: Service) -> None:
+    app, recovery_codes = set_up(logged_in(service))
+    visitor = Visitor(service)
+
+    page = visitor.log_in("ann", PASSWORD, next_path="/admin/password_change/")
+    before = visitor.user_name()
+    key = visitor.session.cookies["sessionid"]
+    code = app.code()
+    last = visitor.submit(CODE, code=f" {code[:3]} {code[3:]}")
+
+    assert page.url == f"{service.base_url}{CODE}"
+    assert before is None
+    assert last.url == f"{service.base_url}/admin/password_change/"
+    assert visitor.user_name() == "ann"
+    assert visitor.session.cookies["sessionid"] != key
+    assert len(set(recovery_codes)) == 10
+
+
+def test_wrong_code_does_not_log_in(service: Service) -> None:
+    app, _ = set_up(logged_in(service))
+    visitor = logged_in(service)
+
+    page = visitor.submit(CODE, code=app.wrong_code())
+
+    assert WRONG in page.text
+    assert visitor.user_name() is None
+
+
+@pytest.mark.parametrize("code", ["", "x" * 21, "\0", "\u0661\u0662\u0663\u0664\u0665\u0666"])
+def test_invalid_code_does_not_log_in(service: Service, code: str) -> None:
+    set_up(logged_in(service))
+    visitor = logged_in(service)
+
+    page = visitor.submit(CODE, code=code)
+
+    assert page.status_code == 200
+    assert 'class="errornote"' in page.text
+    assert visitor.user_name() is None
+
+
+def test_code_works_once(service: Service) -> None:
+    """The workers share the database, so the code does not work in another worker either."""
+    app, _ = set_up(logged_in(service))
+    code = app.code()
+
+    names = [enter(service, code).user_name() for _ in range(4)]
+
+    assert names == ["ann", None, None, None]
+
+
+def test_code_of_the_set_up_does_not_log_in(service: Service) -> None:
+    app, _ = set_up(logged_in(service))
+
+    assert enter(service, app.last_code()).user_name() is None
+
+
+def test_recovery_code_works_once(service: Service) -> None:
+    _, [code, *_] = set_up(logged_in(service))
+
+    assert [enter(service, code).user_name() for _ in range(2)] == ["ann", None]
+
+
+def test_attempts_of_a_user_are_limited_from_all_addresses(service: Service) -> None:
+    app, _ = set_up(logged_in(service))
+    visitor = logged_in(service)
+    wrong = app.wrong_code()
+
+    # The code of the set-up was the first attempt.
+    pages = [visitor.submit(CODE, code=wrong) for _ in range(ACCOUNT_ATTEMPTS.events_max - 1)]
+    last = visitor.submit(CODE, code=app.code())
+
+    assert {page.status_code for page in pages} == {200}
+    assert last.status_code == 429
+    assert int(last.headers["Retry-After"]) > 0
+    assert "Too many attempts. Try again in" in last.text
+    assert visitor.user_name() is None
+
+
+def test_password_alone_cannot_replace_the_second_factor(service: Service) -> None:
+    set_up(logged_in(service))
+    visitor = logged_in(service)
+
+    pages = [visitor.get(path) for path in (SET_UP, CHANGE)]
+
+    assert [page.url for page in pages] == [f"{service.base_url}{CODE}"] * 2
+    assert visitor.user_name() is None
+
+
+def test_pages_need_a_login(service: Service) -> None:
+    visitor = Visitor(service)
+
+    addresses = {visitor.get(path).url for path in (CODE, SET_UP, CHANGE)}
+
+    assert addresses == {f"{service.base_url}/admin/login/"}
+
+
+def test_changed_password_ends_the_login_that_waits_for_a_code(service: Service) -> None:
+    app, _ = set_up(logged_in(service))
+    visitor = logged_in(service)
+    with connected_to(service.database_url):
+        user = User.objects.get()
+        user.set_password("another-password-7")
+        user.save()
+
+    page = visitor.get(CODE)
+    visitor.post(CODE, code=app.code(), csrfmiddlewaretoken=visitor.session.cookies.get("csrftoken") or "")
+
+    assert page.url == f"{service.base_url}/admin/login/"
+    assert visitor.user_name() is None
+
+
+def test_form_of_another_site_is_refused(service: Service) -> None:
+    app, _ = set_up(logged_in(service))
+    visitor = logged_in(service)
+
+    assert visitor.post(CODE, code=app.code()).status_code == 403
+
+
+def test_second_factor_is_removed_with_a_code(service: Service) -> None:
+    visitor = logged_in(service)
+    app, _ = set_up(visitor)
+
+    wrong = visitor.submit(CHANGE, code=app.last_code(), remove="")
+    needs_code = logged_in(service).user_name()
+    visitor.submit(CHANGE, code=app.code(), remove="")
+
+    assert WRONG in wrong.text
+    assert needs_code is None
+    assert logged_in(service).user_name() == "ann"
+
+
+def test_new_recovery_codes_replace_the_old_ones(service: Service) -> None:
+    visitor = logged_in(service)
+    app, old = set_up(visitor)
+
+    page = visitor.submit(CHANGE, code=app.code(), renew="")
+
+    new = re.findall(r"<li><code>(\d{8})</code></li>", page.text)
+    assert len(set(new) - set(old)) == 10
+    assert "no-store" in page.headers["Cache-Control"]
+    assert [enter(service, code).user_name() for code in (old[0], new[0])] == [None, "ann"]
+
+
+def test_command_removes_the_second_factor_of_a_user(service: Service) -> None:
+    set_up(logged_in(service))
+
+    done = service.run("reset_sign_in", "ann")
+    unknown = service.run("reset_sign_in", "eve")
+
+    assert "The second factor of ann is removed." in done.stderr
+    assert (unknown.returncode, unknown.stderr) == (1, "CommandError: There is no user eve.\n")
+    assert logged_in(service).user_name() == "ann"
+
+
+def test_required_second_factor_is_set_up_before_the_login(strict: Service) -> None:
+    visitor = Visitor(strict)
+
+    page = visitor.log_in("ann", PASSWORD)
+    before = visitor.user_name()
+    app, _ = set_up(visitor)
+    removal = visitor.submit(CHANGE, code=app.code(), remove="")
+
+    assert page.url == f"{strict.base_url}{SET_UP}"
+    assert before is None
+    assert visitor.user_name() == "ann"
+    assert "Save your recovery codes" in removal.text  # it was renewed, not removed
+    assert logged_in(strict).user_name() is None
+
+
+def test_session_from_before_the_setting_ends(service: Service, strict: Service) -> None:
+    visitor = logged_in(service)
+    before = visitor.user_name()
+    visitor.service = strict
+
+    assert (before, visitor.user_name()) == ("ann", None)

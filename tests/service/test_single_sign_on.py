@@ -1,0 +1,370 @@
+"""Sign-in at an OpenID provider, which runs as its own process."""
+
+import re
+import secrets
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
+
+from payments.admin.login import ADDRESS_ATTEMPTS
+from payments.runtime.process import process
+from tests.support.connecting import connected_to
+from tests.support.migrated import fresh_database
+from tests.support.oidc import Provider, Visitor, provider
+from tests.support.ports import free_port
+from tests.support.service import Service
+
+PASSWORD = secrets.token_urlsafe()
+HASH = make_password(PASSWORD, hasher="pbkdf2_sha256")
+CLAIM = {"OIDC_REQUIRED_CLAIM": "groups=payments-staff", "OIDC_NEW_USER_GROUP": "Clerks"}
+SIGN_IN_TABLES = ("socialaccount_socialaccount",)
+
+
+@pytest.fixture(scope="module")
+def bakery() -> Iterator[Provider]:
+    with provider() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory, bakery: Provider) -> Iterator[Service]:
+    """A service that signs staff in at the provider. New users get into a group."""
+    directory = tmp_path_factory.mktemp("sign_in")
+    with fresh_database(directory) as url:
+        running = Service(url, settings=bakery.settings(OIDC_NEW_USER_GROUP="Clerks"), log=directory / "log")
+        running.manage("migrate", "--verbosity", "0")
+        with running.serving():
+            yield running
+
+
+@pytest.fixture(autouse=True)
+def accounts(service: Service) -> None:
+    """Begin with a user and a group, and without links to the provider."""
+    with connected_to(service.database_url):
+        with connection.cursor() as cursor:
+            for table in SIGN_IN_TABLES:
+                cursor.execute(f"DELETE FROM {table}")  # noqa: S608  a name of this module
+        User.objects.all().delete()
+        Group.objects.all().delete()
+        clerks = Group.objects.create(name="Clerks")
+        clerks.permissions.add(Permission.objects.get(codename="view_payment"))
+        User.objects.create(username="ann", email="Ann@example.com", password=HASH, is_staff=True)
+
+
+def other(service: Service, **settings: str) -> Service:
+    """Return a service over the same database with other settings."""
+    return Service(service.database_url, settings={**service.settings, **settings}, log=service.log)
+
+
+def user_names(service: Service) -> list[str]:
+    with connected_to(service.database_url):
+        return list(User.objects.order_by("username").values_list("username", flat=True))
+
+
+def change_user(service: Service, **values: Any) -> None:
+    with connected_to(service.database_url):
+        User.objects.filter(username="ann").update(**values)
+
+
+def test_account_is_linked_to_the_user_with_its_address(service: Service, bakery: Provider) -> None:
+    bakery.set_account("ann")
+    visitor = Visitor(service)
+
+    page = visitor.sign_in("ann")
+
+    assert (page.status_code, page.url) == (200, f"{service.base_url}/admin/")
+    assert visitor.user_name() == "ann"
+    assert user_names(service) == ["ann"]
+
+
+def test_linked_account_signs_in_with_a_new_address(service: Service, bakery: Provider) -> None:
+    bakery.set_account("ann")
+    Visitor(service).sign_in("ann")
+    bakery.set_account("ann", email="ann.baker@example.org")
+    visitor = Visitor(service)
+
+    visitor.sign_in("ann")
+
+    assert visitor.user_name() == "ann"
+
+
+def test_session_gets_another_key(service: Service, bakery: Provider) -> None:
+    bakery.set_account("ann")
+    visitor = Visitor(service)
+    form = visitor.get("/admin/sign-in/")
+    before = visitor.session.cookies["sessionid"]
+
+    visitor.session.post(form.url, {"sub": "ann"}, timeout=30)
+
+    assert visitor.session.cookies["sessionid"] != before
+
+
+def test_request_to_the_provider_has_a_state_and_a_challenge(service: Service) -> None:
+    response = Visitor(service).get("/admin/sign-in/?scope=admin&process=connect", allow_redirects=False)
+
+    query = parse_qs(urlsplit(response.headers["Location"]).query)
+    assert response.status_code == 302
+    assert query["redirect_uri"] == [f"{service.base_url}/admin/sign-in/callback/"]
+    assert query["code_challenge_method"] == ["S256"]
+    assert len(query["state"][0]) >= 16
+    assert sorted(query["scope"][0].split()) == ["email", "openid", "profile"]
+
+
+@pytest.mark.parametrize(
+    ("next_path", "expected"),
+    [
+        ("/admin/password_change/", "/admin/password_change/"),
+        ("https://evil.example/", "/admin/"),
+        ("//evil.example/", "/admin/"),
+        ("javascript:alert(1)", "/admin/"),
+    ],
+)
+def test_sign_in_continues_only_at_own_pages(service: Service, bakery: Provider, next_path: str, expected: str) -> None:
+    bakery.set_account("ann")
+
+    page = Visitor(service).sign_in("ann", next=next_path)
+
+    assert page.url == f"{service.base_url}{expected}"
+
+
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [
+        ({"email": "ann@evil.example"}, "The domain of your e-mail address may not sign in."),
+        ({"email": "ann@example.com.evil.example"}, "The domain of your e-mail address may not sign in."),
+        ({"email_verified": False}, "no verified e-mail address"),
+        ({"email_verified": "false"}, "no verified e-mail address"),
+        ({"email": None}, "no verified e-mail address"),
+    ],
+)
+def test_account_without_an_allowed_address_is_refused(
+    service: Service, bakery: Provider, claims: dict[str, Any], reason: str
+) -> None:
+    bakery.set_account("ann", **claims)
+    visitor = Visitor(service)
+
+    page = visitor.sign_in("ann")
+
+    assert page.status_code == 403
+    assert reason in page.text
+    assert "no-store" in page.headers["Cache-Control"]
+    assert visitor.user_name() is None
+
+
+def test_linked_account_is_refused_after_it_loses_its_address(service: Service, bakery: Provider) -> None:
+    bakery.set_account("ann")
+    Visitor(service).sign_in("ann")
+    bakery.set_account("ann", email="ann@evil.example")
+
+    assert Visitor(service).sign_in("ann").status_code == 403
+
+
+def test_new_user_gets_into_the_group(service: Service, bakery: Provider) -> None:
+    bakery.set_account("bob", given_name="Bob", family_name="Baker")
+    visitor = Visitor(service)
+
+    visitor.sign_in("bob")
+
+    with connected_to(service.database_url):
+        bob = User.objects.get(username="bob@example.com")
+        groups = list(bob.groups.values_list("name", flat=True))
+    assert visitor.user_name() == "bob@example.com"
+    assert (bob.email, bob.get_full_name()) == ("bob@example.com", "Bob Baker")
+    assert (bob.is_staff, bob.is_superuser) == (True, False)
+    assert groups == ["Clerks"]
+    assert not bob.has_usable_password()
+
+
+def test_new_user_is_refused_if_the_group_is_missing(service: Service, bakery: Provider) -> None:
+    with connected_to(service.database_url):
+        Group.objects.all().delete()
+    bakery.set_account("bob")
+
+    page = Visitor(service).sign_in("bob")
+
+    assert "New users cannot sign in now." in page.text
+    assert user_names(service) == ["ann"]
+
+
+@pytest.mark.parametrize("values", [{"is_active": False}, {"is_staff": False}])
+def test_user_who_may_not_use_the_admin_is_refused(service: Service, bakery: Provider, values: dict[str, Any]) -> None:
+    change_user(service, **values)
+    bakery.set_account("ann")
+
+    page = Visitor(service).sign_in("ann")
+
+    assert page.status_code == 403
+    assert "Your user is disabled" in page.text
+
+
+def test_address_of_several_users_is_refused(service: Service, bakery: Provider) -> None:
+    with connected_to(service.database_url):
+        User.objects.create_user("eve", email="ann@EXAMPLE.com", is_staff=True)
+    bakery.set_account("ann")
+
+    assert "Several users have your e-mail address." in Visitor(service).sign_in("ann").text
+
+
+def test_another_account_with_the_same_address_is_refused(service: Service, bakery: Provider) -> None:
+    bakery.set_account("ann")
+    Visitor(service).sign_in("ann")
+    bakery.set_account("ann-2", email="ann@example.com")
+
+    page = Visitor(service).sign_in("ann-2")
+
+    assert "belongs to another account" in page.text
+
+
+def test_user_name_that_is_an_address_is_not_taken_over(service: Service, bakery: Provider) -> None:
+    with connected_to(service.database_url):
+        User.objects.create_user("bob@example.com", is_staff=True, is_superuser=True)
+    bakery.set_account("bob")
+    visitor = Visitor(service)
+
+    page = visitor.sign_in("bob")
+
+    assert page.status_code == 403
+    assert visitor.user_name() is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "?code=x", "?code=x&state=unknown", "?error=access_denied", "?state=unknown&error=server_error", "?code=%00"],
+)
+def test_callback_without_a_sign_in_is_refused(service: Service, query: str) -> None:
+    page = Visitor(service).get(f"/admin/sign-in/callback/{query}")
+
+    assert page.status_code == 403
+    assert "The sign-in was cancelled, or it took too long. Try again." in page.text
+
+
+def test_cancelled_sign_in_leads_back(service: Service) -> None:
+    visitor = Visitor(service)
+    form = visitor.get("/admin/sign-in/")
+
+    page = visitor.session.post(form.url, {"action": "deny"}, timeout=30)
+
+    assert "The sign-in was cancelled" in page.text
+    assert '<a href="/admin/login/">' in page.text
+
+
+def test_answer_of_the_provider_works_once(service: Service, bakery: Provider) -> None:
+    bakery.set_account("ann")
+    visitor = Visitor(service)
+    form = visitor.get("/admin/sign-in/")
+    answer = visitor.session.post(form.url, {"sub": "ann"}, timeout=30, allow_redirects=False)
+    path = answer.headers["Location"].removeprefix(service.base_url)
+
+    pages = [Visitor(service).get(path), visitor.get(path), visitor.get(path)]
+
+    assert [page.status_code for page in pages] == [403, 200, 403]
+
+
+def test_password_login_remains(service: Service) -> None:
+    visitor = Visitor(service)
+
+    page = visitor.get("/admin/login/").text
+    visitor.log_in("ann", PASSWORD)
+
+    assert "Sign in with Bakery" in page
+    assert visitor.user_name() == "ann"
+
+
+def test_required_claim_is_checked(service: Service, bakery: Provider) -> None:
+    accounts: dict[str, dict[str, Any]] = {
+        "without": {},
+        "other": {"groups": ["payments-staff-2", "bakers"]},
+        "text": {"groups": "payments-staff"},
+        "list": {"groups": ["bakers", "payments-staff"]},
+    }
+    for subject, claims in accounts.items():
+        bakery.set_account(subject, **claims)
+
+    with other(service, **CLAIM).serving() as running:
+        pages = {subject: Visitor(running).sign_in(subject) for subject in accounts}
+
+    statuses = {subject: page.status_code for subject, page in pages.items()}
+    assert statuses == {"without": 403, "other": 403, "text": 200, "list": 200}
+    assert "it lacks a role or group" in pages["without"].text
+    assert user_names(service) == ["ann", "list@example.com", "text@example.com"]
+
+
+def test_service_without_passwords_and_new_users(service: Service, bakery: Provider) -> None:
+    with Service(service.database_url, settings=service.settings, log=service.log).serving() as before:
+        old_session = Visitor(before)
+        old_session.log_in("ann", PASSWORD)
+    bakery.set_account("ann")
+    bakery.set_account("bob")
+
+    with other(service, PASSWORD_LOGIN="off", OIDC_NEW_USER_GROUP="").serving() as running:
+        old_session.service = running
+        visitor, unknown = Visitor(running), Visitor(running)
+        form = visitor.get("/admin/login/").text
+        forged = visitor.post("/admin/login/", username="ann", password=PASSWORD)
+        visitor.sign_in("ann")
+        refused = unknown.sign_in("bob")
+        names = [visitor.user_name(), unknown.user_name(), old_session.user_name()]
+        start_page = visitor.get("/admin/").text
+        change = visitor.get("/admin/password_change/").status_code
+
+    assert 'name="password"' not in form
+    assert forged.status_code == 403
+    assert names == ["ann", None, None]
+    assert "No user has your e-mail address." in refused.text
+    assert "Change password" not in start_page
+    assert change == 404
+    assert user_names(service) == ["ann"]
+
+
+@pytest.mark.parametrize("issuer", ["down", "other", "broken"])
+def test_provider_that_fails_leads_to_a_page(service: Service, bakery: Provider, issuer: str) -> None:
+    issuers = {
+        "down": f"http://localhost:{free_port()}",
+        "other": f"{bakery.issuer}/",  # its configuration has the issuer without the slash
+        "broken": f"{bakery.issuer}/unknown",
+    }
+
+    with other(service, OIDC_ISSUER=issuers[issuer]).serving() as running:
+        visitor = Visitor(running)
+        page = visitor.get("/admin/sign-in/")
+        visitor.log_in("ann", PASSWORD)
+        name = visitor.user_name()
+
+    assert page.status_code == 502
+    assert "does not respond correctly" in page.text
+    assert "Traceback" not in page.text
+    assert name == "ann"
+
+
+def test_address_can_begin_a_limited_number_of_sign_ins(service: Service) -> None:
+    for _ in range(ADDRESS_ATTEMPTS.events_max):
+        process.rate_limits.count("sign-in 127.0.0.1", ADDRESS_ATTEMPTS)
+
+    page = Visitor(service).get("/admin/sign-in/")
+
+    assert page.status_code == 429
+    assert "Too many sign-ins from your address." in page.text
+
+
+@pytest.mark.parametrize("path", ["/accounts/login/", "/accounts/signup/", "/admin/account/emailaddress/"])
+def test_other_pages_of_allauth_do_not_exist(service: Service, path: str) -> None:
+    with connected_to(service.database_url):
+        User.objects.filter(username="ann").update(is_superuser=True)
+    visitor = Visitor(service)
+    visitor.log_in("ann", PASSWORD)
+
+    assert visitor.get(path).status_code == 404
+    assert not re.search(r"/admin/(account|socialaccount|mfa)/", visitor.get("/admin/").text)
+
+
+def test_log_contains_no_secret(service: Service) -> None:
+    assert service.log is not None
+    log = service.log.read_text()
+
+    assert "Refused a sign-in" in log
+    assert "client-secret-of-the-tests" not in log
