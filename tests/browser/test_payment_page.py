@@ -140,3 +140,12 @@ LETTERS_FROM_LEFT_TO_RIGHT = """(element) => {
     return [...text.data].map((letter, index) => [left(index), letter]).sort((a, b) => a[0] - b[0])
         .map(([, letter]) => letter).join("");
 }"""
+
+
+def test_amounts_beside_long_texts_are_visible_at_1280_pixels(hostile: Staffed) -> None:
+    with hostile.page(width=1280) as page:
+        page.goto(f"{LIST}?organization={ORGANIZATION}&mode=live")
+        boxes = [cell.bounding_box() for cell in page.locator("td.amount").all()]
+
+    assert len(boxes) == 5
+    assert all(box and box["x"] >= 0 and box["x"] + box["width"] <= 1280 for box in boxes)
