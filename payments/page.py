@@ -51,9 +51,6 @@ class Page(NamedTuple):
     revision: int | None = None
 
 
-EMPTY_PAGE = Page([], None, None)
-
-
 def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
     """Return up to `limit` payments of the listing in its order, from the position of the payment `start`.
 

@@ -1,19 +1,16 @@
 """The place of a payment in the list that its page was opened from: the previous payment and the next one."""
 
 from typing import NamedTuple
-from urllib.parse import urlencode
 
 from django.http import QueryDict
 
 from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.list_query import list_query
+from payments.admin.payment_list import PAGE_NAMES, build_listing
 from payments.admin.search import SearchForm
-from payments.admin.search_listing import with_search
 from payments.database.limits import optional_statements
-from payments.listing import Listing
 from payments.models import Access
-from payments.ordering import NEWEST_FIRST
-from payments.page import EMPTY_PAGE, fetch_page
+from payments.page import fetch_page
 from payments.rows import ID
 
 
@@ -33,12 +30,12 @@ class Place(NamedTuple):
 
 
 def find_place(query: QueryDict, payment: PaymentDisplay) -> Place:
-    """Return the place of a payment in the list of a query string.
+    """Return the place of a payment in the list of a query.
 
     Without a query, and if the list cannot contain the payment, it is the list of the payment's organization and mode.
     """
     access = Access(int(payment.record.organization_id), payment.record.mode)
-    own_query = QueryDict(urlencode({"organization": access.organization_id, "mode": access.mode}))
+    own_query = QueryDict(f"organization={access.organization_id}&mode={access.mode}")
     form = SearchForm.from_query(query or own_query)
     if not form.is_valid() or form.access != access or form.search.payment_id:
         return Place(own_query.urlencode())
@@ -46,18 +43,17 @@ def find_place(query: QueryDict, payment: PaymentDisplay) -> Place:
 
 
 def find_neighbours(form: SearchForm, payment_id: str) -> tuple[Neighbour, ...]:
-    """Return the links to the neighbours; an empty tuple if the payment does not match or the query timed out."""
-    listing = Listing(form.access, form.selection)
-    page = EMPTY_PAGE
+    """Return the links to the neighbours; an empty tuple if the payment does not match, or a statement timed out."""
     with optional_statements():
-        listing = with_search(listing, form.search.groups, start=payment_id, limit=1)
-        page = fetch_page(listing, start=payment_id, limit=1)
-    if [row[ID] for row in page.rows] != [payment_id]:
-        return ()
-    ids = {"prev": page.previous_from, "next": page.next_from}
-    labels = ("Newer", "Older") if form.selection.order == NEWEST_FIRST else ("Older", "Newer")
-    query = list_query(form).urlencode()
-    return tuple(
-        Neighbour(relation, label, other and f"{payment_href(other)}?{query}")
-        for label, (relation, other) in zip(labels, ids.items(), strict=True)
-    )
+        page = fetch_page(build_listing(form, start=payment_id, limit=1), start=payment_id, limit=1)
+        if [row[ID] for row in page.rows] == [payment_id]:
+            names = PAGE_NAMES[form.selection.order]
+            return (
+                Neighbour("prev", names.previous, neighbour_href(form, page.previous_from)),
+                Neighbour("next", names.next, neighbour_href(form, page.next_from)),
+            )
+    return ()
+
+
+def neighbour_href(form: SearchForm, payment_id: str | None) -> str | None:
+    return payment_id and f"{payment_href(payment_id)}?{list_query(form).urlencode()}"

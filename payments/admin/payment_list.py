@@ -18,7 +18,7 @@ from payments.admin.search_listing import PAGE_ROWS, with_search
 from payments.listing import Listing
 from payments.models import PAYMENT_ID, StaffPreferences
 from payments.ordering import NEWEST_FIRST, OLDEST_FIRST
-from payments.page import EMPTY_PAGE, Page, UnknownStart, fetch_page
+from payments.page import Page, UnknownStart, fetch_page
 from payments.runtime.database_errors import is_timeout
 
 
@@ -39,7 +39,7 @@ PAGE_NAMES = {
 class PaymentList(NamedTuple):
     """A page of the list, its totals, and the status of the response."""
 
-    page: Page = EMPTY_PAGE
+    page: Page = Page([], None, None)
     totals: ListTotals | None = None  # None: the page has no payments
     status: HTTPStatus = HTTPStatus.OK
 

@@ -67,12 +67,25 @@ def neighbours(client: Client, path: str) -> list[str | None]:
         ("pt_2", "q=even&status=failed", ["pt_4", "pt_0"]),
         ("pt_4", "q=even", [None, "pt_2"]),
         ("pt_3", "unknown=1", ["pt_4", "pt_2"]),
+        ("pt_3", "sort=asc", ["pt_2", "pt_4"]),
+        ("pt_2", "sort=asc&q=even", ["pt_0", "pt_4"]),
+        ("pt_5", "sort=asc&status=succeeded", ["pt_3", None]),
     ],
 )
 def test_neighbours_are_those_of_the_list(
     admin_client: Client, organization: Organization, payment_id: str, query: str, expected: list[str | None]
 ) -> None:
     assert neighbours(admin_client, page_of(payment_id, query)) == expected
+
+
+def test_links_are_named_by_the_order_of_the_list(admin_client: Client, organization: Organization) -> None:
+    newest_first, oldest_first = (
+        re.findall(r'rel="(\w+)">\W*(\w+)', admin_client.get(page_of("pt_3", query)).content.decode())
+        for query in ("", "sort=asc")
+    )
+
+    assert newest_first == [("prev", "Newer"), ("next", "Older")]
+    assert oldest_first == [("prev", "Older"), ("next", "Newer")]
 
 
 @pytest.mark.parametrize(
@@ -143,9 +156,8 @@ def test_neighbours_that_time_out_are_left_out(admin_client: Client, organizatio
         response = admin_client.get(page_of("pt_3", "status=succeeded"))
 
     assert response.status_code == 200
-    assert links(response.content.decode()) == {
-        "Back to the list": f"{LIST}?organization=1&mode=live&status=succeeded&from=pt_3"
-    }
+    back = f"{LIST}?organization=1&mode=live&status=succeeded&from=pt_3"
+    assert links(response.content.decode()) == {"Back to the list": back}
 
 
 def test_other_database_errors_of_neighbours_are_reported(admin_client: Client, organization: Organization) -> None:

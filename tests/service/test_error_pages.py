@@ -1,7 +1,7 @@
 """Error pages: HTML for browsers, the text for other clients, a problem for the API's paths."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Any, NoReturn
 
@@ -11,6 +11,7 @@ from django.core.exceptions import DisallowedHost, SuspiciousOperation
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
+from django.urls import clear_script_prefix
 
 from payments.api.hosts import MALFORMED, NOT_ALLOWED
 from payments.service import error_pages
@@ -129,7 +130,14 @@ def test_form_without_a_token_gets_an_error_page(db: None) -> None:
     assert "The form has expired" in visible_text(response)
 
 
-def test_refused_body_gets_an_error_page_below_the_mount_path() -> None:
+@pytest.fixture
+def mounted() -> Iterator[None]:
+    """Forget afterwards where the application of the test is mounted."""
+    yield
+    clear_script_prefix()
+
+
+def test_refused_body_gets_an_error_page_below_the_mount_path(mounted: None) -> None:
     environ = RequestFactory().post("/admin/login/", headers={"Accept": BROWSER}).environ
     status: list[str] = []
 
