@@ -50,7 +50,7 @@ def parse_arguments() -> argparse.Namespace:
             parents.append(json_option())
         command = commands.add_parser(name, help=benchmark.help, description=benchmark.help, parents=parents)
         command.set_defaults(run=benchmark.run, needs_wrk=benchmark.needs_wrk)
-        if name == "filters":
+        if name in {"filters", "search"}:
             command.add_argument("database", choices=("postgresql", "sqlite"), help="the database that is measured")
     defaults = argparse.Namespace(run=run_all, needs_wrk=True, quick=False, json=None, database=None)
     return with_defaults(parser.parse_args(namespace=defaults))
@@ -289,6 +289,19 @@ def run_admin(options: argparse.Namespace) -> None:
         print_lines(admin.measure_admin(url, rounds=options.rounds))
 
 
+def run_search(options: argparse.Namespace) -> None:
+    with ExitStack() as stack:
+        is_sqlite = options.database == "sqlite"
+        url = stack.enter_context(sqlite()) if is_sqlite else stack.enter_context(postgresql())[0]
+        set_up_django(url)
+        from benchmarks import search  # noqa: PLC0415
+
+        load_payments(url, search.records(options.rows), count=options.rows)
+        if not is_sqlite:
+            vacuum()
+        print_lines(search.measure_search(url, rows=options.rows))
+
+
 def run_replicas(options: argparse.Namespace) -> None:
     from tests.support.postgresql import cluster  # noqa: PLC0415
 
@@ -390,6 +403,7 @@ BENCHMARKS = {
     "indexes": Benchmark(run_indexes, "cost of indexes for an import"),
     "card-numbers": Benchmark(run_card_numbers, "numbers that an import takes for card numbers"),
     "admin": Benchmark(run_admin, "response times of the admin"),
+    "search": Benchmark(run_search, "response times of searches in the admin"),
     "replicas": Benchmark(run_replicas, "cost of reading on replicas, and load that they take off", needs_wrk=True),
     "telemetry": Benchmark(run_telemetry, "cost of metrics and traces for a request"),
     "citus": Benchmark(

@@ -5,6 +5,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -97,14 +98,20 @@ def list_page(name: str, **parameters: str) -> AdminPage:
 
 
 def measure(base_url: str, page: AdminPage, cookie: str) -> float:
-    """Return the response time of a page in milliseconds."""
+    """Return the response time of a page in milliseconds. The page must not time out."""
     page.prepare()
+    milliseconds, status = request(base_url, page.path, cookie)
+    assert status == HTTPStatus.OK, (page.path, status)
+    return milliseconds
+
+
+def request(base_url: str, path: str, cookie: str) -> tuple[float, int]:
+    """Return the response time of a page in milliseconds, and the status of the response."""
     connection = http.client.HTTPConnection(urlsplit(base_url).netloc)
     began = time.perf_counter()
-    connection.request("GET", page.path, headers={"Cookie": cookie})
+    connection.request("GET", path, headers={"Cookie": cookie})
     response = connection.getresponse()
     response.read()
     milliseconds = (time.perf_counter() - began) * 1000
     connection.close()
-    assert response.status == 200, (page.path, response.status)
-    return milliseconds
+    return milliseconds, response.status

@@ -17,10 +17,15 @@ SHARE_OF_TIE = 0.054  # of all payments; they share one timestamp in the middle 
 RECURRING = 0.3
 
 
+def tie_of(count: int) -> range:
+    """Return the numbers of the payments that share one timestamp."""
+    return range(count // 2, count // 2 + round(count * SHARE_OF_TIE))
+
+
 def records(count: int, *, until: datetime = UNTIL, span: timedelta = SPAN) -> Iterator[Record]:
     """Yield `count` payments that were created at regular intervals, the oldest first."""
     rng = random.Random(count)  # noqa: S311  repeatable, not secret
-    tie = range(count // 2, count // 2 + round(count * SHARE_OF_TIE))
+    tie = tie_of(count)
     for number in range(count):
         position = tie.start if number in tie else number
         created_at = until - span + span * (position / count)
