@@ -17,11 +17,12 @@ from benchmarks import dataset
 from benchmarks.dataset import MODE
 from benchmarks.servers import SERVICE, running
 from payments.admin.downloads import PART_ROWS
-from payments.admin.overview import DAYS
+from payments.admin.periods import LENGTHS, Preset
 from payments.links import admin_quoted
 from payments.models import Payment, SummedDay
 from payments.record import Record
 
+DAYS = LENGTHS[Preset.DAYS_30]
 LIST_PATH = "/admin/payments/payment/"
 ACCESS = {"organization": str(dataset.LARGE.id), "mode": MODE}
 

@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, Expression, Func, TextField
+from django.db.models import BooleanField, DateField, Expression, Func, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
 from payments.database.quoting import quoted
@@ -48,6 +48,17 @@ class TimeText(Func):
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
         template = "strftime('%%%%Y-%%%%m-%%%%dT%%%%H:%%%%M:%%%%f', %(expressions)s)"
         return self.as_sql(compiler, connection, template=template, **context)
+
+
+class Day(Func):
+    """The day of a time, in UTC. Django's function calls Python for each row on SQLite."""
+
+    arity = 1
+    output_field = DateField()
+    template = "(%(expressions)s AT TIME ZONE 'UTC')::date"
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
+        return self.as_sql(compiler, connection, template="date(%(expressions)s)", **context)
 
 
 class Opaque(Func):

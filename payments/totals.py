@@ -5,6 +5,7 @@ updated them, one bug would leave a wrong total for ever. Triggers would cost ti
 support them.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
@@ -12,12 +13,22 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import BigIntegerField, Count, F, Sum
-from django.db.models.functions import Cast, Round
+from django.db.models import BigIntegerField, Count, Expression, F, Func, Sum
+from django.db.models.functions import Cast
 
+from payments.database.limits import statement_limit
+from payments.expressions import Day
 from payments.models import Access, AccessState, Payment, SummedDay
 
 GROUP_COLUMNS = ("amount_currency", "status", "method")
+
+DAY = timedelta(days=1)
+
+# A statement reads about so many payments, which takes a fraction of a second.
+PAYMENTS_MAX = 50_000
+
+# For the payments of a day. Less than the limit of other statements: a request has other statements before and after.
+READING_SECONDS_MAX = 1.3
 
 
 class OrganizationDay(NamedTuple):
@@ -57,42 +68,71 @@ def daily_totals(access: Access, *, days: Sequence[date]) -> DailyTotals:
 
 
 def sum_missing_days(access: Access, *, days: Sequence[date], has_time: Callable[[], bool]) -> None:
-    """Compute and store the missing totals of `days`, in order, as long as `has_time()` is true.
+    """Compute and store the missing totals of `days`, in their order, as long as `has_time()` is true.
 
-    Cost: one query, and five per missing day. One of the five reads all payments of the day by the list's index.
+    Consecutive days are summed together, as many as have about `PAYMENTS_MAX` payments if they are like the days before
+    them. Cost: one query, and five for the days that are summed together. One of the five reads all their payments by
+    the list's index.
 
-    :raises OperationalError: if an import holds the lock for too long, or if reading a day takes too long; the
+    :raises OperationalError: if an import holds the lock for too long, or if reading the payments takes too long; the
         totals of earlier days remain stored
     """
-    for day in daily_totals(access, days=days).missing:
-        if not has_time():
-            return
-        sum_day(access, day)
+    missing = daily_totals(access, days=days).missing
+    count = 1
+    while missing and has_time():
+        together, missing = split_consecutive(missing, count)
+        payments = sum_days(access, together)
+        count = max(1, min(2 * len(together), PAYMENTS_MAX * len(together) // max(1, payments)))
+
+
+def split_consecutive(days: Sequence[date], count: int) -> tuple[Sequence[date], Sequence[date]]:
+    """Return the first days, at most `count` and consecutive, and the other days."""
+    end = 1
+    while end < min(count, len(days)) and days[end] - days[end - 1] == DAY:
+        end += 1
+    return days[:end], days[end:]
 
 
 @transaction.atomic
-def sum_day(access: Access, day: date) -> None:
-    """Compute and store the totals of a day, unless another process has stored them meanwhile.
+def sum_days(access: Access, days: Sequence[date]) -> int:
+    """Compute and store the totals of consecutive days, except those that another process has stored meanwhile.
 
-    An import of these payments cannot commit during the transaction, so the totals include all of its payments.
+    Return the number of payments. An import of these payments cannot commit during the transaction, so the totals
+    include all of its payments.
     """
     AccessState.objects.lock(access)
-    values = {"organization_id": access.organization_id, "mode": access.mode, "day": day}
-    if not SummedDay.objects.filter(**values).exists():
-        SummedDay.objects.create(**values, totals=compute_totals(access, day))
+    stored = daily_totals(access, days=days)
+    totals = read_totals(access, days) if stored.missing else stored.by_day
+    values = {"organization_id": access.organization_id, "mode": access.mode}
+    SummedDay.objects.bulk_create(SummedDay(**values, day=day, totals=totals.get(day, [])) for day in stored.missing)
+    return sum(total.number for day in totals.values() for total in day)
 
 
-def compute_totals(access: Access, day: date) -> list[Total]:
-    begin = datetime.combine(day, time(tzinfo=UTC))
-    end = begin + timedelta(days=1)
-    payments = Payment.objects.visible_to(access).filter(created_at__gte=begin, created_at__lt=end)
-    # Integers, because SQLite adds decimals as binary floating-point numbers.
-    hundredths = Sum(Cast(Round(F("amount") * 100), BigIntegerField()))
-    groups = payments.values_list(*GROUP_COLUMNS).annotate(number=Count("id"), hundredths=hundredths)
-    return [
-        Total(currency, status, method, number, int(hundredths))
-        for currency, status, method, number, hundredths in groups.order_by(*GROUP_COLUMNS)
-    ]
+def read_totals(access: Access, days: Sequence[date]) -> dict[date, list[Total]]:
+    """Return the totals of consecutive days, computed in a limited time.
+
+    :raises OperationalError: reading the payments takes too long
+    """
+    with statement_limit(READING_SECONDS_MAX):
+        return compute_totals(access, days)
+
+
+def compute_totals(access: Access, days: Sequence[date]) -> dict[date, list[Total]]:
+    """Return the totals of consecutive days. Days without payments are left out."""
+    begin, last = (datetime.combine(day, time(tzinfo=UTC)) for day in (days[0], days[-1]))
+    payments = Payment.objects.visible_to(access).filter(created_at__gte=begin, created_at__lt=last + DAY)
+    groups = payments.values_list(Day("created_at"), *GROUP_COLUMNS)
+    totals: dict[date, list[Total]] = defaultdict(list)
+    for day, currency, status, method, number, amount in groups.annotate(
+        number=Count("id"), hundredths=Sum(hundredths())
+    ).order_by(*GROUP_COLUMNS):
+        totals[day].append(Total(currency, status, method, number, int(amount)))
+    return totals
+
+
+def hundredths() -> Expression:
+    """Return the amount in hundredths: an integer, because SQLite adds decimals as binary floating-point numbers."""
+    return Cast(Func(F("amount"), template="ROUND(%(expressions)s * 100)"), BigIntegerField())
 
 
 def delete_totals(days: Collection[OrganizationDay]) -> None:

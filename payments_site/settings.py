@@ -167,6 +167,7 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "payments_site.urls"
+CSRF_FAILURE_VIEW = "payments.service.error_pages.csrf_failure"
 WSGI_APPLICATION = "payments_site.wsgi.application"
 
 TEMPLATES = [

@@ -37,7 +37,7 @@ if settings.METRICS:
 
     urlpatterns.append(path("metrics", metrics.page))
 
-handler400 = "payments.api.error_pages.bad_request"
-handler403 = "payments.api.error_pages.permission_denied"
-handler404 = "payments.api.error_pages.page_not_found"
-handler500 = "payments.api.error_pages.server_error"
+handler400 = "payments.service.error_pages.bad_request"
+handler403 = "payments.service.error_pages.permission_denied"
+handler404 = "payments.service.error_pages.page_not_found"
+handler500 = "payments.service.error_pages.server_error"

@@ -1,6 +1,7 @@
 """Daily totals agree with the stored payments, even after imports."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -9,10 +10,11 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from payments import totals as totals_module
 from payments.demo import SHOPS
 from payments.ingest import import_payments
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
-from payments.totals import DailyTotals, Total, daily_totals, sum_day, sum_missing_days
+from payments.totals import DailyTotals, Total, daily_totals, split_consecutive, sum_days, sum_missing_days
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.lines import line, source
 from tests.support.threads import in_thread
@@ -37,13 +39,13 @@ def get_totals(key: ApiKey) -> dict[date, list[Total]]:
     return dict(totals.by_day)
 
 
-def expected_totals(key: ApiKey) -> dict[date, list[Total]]:
+def expected_totals(key: ApiKey, days: Sequence[date] = DAYS) -> dict[date, list[Total]]:
     """Add the stored payments in Python."""
     groups: dict[tuple[date, str, str, str], list[Decimal]] = defaultdict(list)
     for payment in Payment.objects.visible_to(key.access):
         money = payment.amount
         groups[payment.created_at.date(), money.currency.code, payment.status, payment.method].append(money.amount)
-    by_day: dict[date, list[Total]] = {day: [] for day in DAYS}
+    by_day: dict[date, list[Total]] = {day: [] for day in days}
     for (day, *group), amounts in sorted(groups.items()):
         by_day[day].append(Total._make((*group, len(amounts), int(sum(amounts) * 100))))
     return by_day
@@ -117,7 +119,7 @@ def test_totals_belong_to_one_organization_and_mode(key: ApiKey) -> None:
     ]
     for number, access in enumerate(accesses):
         load(payment_line(number, FIRST, cents=number, mode=access.mode, organizationId=str(access.organization_id)))
-        sum_day(access, FIRST)
+        sum_days(access, [FIRST])
 
     load(payment_line(3, FIRST, cents=50))
 
@@ -154,6 +156,51 @@ def test_days_without_totals_are_returned_as_missing(key: ApiKey) -> None:
     )
 
 
+def test_days_that_are_summed_together_have_their_own_totals(key: ApiKey) -> None:
+    days = [FIRST + timedelta(days=number) for number in range(20)]
+    times = ("00:00:00.000", "23:59:59.999")
+    load(*(payment_line(number, days[number * 7 % 20], time=times[number % 2], cents=number) for number in range(40)))
+    sum_days(key.access, [days[9]])
+
+    with CaptureQueriesContext(connection) as queries:
+        sum_missing_days(key.access, days=days, has_time=lambda: True)
+
+    totals = daily_totals(key.access, days=days)
+    expected = expected_totals(key, days=days)
+    assert (totals.by_day, totals.missing) == (expected, [])
+    assert sum('FROM "payments_payment"' in query["sql"] for query in queries) < 10
+
+
+@pytest.mark.parametrize(
+    ("numbers", "count", "expected"),
+    [
+        ([0], 1, ([0], [])),
+        ([0, 1, 2], 1, ([0], [1, 2])),
+        ([0, 1, 2], 2, ([0, 1], [2])),
+        ([0, 1, 2], 9, ([0, 1, 2], [])),
+        ([0, 2, 3], 2, ([0], [2, 3])),
+        ([5, 0, 1], 3, ([5], [0, 1])),
+    ],
+)
+def test_consecutive_days_are_split_off(numbers: list[int], count: int, expected: tuple[list[int], list[int]]) -> None:
+    days = [FIRST + timedelta(days=number) for number in numbers]
+
+    parts = split_consecutive(days, count)
+
+    assert tuple([(day - FIRST).days for day in part] for part in parts) == expected
+
+
+def test_days_with_many_payments_are_summed_alone(key: ApiKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(totals_module, "PAYMENTS_MAX", 5)
+    days = [FIRST + timedelta(days=number) for number in range(12)]
+    load(*(payment_line(number, days[number // 3]) for number in range(36)))
+
+    with CaptureQueriesContext(connection) as queries:
+        sum_missing_days(key.access, days=days, has_time=lambda: True)
+
+    assert sum('FROM "payments_payment"' in query["sql"] for query in queries) == 12
+
+
 def test_new_demo_payments_are_included_in_totals(organization: Organization) -> None:
     def create_demo_payments(count: int) -> None:
         call_command("create_demo_payments", count=count, until=datetime(2026, 1, 4, tzinfo=UTC), verbosity=0)
@@ -177,7 +224,7 @@ def test_import_that_ends_while_its_day_is_summed_is_included(key: ApiKey, earli
     importing = in_thread(lambda: load(payment_line(2, DAYS[0])))
 
     with transaction.atomic():
-        sum_day(key.access, DAYS[0])
+        sum_days(key.access, [DAYS[0]])
         importing.start()
         importing.join(timeout=0.5)
     importing.join()
@@ -206,7 +253,7 @@ def test_key_can_be_created_while_a_day_is_summed(key: ApiKey) -> None:
     creating = in_thread(lambda: ApiKeyFactory.create(organization=key.organization))
 
     with transaction.atomic():
-        sum_day(key.access, DAYS[0])
+        sum_days(key.access, [DAYS[0]])
         creating.start()
         creating.join(timeout=20)
         is_waiting = creating.is_alive()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db import Error, connection, transaction
-from django.db.backends.utils import CursorWrapper
+from django.db import Error
 from django.db.models import Q
 
+from payments.database.limits import transaction_without_waiting
 from payments.models import ApiKey
 from payments.runtime.process import process
 
@@ -22,9 +20,6 @@ WRITE_INTERVAL_SECONDS = 60
 
 # After a failed write, later requests would probably fail too.
 PAUSE_AFTER_FAILURE = timedelta(seconds=10)
-
-# Never wait for locks or for the disk.
-NO_WAITING = {"lock_timeout": "1ms", "statement_timeout": "100ms", "synchronous_commit": "off"}
 
 logger = logging.getLogger(__name__)
 
@@ -43,30 +38,3 @@ def record_use(key: AuthenticatedKey, *, now: datetime) -> None:
     except Error as error:
         process.last_use_paused_until[key.id] = now + PAUSE_AFTER_FAILURE
         logger.warning("The last use of API key %s was not written: %s", key.id, error)
-
-
-@contextmanager
-def transaction_without_waiting() -> Iterator[None]:
-    """Open a transaction that does not wait for other writers, nor for the disk."""
-    if connection.vendor == "postgresql":
-        with transaction.atomic(), connection.cursor() as cursor:
-            previous = change_settings(cursor, NO_WAITING)
-            yield
-            change_settings(cursor, previous)  # otherwise they would remain after this savepoint
-        return
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA busy_timeout")
-        (milliseconds,) = cursor.fetchone()
-        cursor.execute("PRAGMA busy_timeout = 0")
-        try:
-            with transaction.atomic():
-                yield
-        finally:
-            cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
-
-
-def change_settings(cursor: CursorWrapper, values: dict[str, str]) -> dict[str, str]:
-    """Change settings of PostgreSQL for this transaction, and return their previous values."""
-    columns = ", ".join(["current_setting(%s), set_config(%s, %s, true)"] * len(values))
-    cursor.execute(f"SELECT {columns}", [part for name, value in values.items() for part in (name, name, value)])
-    return dict(zip(values, cursor.fetchone()[::2], strict=True))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlencode
 
 from django import forms
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
 
-from payments.models import Access, Mode, Organization
+from payments.admin.preferences import remember_access
+from payments.models import Access, Mode, Organization, StaffPreferences
 
 if TYPE_CHECKING:
     ModelChoiceField = forms.ModelChoiceField[Organization]
@@ -40,21 +42,46 @@ class OrganizationField(ModelChoiceField):
 
 
 class AccessForm(forms.Form):
-    """Selects an organization and a mode. The default is live payments of the organization with the smallest ID."""
+    """Selects an organization and a mode.
+
+    The default is the user's last selection, and before it live payments of the organization with the smallest ID.
+    """
 
     organization = OrganizationField()
     mode = forms.ChoiceField(choices=Mode.choices)
 
+    data: QueryDict
+
     @classmethod
-    def from_query(cls, query: QueryDict) -> Self:
+    def from_query(cls, query: QueryDict, *, preferences: StaffPreferences | None = None) -> Self:
         """Return the form with the values of a query string, and defaults for the missing ones."""
         values = query.copy()
-        values.setdefault("mode", Mode.LIVE)
-        if "organization" not in values and (first := Organization.objects.order_by("id").first()):
-            values["organization"] = str(first.id)
+        values.setdefault("mode", preferences.mode if preferences else Mode.LIVE)
+        if "organization" not in values and (default := default_organization(preferences)):
+            values["organization"] = str(default.id)
         return cls(values, label_suffix="")
 
     @property
     def access(self) -> Access:
         """Return the selected organization and mode. The form must be valid."""
         return Access(self.cleaned_data["organization"].id, self.cleaned_data["mode"])
+
+    @property
+    def access_query(self) -> str:
+        """Return the selected organization and mode as a query string, for links to other pages. See `access`."""
+        return urlencode({"organization": self.access.organization_id, "mode": self.access.mode})
+
+    @classmethod
+    def from_request(cls, request: HttpRequest, preferences: StaffPreferences) -> Self:
+        """Return the form of a request. If it is valid and names an organization or a mode, remember them."""
+        form = cls.from_query(request.GET, preferences=preferences)
+        if form.is_valid() and not request.GET.keys().isdisjoint(AccessForm.base_fields):
+            remember_access(preferences, form.access)
+        return form
+
+
+def default_organization(preferences: StaffPreferences | None) -> Organization | None:
+    """Return the user's last organization; without it, that with the smallest ID."""
+    remembered = preferences.organization_id if preferences else None
+    last = None if remembered is None else Organization.objects.filter(id=remembered).first()
+    return last or Organization.objects.order_by("id").first()

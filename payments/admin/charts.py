@@ -1,21 +1,38 @@
-"""Bar and line charts as SVG coordinates in whole units. The page stretches the drawing to its own size."""
+"""Bar and line charts as SVG coordinates in whole units. The page stretches the drawing to its own size.
+
+A chart has a column for each day or week. The column is a link with a tooltip.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 HEIGHT = 1000
-STEP = 10  # from one day to the next
+STEP = 10  # from one column to the next
 GAP = 2  # between two bars
 
 
-class Bar(NamedTuple):
-    """A bar, the height of its darker part, and its tooltip."""
+class Label(NamedTuple):
+    """The tooltip of a column, and its link."""
 
+    title: str
+    href: str
+
+
+class Column(NamedTuple):
+    """The place of a column, from `x` to the next column, and its label."""
+
+    x: int
+    label: Label
+
+
+class Bar(NamedTuple):
+    """A bar, the height of its darker part, and its column."""
+
+    column: Column
     x: int
     width: int
     height: int
     part_height: int
-    title: str
 
 
 class BarChart(NamedTuple):
@@ -25,22 +42,32 @@ class BarChart(NamedTuple):
     width: int
     top: int
 
+    @property
+    def columns(self) -> list[Column]:
+        return [bar.column for bar in self.bars]
+
 
 class LineChart(NamedTuple):
-    """A line from day to day, as SVG points. Days without a value divide it into segments."""
+    """A line from column to column, as SVG points. Columns without a value divide it into segments."""
 
     segments: Sequence[str]
+    columns: Sequence[Column]
     width: int
 
 
-def bar_chart(numbers: Sequence[int], *, parts: Sequence[int], titles: Sequence[str]) -> BarChart:
+def bar_chart(numbers: Sequence[int], *, parts: Sequence[int], labels: Sequence[Label]) -> BarChart:
     """Draw a bar for each number, with a darker part that stands for the number in `parts`."""
     top = round_up(max(numbers, default=0))
     bars = [
-        Bar(index * STEP + GAP // 2, STEP - GAP, bar_height(number, top), bar_height(part, top), title)
-        for index, (number, part, title) in enumerate(zip(numbers, parts, titles, strict=True))
+        Bar(column, column.x + GAP // 2, STEP - GAP, bar_height(number, top), bar_height(part, top))
+        for column, number, part in zip(place(labels), numbers, parts, strict=True)
     ]
     return BarChart(bars, len(bars) * STEP, top)
+
+
+def place(labels: Sequence[Label]) -> list[Column]:
+    """Return columns side by side."""
+    return [Column(index * STEP, label) for index, label in enumerate(labels)]
 
 
 def bar_height(number: int, top: int) -> int:
@@ -58,7 +85,7 @@ def round_up(number: int) -> int:
         power *= 10
 
 
-def line_chart(shares: Sequence[float | None]) -> LineChart:
+def line_chart(shares: Sequence[float | None], *, labels: Sequence[Label]) -> LineChart:
     """Draw shares from 0 to 1 as a line that is interrupted where a share is None."""
     segments: list[list[str]] = [[]]
     for index, share in enumerate(shares):
@@ -66,7 +93,8 @@ def line_chart(shares: Sequence[float | None]) -> LineChart:
             segments.append([])
         else:
             segments[-1].append(f"{index * STEP + STEP // 2},{round((1 - share) * HEIGHT)}")
-    return LineChart([" ".join(visible_points(points)) for points in segments if points], len(shares) * STEP)
+    lines = [" ".join(visible_points(points)) for points in segments if points]
+    return LineChart(lines, place(labels), len(shares) * STEP)
 
 
 def visible_points(points: Sequence[str]) -> Sequence[str]:

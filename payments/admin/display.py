@@ -2,27 +2,17 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.urls import reverse
 
+from payments.admin.timeline import Event, build_timeline, parse_time
 from payments.identifiers import change_time
 from payments.links import admin_quoted
 from payments.rows import Row, build_record
-
-UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-
-
-class Event(NamedTuple):
-    """A point on a payment's timeline, in the past or in the future."""
-
-    name: str
-    time: datetime
-    since_creation: str
 
 
 @dataclass(frozen=True)
@@ -45,17 +35,23 @@ class PaymentDisplay:
         return parse_time(self.record.created_at)
 
     @property
+    def paid_at(self) -> datetime | None:
+        return parse_time(self.record.paid_at) if self.record.paid_at else None
+
+    @property
+    def card_end(self) -> str:
+        """Return the last four digits of the card, such as `•••• 4242`; an empty text without a card."""
+        number = dict(text_members(self.record.details or b"{}")).get("cardNumber", "")
+        return f"•••• {number[-4:]}" if number else ""
+
+    @property
     def changed_at(self) -> datetime | None:
         """Return when this service last wrote the payment; None if that is unknown."""
         return None if self.change_id is None else change_time(self.change_id)
 
-    def events(self) -> Iterator[Event]:
-        """Yield the payment's times, oldest first."""
-        record = self.record
-        expiry_name = "Expired" if record.status == "expired" else "Expires"
-        times = [("Created", record.created_at), ("Paid", record.paid_at), (expiry_name, record.expires_at)]
-        for time, name in sorted((parse_time(text), name) for name, text in times if text):
-            yield Event(name, time, format_duration(time - self.created_at))
+    @property
+    def timeline(self) -> list[Event]:
+        return build_timeline(self.record)
 
     @property
     def metadata(self) -> list[tuple[str, str]]:
@@ -69,21 +65,6 @@ class PaymentDisplay:
 
 def payment_href(payment_id: str) -> str:
     return reverse("admin:payments_payment_change", args=[admin_quoted(payment_id)])
-
-
-def parse_time(text: str) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
-
-
-def format_duration(duration: timedelta) -> str:
-    """Return a duration in its two largest units, such as `3 h 5 min`; an empty text if it is zero or negative."""
-    seconds = max(0, round(duration.total_seconds()))
-    parts = []
-    for unit, unit_seconds in UNITS:
-        number, seconds = divmod(seconds, unit_seconds)
-        if number:
-            parts.append(f"{number} {unit}")
-    return " ".join(parts[:2])
 
 
 def text_members(document: bytes) -> list[tuple[str, str]]:

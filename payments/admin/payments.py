@@ -18,16 +18,21 @@ from msgspec.json import format as format_json
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
+from payments.admin.emptiness import explain_emptiness
+from payments.admin.list_actions import action_urls
+from payments.admin.list_query import list_query
+from payments.admin.neighbours import find_place
+from payments.admin.payment_list import PaymentList, build_listing, fetch_list, list_context
 from payments.admin.payment_reads import record_read
+from payments.admin.preferences import read_preferences
 from payments.admin.search import TIMED_OUT, SearchForm
-from payments.admin.search_listing import PAGE_ROWS, with_search
 from payments.api.errors import RETRY_SECONDS
 from payments.api.serializers import serialize_page
 from payments.filters import FILTERS, AppliedFilter, Selection
 from payments.links import Links
 from payments.listing import Listing
 from payments.models import PAYMENT_ID, Access, Organization, Payment, PaymentQuerySet
-from payments.page import Page, UnknownStart, fetch_page
+from payments.page import UnknownStart, fetch_page
 from payments.record import encode
 from payments.rows import as_rows
 from payments.runtime.database_errors import is_timeout
@@ -36,8 +41,6 @@ from payments.runtime.shares import NoPlace
 
 CUSTOMER_PAYMENTS_MAX = 5
 
-EMPTY_PAGE = Page([], None, None)
-
 
 @admin.register(Payment)
 class PaymentAdmin(ReadOnlyAdmin):
@@ -45,41 +48,53 @@ class PaymentAdmin(ReadOnlyAdmin):
 
     def get_urls(self) -> list[Any]:
         export = self.admin_site.admin_view(self.export_view)
-        return [path("export.<str:suffix>", export, name="payments_payment_export"), *super().get_urls()]
+        export_url = path("export.<str:suffix>", export, name="payments_payment_export")
+        return [export_url, *action_urls(self.admin_site), *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """List the payments that match the form, from the payment `from` on. Redirect a search for a payment ID."""
         self.require_view_permission(request)
-        form = SearchForm.from_query(request.GET)
-        page, status = EMPTY_PAGE, HTTPStatus.OK
+        preferences = read_preferences(request)
+        form = SearchForm.from_request(request, preferences)
+        payments, extra = PaymentList(), {}
         if form.is_valid():
             payment_id = form.search.payment_id
             if payment_id and payments_with_id(payment_id).exists():
                 return HttpResponseRedirect(payment_href(payment_id))
-            page, status = fetch_list_page(form, start=request.GET.get("from"))
+            extra = list_context(form, preferences)
+            payments = fetch_list(form, start=request.GET.get("from"))
+        is_first_page = "from" not in request.GET
+        is_empty = is_first_page and not payments.page.rows and form.is_valid()
         context = self.page_context(
             request,
             "Payments",
             form=form,
-            page=page,
-            payments=list(map(PaymentDisplay, page.rows)),
-            query=query_without_from(request),
-            words_query=query_for_words(request),
-            is_first_page="from" not in request.GET,
+            page=payments.page,
+            totals=payments.totals,
+            payments=list(map(PaymentDisplay, payments.page.rows)),
+            query=list_query(form).urlencode(),
+            is_first_page=is_first_page,
+            emptiness=explain_emptiness(form) if is_empty else None,
+            **extra,
         )
-        return TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=status)
+        return TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=payments.status)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Show a payment and other payments by the same customer."""
+        """Show a payment, its neighbours in the list of the query, and other payments by the same customer."""
         self.require_view_permission(request)
         payment = get_payment(unquote(object_id))
         if payment is None:
             messages.warning(request, "No payment has this ID.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
         record_read(request.user, payment.record, now=timezone.now())
-        context = self.page_context(request, payment.record.id, **payment_context(payment, links=Links.of(request)))
+        context = self.page_context(
+            request,
+            payment.record.id,
+            **payment_context(payment, links=Links.of(request)),
+            place=find_place(request.GET, payment),
+        )
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 
     def history_view(
@@ -119,35 +134,6 @@ class PaymentAdmin(ReadOnlyAdmin):
             raise PermissionDenied
 
 
-def fetch_list_page(form: SearchForm, *, start: str | None) -> tuple[Page, HTTPStatus]:
-    """Return a page of the payments that match the form. If there is none, add the error to the form."""
-    if form.search.payment_id:
-        form.add_error("q", "No payment has this ID.")
-        return EMPTY_PAGE, HTTPStatus.OK
-    try:
-        listing = build_listing(form, start=start, limit=PAGE_ROWS)
-        return fetch_page(listing, start=start, limit=PAGE_ROWS), HTTPStatus.OK
-    except UnknownStart:
-        form.add_error(None, "This page starts at a payment outside the list. View the newest payments instead.")
-        return EMPTY_PAGE, HTTPStatus.NOT_FOUND
-    except OperationalError as error:
-        if not is_timeout(error):
-            raise
-        form.add_error(None, TIMED_OUT)
-        return EMPTY_PAGE, HTTPStatus.SERVICE_UNAVAILABLE
-
-
-def build_listing(form: SearchForm, *, start: str | None, limit: int) -> Listing:
-    """Return the payments that match the form, for a page of `limit` payments from the payment `start` on.
-
-    :raises UnknownStart: if `start` does not have the form of a payment ID
-    """
-    if start is not None and not re.fullmatch(PAYMENT_ID, start):
-        raise UnknownStart(start)
-    listing = Listing(form.access, form.selection)
-    return with_search(listing, form.search.groups, start=start, limit=limit)
-
-
 def get_payment(payment_id: str) -> PaymentDisplay | None:
     if not re.fullmatch(PAYMENT_ID, payment_id):
         return None
@@ -172,6 +158,7 @@ def payment_context(payment: PaymentDisplay, *, links: Links) -> dict[str, Any]:
         "api_response": format_json(api_response, indent=2).decode(),
         "api_href": links.payment(payment.record.id),
         "customer_payments": other_customer_payments(payment, access),
+        "access": access,
         "access_query": urlencode({"organization": access.organization_id, "mode": access.mode}),
     }
 
@@ -198,7 +185,7 @@ def export_response(request: HttpRequest, form: SearchForm, file_format: Format)
         part = export_part(listing, start=start, file_format=file_format)
     response = HttpResponse(part.content, content_type=file_format.content_type)
     if part.next_from:
-        response.headers["Link"] = f'<?{query_without_from(request)}&from={part.next_from}>; rel="next"'
+        response.headers["Link"] = f'<?{list_query(form).urlencode()}&from={part.next_from}>; rel="next"'
     return response
 
 
@@ -208,18 +195,3 @@ def export_error(text: str, status: HTTPStatus) -> HttpResponse:
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         response.headers["Retry-After"] = str(RETRY_SECONDS)
     return response
-
-
-def query_without_from(request: HttpRequest, **changes: str) -> str:
-    """Return the query string without `from`, so that links can set their own, and with other values."""
-    query = request.GET.copy()
-    query.pop("from", None)
-    for name, value in changes.items():
-        query[name] = value
-    return query.urlencode()
-
-
-def query_for_words(request: HttpRequest) -> str:
-    """Return the query string of the list whose search text is in quotation marks."""
-    text = request.GET.get("q", "").replace('"', "")
-    return query_without_from(request, q=f'"{text}"')

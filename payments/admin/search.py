@@ -1,23 +1,50 @@
-"""The search form of the payment list: the API's filters, and a search box (search_text.py)."""
+"""The search form of the payment list: the API's filters, their order, and a search box (search_text.py)."""
 
-import re
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
+from django.utils import timezone
 
 from payments.admin.access_form import AccessForm
+from payments.admin.filter_fields import PairsField, WordsField
+from payments.admin.known_words import KnownWords
+from payments.admin.periods import DateRange, PeriodFields
 from payments.admin.search_text import InvalidSearch, Search, read_search
 from payments.filters import EVERYTHING, InvalidSelection, parse_selection
-from payments.models import Status
+from payments.models import SequenceType, Status
 
 SEARCH_CHARACTERS_MAX = 200
+AMOUNT_CHARACTERS_MAX = 20
 
-TIMED_OUT = "The search timed out. Choose a shorter period with From and To."
+TIMED_OUT = "The search timed out. Choose a shorter period."
+
+SORT_CHOICES = (("desc", "Newest first"), ("asc", "Oldest first"))
+
+# Parameters of the API's list, and the form's field for each.
+FIELDS: Mapping[str, str] = {
+    "status": "status",
+    "method": "method",
+    "currency": "currency",
+    "sequenceType": "sequence",
+    "amount[gte]": "amount_min",
+    "amount[lte]": "amount_max",
+    "sort": "sort",
+}
 
 
-class SearchForm(AccessForm):
+def date_field(label: str) -> forms.DateField:
+    return forms.DateField(label=label, required=False, widget=forms.DateInput(attrs={"type": "date"}))
+
+
+def amount_field(label: str) -> forms.CharField:
+    widget = forms.TextInput(attrs={"inputmode": "decimal", "placeholder": "10.00"})
+    return forms.CharField(label=label, required=False, max_length=AMOUNT_CHARACTERS_MAX, widget=widget)
+
+
+class SearchForm(PeriodFields, AccessForm):
     """Selects the payments of a list. Empty fields do not restrict it."""
 
     q = forms.CharField(
@@ -26,17 +53,20 @@ class SearchForm(AccessForm):
         max_length=SEARCH_CHARACTERS_MAX,
         widget=forms.TextInput(attrs={"type": "search", "placeholder": "Order number, amount, card, customer, date"}),
     )
+    sort = forms.ChoiceField(label="Order", choices=SORT_CHOICES, required=False)
     status = forms.MultipleChoiceField(choices=Status.choices, required=False, widget=forms.CheckboxSelectMultiple)
-    method = forms.CharField(
-        required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": "creditcard, ideal"})
+    method = WordsField(required=False)
+    currency = WordsField(required=False)
+    sequence = forms.MultipleChoiceField(
+        label="Sequence type", choices=SequenceType.choices, required=False, widget=forms.CheckboxSelectMultiple
     )
-    currency = forms.CharField(
-        required=False, max_length=200, widget=forms.TextInput(attrs={"placeholder": "EUR, USD"})
-    )
-    since = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
-    until = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    paid_since = date_field("Paid from")
+    paid_until = date_field("Paid to")
+    amount_min = amount_field("Smallest amount")
+    amount_max = amount_field("Largest amount")
+    metadata = PairsField(required=False)
 
-    selection = EVERYTHING  # the validated filters; `clean` sets them
+    selection = EVERYTHING  # the validated filters and the order; `clean` sets them
     search = Search()  # the meaning of the search text; `clean_q` sets it
 
     def clean_q(self) -> str:
@@ -48,50 +78,74 @@ class SearchForm(AccessForm):
                 raise ValidationError(str(error)) from None
         return text
 
+    def clean_currency(self) -> list[str]:
+        return [code.upper() for code in self.cleaned_data["currency"]]
+
     def clean(self) -> dict[str, Any]:
         """Validate the filters as the API does, with its error texts, and set `selection`."""
-        since, until = self.cleaned_data.get("since"), self.cleaned_data.get("until")
+        super().clean()
+        since, until = self.cleaned_data.get("paid_since"), self.cleaned_data.get("paid_until")
         if since and until and until < since:
-            raise ValidationError({"until": "Enter a date on or after From."})
+            raise ValidationError({"paid_until": "Enter a date on or after Paid from."})
+        if self.errors:
+            return self.cleaned_data
         try:
             selection = parse_selection(self.api_parameters())
         except InvalidSelection as error:
-            # The page puts the field's label before the text.
-            text = str(error).removeprefix(f"{error.field} ")
-            raise ValidationError({error.field: text}) from None
+            raise ValidationError(self.field_error(error)) from None
         searched = parse_selection(self.search.parameters).filters
         renamed = (applied._replace(name=f"search {applied.name}") for applied in searched)
         self.selection = selection._replace(filters=(*selection.filters, *renamed))
         return self.cleaned_data
 
+    def field_error(self, error: InvalidSelection) -> dict[str, str]:
+        """Return the error of a parameter as the error of its field. The page puts the field's label before it."""
+        text = str(error).removeprefix(f"{error.field} ")
+        text = text.replace("amount[gte]", str(self.fields["amount_min"].label))
+        return {FIELDS.get(error.field, "metadata"): text}
+
     def api_parameters(self) -> dict[str, str]:
-        """Return the filled-in fields as parameters of the API's list."""
+        """Return the filled-in fields as parameters of the API's list. The form must be valid."""
         values = self.cleaned_data
-        since, until = values.get("since"), values.get("until")
-        parameters = {
-            "status": ",".join(values.get("status", ())),
-            "method": without_spaces_at_commas(values.get("method", "")),
-            "currency": without_spaces_at_commas(values.get("currency", "")).upper(),
-            "createdAt[gte]": f"{since}" if since else "",
-            "createdAt[lte]": f"{until}T23:59:59.999" if until else "",
-        }
+        parameters = {parameter: as_parameter(values[name]) for parameter, name in FIELDS.items()}
+        parameters |= day_parameters("createdAt", self.created)
+        parameters |= day_parameters("paidAt", DateRange(values["paid_since"], values["paid_until"]))
+        parameters |= {f"metadata[{key}]": value for key, value in values["metadata"].items()}
         return {name: value for name, value in parameters.items() if value}
+
+    @property
+    def created(self) -> DateRange:
+        """Return the days on which the payments were created. The form must be valid."""
+        return self.date_range(today=timezone.now().date())
+
+    def offer(self, words: KnownWords) -> None:
+        """Offer methods and currencies as choices. Others can be entered."""
+        self.fields["method"].widget.choices = [(word, word) for word in words.methods]
+        self.fields["currency"].widget.choices = [(word, word) for word in words.currencies]
 
     @property
     def search_fields(self) -> list[BoundField]:
         """Return the fields that the page always shows."""
-        return [self[name] for name in ("organization", "mode", "q")]
+        return [self[name] for name in ("organization", "mode", "q", "period", "sort")]
 
     @property
-    def filter_fields(self) -> list[BoundField]:
-        """Return the fields of the filter section except the status, whose checkboxes need their own markup."""
-        return [self[name] for name in ("method", "currency", "since", "until")]
+    def choice_fields(self) -> list[BoundField]:
+        """Return the filters with several inputs."""
+        return [self[name] for name in ("status", "method", "currency", "sequence", "metadata")]
 
     @property
-    def opens_filters(self) -> bool:
-        """Return whether the page opens the filter section: one of its fields is set, or the form has an error."""
-        return bool(self.errors or self.api_parameters())
+    def range_fields(self) -> list[BoundField]:
+        """Return the filters with one input."""
+        names = ("since", "until", "paid_since", "paid_until", "amount_min", "amount_max")
+        return [self[name] for name in names]
 
 
-def without_spaces_at_commas(text: str) -> str:
-    return re.sub(r"\s*,\s*", ",", text)
+def day_parameters(name: str, days: DateRange) -> dict[str, str]:
+    """Return the parameters that select the days of a time."""
+    first, last = days
+    return {f"{name}[gte]": str(first or ""), f"{name}[lte]": f"{last}T23:59:59.999" if last else ""}
+
+
+def as_parameter(value: str | list[str]) -> str:
+    """Return the value of a field as a parameter: a list with commas."""
+    return ",".join(value) if isinstance(value, list) else value

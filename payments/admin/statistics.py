@@ -1,4 +1,4 @@
-"""Figures of the payments of some days: counts, paid amounts and success rates. The overview formats and draws them."""
+"""Figures of the payments of a period: counts, paid amounts and success rates. The overview formats and draws them."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -7,10 +7,15 @@ from datetime import date
 from functools import cached_property
 from typing import NamedTuple
 
+from payments.admin.periods import Period
 from payments.models import IN_PROGRESS, Status
 from payments.totals import DailyTotals, Total
 
 METHODS_MAX = 10
+
+# A share of at least so many percent has a visible bar.
+VISIBLE_PERCENT = 0.5
+BAR_PERCENT_MIN = 2.0
 
 
 class Paid(NamedTuple):
@@ -21,18 +26,24 @@ class Paid(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The payments that share a status or a method. `percent` is their share of all payments."""
+    """The payments that share a status or a method: `value`. `percent` is their share of all payments."""
 
+    value: str
     name: str
     payments: int
     percent: float
     success_percent: float | None
 
+    @property
+    def bar_percent(self) -> float:
+        """Return the length of the bar, which is visible for a share of at least `VISIBLE_PERCENT`."""
+        return self.percent if self.percent < VISIBLE_PERCENT else max(self.percent, BAR_PERCENT_MIN)
 
-class Day(NamedTuple):
-    """A day's figures. `paid` has the hundredths of each currency, in the order of `Statistics.currencies`."""
 
-    date: date
+class Part(NamedTuple):
+    """The figures of a day or a week. `paid` has the hundredths of each currency, in the order of `currencies`."""
+
+    period: Period
     payments: int
     succeeded: int
     success_percent: float | None
@@ -41,9 +52,9 @@ class Day(NamedTuple):
 
 @dataclass(frozen=True)
 class Statistics:
-    """Figures of consecutive days. A day without totals counts like a day without payments."""
+    """Figures of a period. A day without totals counts like a day without payments."""
 
-    days: Sequence[date]
+    period: Period
     daily_totals: DailyTotals
 
     @property
@@ -53,11 +64,11 @@ class Statistics:
 
     @cached_property
     def totals(self) -> list[Total]:
-        return [total for day in self.days for total in self.day_totals(day)]
+        return self.totals_of(self.period)
 
-    def day_totals(self, day: date) -> Sequence[Total]:
-        """Return the stored totals of a day; an empty tuple if it has none."""
-        return self.daily_totals.by_day.get(day, ())
+    def totals_of(self, part: Period) -> list[Total]:
+        """Return the totals of a part of the period, added up over its days."""
+        return add_up(total for day in part.days for total in self.daily_totals.by_day.get(day, ()))
 
     @property
     def payments(self) -> int:
@@ -77,9 +88,13 @@ class Statistics:
         """Return the currencies, the most frequent first."""
         return by_frequency(self.totals, "currency")
 
-    @property
+    @cached_property
     def paid(self) -> list[Paid]:
-        return [Paid(currency, paid_hundredths(self.totals, currency)) for currency in self.currencies]
+        return [Paid(currency, self.paid_in(currency)) for currency in self.currencies]
+
+    def paid_in(self, currency: str) -> int:
+        """Return the hundredths that were paid in a currency."""
+        return paid_hundredths(self.totals, currency)
 
     @property
     def groups_by_status(self) -> list[Group]:
@@ -87,24 +102,35 @@ class Statistics:
 
     @property
     def groups_by_method(self) -> list[Group]:
-        """Return the groups of the most frequent methods. An unknown method has an empty name."""
+        """Return the groups of the most frequent methods. An unknown method has an empty value."""
         methods = by_frequency(self.totals, "method")[:METHODS_MAX]
-        return [group(self.totals, "method", method, name=method) for method in methods]
+        return [group(self.totals, "method", method, name=method or "unknown") for method in methods]
 
     @cached_property
-    def by_day(self) -> list[Day]:
-        """Return the figures of each day, the oldest first."""
-        return [self.day(day) for day in self.days]
+    def by_part(self) -> list[Part]:
+        """Return the figures of each day or week, the oldest first."""
+        return list(map(self.part, self.period.parts))
 
-    def day(self, day: date) -> Day:
-        totals = self.day_totals(day)
-        return Day(
-            date=day,
+    def part(self, period: Period) -> Part:
+        totals = self.totals_of(period)
+        return Part(
+            period=period,
             payments=number_of_payments(totals),
             succeeded=number_of_payments(succeeded(totals)),
             success_percent=success_percent(totals),
             paid=[paid_hundredths(totals, currency) for currency in self.currencies],
         )
+
+
+def add_up(totals: Iterable[Total]) -> list[Total]:
+    """Return one total for each currency, status and method."""
+    numbers: Counter[tuple[str, str, str]] = Counter()
+    hundredths: Counter[tuple[str, str, str]] = Counter()
+    for total in totals:
+        group = total.currency, total.status, total.method
+        numbers[group] += total.number
+        hundredths[group] += total.hundredths
+    return [Total(*group, number, hundredths[group]) for group, number in numbers.items()]
 
 
 def number_of_payments(totals: Iterable[Total]) -> int:
@@ -137,4 +163,4 @@ def group(totals: Sequence[Total], field: str, value: str, *, name: str) -> Grou
     """Return the group of payments whose field has the value."""
     members = [total for total in totals if getattr(total, field) == value]
     percent = 100 * number_of_payments(members) / (number_of_payments(totals) or 1)
-    return Group(name, number_of_payments(members), percent, success_percent(members))
+    return Group(value, name, number_of_payments(members), percent, success_percent(members))

@@ -38,14 +38,17 @@ class Statement(Generic[RowT]):
 
     `is_planned_each_time`: PostgreSQL plans the statement with its values each time, because the best index depends on
     them.
+    `around`: SQL that reads these rows, with `{rows}` for their statement. The rows of the whole are returned.
 
     :raises ValueError: a QuerySet has a value that is not a placeholder, or a column that needs a converter
     """
 
-    def __init__(self, *querysets: QuerySet[Any, RowT], is_planned_each_time: bool = False) -> None:
-        parts = list(map(compile_queryset, querysets))
+    def __init__(
+        self, *querysets: QuerySet[Any, RowT], is_planned_each_time: bool = False, around: str = "{rows}"
+    ) -> None:
+        parts = [compile_queryset(queryset, is_read_by_sql=around != "{rows}") for queryset in querysets]
         union = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)
-        self.sql = union if len(parts) > 1 else parts[0]
+        self.sql = around.replace("{rows}", union if len(parts) > 1 else parts[0])
         self.is_planned_each_time = is_planned_each_time
 
     def rows(self, values: Mapping[str, Any], using: str = DEFAULT_DB_ALIAS) -> list[RowT]:
@@ -71,10 +74,11 @@ class Statement(Generic[RowT]):
         return fetch(connection.cursor(), self.sql, values)  # Django's cursor starts the transaction
 
 
-def compile_queryset(queryset: QuerySet[Any, Any]) -> str:
+def compile_queryset(queryset: QuerySet[Any, Any], *, is_read_by_sql: bool = False) -> str:
     compiler = queryset.query.get_compiler(connection=connections[DEFAULT_DB_ALIAS])
     sql, parameters = cast("tuple[str, tuple[Any, ...]]", compiler.as_sql())
-    if parameters or compiler.get_converters([column for column, _, _ in compiler.select]):
+    needs_converter = not is_read_by_sql and compiler.get_converters([column for column, _, _ in compiler.select])
+    if parameters or needs_converter:
         raise ValueError(f"Only placeholders and columns without a converter can be compiled: {sql}")
     return sql
 

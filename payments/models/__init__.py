@@ -18,6 +18,8 @@ from payments.models.payment import (
 )
 from payments.models.payment_read import PaymentRead
 from payments.models.recording import Changes
+from payments.models.saved_filter import SavedFilter
+from payments.models.staff_preferences import StaffPreferences
 from payments.models.summed_day import SummedDay
 
 __all__ = [
@@ -40,7 +42,9 @@ __all__ = [
     "PaymentQuerySet",
     "PaymentRead",
     "PaymentsCannotBeDeleted",
+    "SavedFilter",
     "SequenceType",
+    "StaffPreferences",
     "Status",
     "SummedDay",
     "current_epoch",

@@ -8,22 +8,24 @@ from io import BytesIO
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpResponse
 from django.utils.http import parse_header_parameters
 
 MEDIA_TYPE_CHARACTERS_MAX = 256
 LENGTH_DIGITS_MAX = 10
 
 
+TEXTS = {
+    HTTPStatus.BAD_REQUEST: "The request is incomplete or malformed. Go back, reload the page and send the form again.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The form is too large.",
+}
+
+
 class InvalidBody(Exception):
     """A request body that the service refuses with this status."""
 
     def __init__(self, status: HTTPStatus) -> None:
-        super().__init__(status.phrase)
+        super().__init__(TEXTS[status])
         self.status = status
-
-    def response(self) -> HttpResponse:
-        return HttpResponse(self.status.phrase, status=self.status, content_type="text/plain")
 
 
 def read_body(environ: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import ResolverMatch, resolve, set_script_prefix
 from django.utils.log import log_response
 
-from payments.api.error_pages import is_api, too_many_pages
+from payments.api.error_pages import is_api
 from payments.api.responses import list_fields, set_fields
 from payments.runtime import request_ids
 from payments.runtime.process import process
@@ -35,6 +35,7 @@ from payments.runtime.sessions import Sessions
 from payments.runtime.shares import NoPlace
 from payments.runtime.slots import Slot
 from payments.service.bodies import InvalidBody, read_body
+from payments.service.error_pages import error_page, too_many_pages
 
 PROBES = {"/healthz", "/readyz", *(["/metrics"] if settings.METRICS else [])}
 
@@ -162,15 +163,21 @@ class Handler(ApiHandler, WSGIHandler):
             with process.page_share.place(PAGES):
                 return self.respond_to_page(environ, start_response)
         except NoPlace:
-            return self.send(environ, start_response, partial(self.finish, response=too_many_pages()))
+            return self.send(environ, start_response, partial(self.refuse, respond=too_many_pages))
 
     def respond_to_page(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         try:
             read_body(environ)
         except InvalidBody as error:
-            return self.send(environ, start_response, partial(self.finish, response=error.response()))
+            respond = partial(error_page, status=error.status, text=str(error))
+            return self.send(environ, start_response, partial(self.refuse, respond=respond))
         with Slot(self.sessions, PAGES, takes_turn=False), closing(super().__call__(environ, start_response)) as parts:
             return [b"".join(parts)]
+
+    def refuse(self, request: HttpRequest, *, respond: Responder) -> HttpResponse:
+        """Return an error page for a request that no middleware has seen."""
+        set_script_prefix(request.META["SCRIPT_NAME"])  # for the URLs in the page
+        return self.finish(request, respond(request))
 
     def respond_directly(
         self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponseBase
 
-from payments.api.error_pages import bad_request
 from payments.links import Links
+from payments.service.error_pages import bad_request
 
 
 class HostCheck:

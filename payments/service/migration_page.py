@@ -6,6 +6,7 @@ from http import HTTPStatus
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
+from payments.service.error_pages import error_page
 
 
 class MigrationPage:
@@ -20,4 +21,4 @@ class MigrationPage:
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if not is_unmigrated(exception):
             return None
-        return HttpResponse(NOT_MIGRATED, content_type="text/plain", status=HTTPStatus.SERVICE_UNAVAILABLE)
+        return error_page(request, HTTPStatus.SERVICE_UNAVAILABLE, NOT_MIGRATED)

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from http import HTTPStatus
 
-from django.contrib import admin
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import render
 
 from payments.access.clients import client_address
 from payments.runtime.password_queue import TooManyPasswordChecks
 from payments.runtime.process import process
+from payments.service.error_pages import error_page
 
 RETRY_SECONDS = 3
 
@@ -29,8 +28,9 @@ class PasswordTurns:
 
 
 def too_many_password_checks(request: HttpRequest) -> HttpResponse:
-    context = {**admin.site.each_context(request), "title": "Too many password checks"}
-    response = render(request, "admin/too_many_password_checks.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
-    response.headers["Retry-After"] = str(RETRY_SECONDS)
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    headers = {"Retry-After": str(RETRY_SECONDS), "Cache-Control": "no-store"}
+    text = (
+        "The service checks one password at a time, and other checks are under way. "
+        "Go back, wait a few seconds, and send the form again."
+    )
+    return error_page(request, HTTPStatus.TOO_MANY_REQUESTS, text, headers=headers)

@@ -6,12 +6,14 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from payments.templatetags.texts import isolated
+
 register = template.Library()
 
 
 @register.filter
-def linked(url: str) -> str | SafeString:
+def linked(url: str) -> SafeString:
     """Return a link for an http or https URL. Other URLs, which may start an app, stay text."""
     if urlsplit(url).scheme not in {"http", "https"}:
-        return url
-    return format_html('<a href="{0}" rel="noopener noreferrer">{0}</a>', url)
+        return isolated(url)
+    return format_html('<a href="{}" rel="noopener noreferrer">{}</a>', url, isolated(url))

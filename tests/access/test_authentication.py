@@ -13,7 +13,8 @@ from django.test.utils import CaptureQueriesContext
 
 from payments import api_keys
 from payments.access.keys import AuthenticatedKey, find_key
-from payments.access.last_use import NO_WAITING, WRITE_INTERVAL_SECONDS, record_use
+from payments.access.last_use import WRITE_INTERVAL_SECONDS, record_use
+from payments.database.limits import NO_WAITING
 from payments.database.round_trips import NOTHING
 from payments.models import AccessState, ApiKey, Organization
 from payments.routing import read_revision

@@ -47,7 +47,7 @@ def link_href(page: Any, relation: str) -> str | None:
 def test_list_shows_the_main_fields_of_a_payment(admin_client: Client, payment: Payment) -> None:
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", admin_client.get(LIST).content.decode()))
 
-    assert "2026-01-01 12:00:00 pt_1 Organization 1 live succeeded creditcard 10.00 EUR ct_7 Order 7" in text
+    assert "2026-01-01 12:00:00 pt_1 10.00 EUR succeeded creditcard ct_7 Order 7" in text
 
 
 def test_links_lead_through_all_payments_once_and_back(admin_client: Client, payment: Payment) -> None:
@@ -77,7 +77,7 @@ def test_list_has_one_organization_and_one_mode(admin_client: Client, payment: P
 
     assert listed(admin_client.get(LIST)) == ["pt_1"]
     assert listed(admin_client.get(LIST, {"mode": "test"})) == ["pt_2"]
-    assert listed(admin_client.get(LIST, {"organization": "2"})) == ["pt_3"]
+    assert listed(admin_client.get(LIST, {"organization": "2", "mode": "live"})) == ["pt_3"]
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,22 @@ def test_list_has_one_organization_and_one_mode(admin_client: Client, payment: P
         ({"currency": "usd"}, ["pt_3"]),
         ({"since": "2026-01-02"}, ["pt_3", "pt_2"]),
         ({"until": "2026-01-02"}, ["pt_2", "pt_1"]),
+        ({"period": "custom", "until": "2026-01-01"}, ["pt_1"]),
+        ({"period": "7d"}, []),
+        ({"method": ["ideal", "paypal"]}, ["pt_2"]),
+        ({"method": ["", "creditcard eps"]}, ["pt_3", "pt_1"]),
+        ({"sequence": ["recurring"]}, ["pt_2"]),
+        ({"paid_since": "2026-01-05"}, ["pt_3"]),
+        ({"paid_until": "2026-01-04"}, ["pt_1"]),
+        ({"paid_since": "2026-01-05", "paid_until": "2026-01-05"}, ["pt_3"]),
+        ({"currency": "EUR", "amount_min": "10"}, ["pt_2", "pt_1"]),
+        ({"currency": ["EUR", "USD"], "amount_max": "9.99"}, ["pt_3"]),
+        ({"metadata": ["color=blue"]}, ["pt_3"]),
+        ({"metadata": ["color=blue", "size=2"]}, []),
+        ({"metadata": ["", "color = blue"]}, ["pt_3"]),
+        ({"sort": "asc"}, ["pt_1", "pt_2", "pt_3"]),
+        ({"sort": "asc", "q": "order"}, ["pt_1", "pt_2"]),
+        ({"sort": "asc", "from": "pt_2"}, ["pt_2", "pt_3"]),
         ({"since": "2026-01-02", "until": "2026-01-02"}, ["pt_2"]),
         ({"q": "ct_8"}, ["pt_3"]),
         ({"q": "ct_9"}, []),
@@ -120,7 +136,16 @@ def test_list_can_be_searched_and_filtered(
 ) -> None:
     owner = {"organization": payment.organization}
     day = timedelta(days=1)
-    PaymentFactory.create(id="pt_2", **owner, failed=True, ideal=True, description="Order 71", created_at=NOON + day)
+    PaymentFactory.create(
+        id="pt_2",
+        **owner,
+        failed=True,
+        ideal=True,
+        description="Order 71",
+        created_at=NOON + day,
+        sequence_type="recurring",
+        paid_at=None,
+    )
     PaymentFactory.create(
         id="pt_3",
         **owner,
@@ -129,6 +154,7 @@ def test_list_can_be_searched_and_filtered(
         amount=Money("1.00", "USD"),
         customer_id="ct_8",
         metadata='{"color":"blue"}',
+        paid_at=NOON + 4 * day,
     )
 
     page = admin_client.get(LIST, parameters)
@@ -173,6 +199,22 @@ def test_search_for_a_payment_id_opens_the_payment_of_any_organization(admin_cli
         ({"currency": "Euro"}, "Currency: must be an ISO 4217 currency code"),
         ({"since": "soon"}, "From: Enter a valid date"),
         ({"since": "2026-02-01", "until": "2026-01-01"}, "To: Enter a date on or after From."),
+        ({"period": "7d", "since": "2026-01-01"}, "Period: Choose Custom dates, or clear From and To."),
+        ({"period": "week"}, "Period: Select a valid choice"),
+        ({"sort": "amount"}, "Order: Select a valid choice"),
+        ({"sequence": "second"}, "Sequence type: Select a valid choice"),
+        ({"paid_since": "2026-02-01", "paid_until": "2026-01-01"}, "Paid to: Enter a date on or after Paid from."),
+        ({"amount_min": "10"}, "Smallest amount: must be used together with currency."),
+        ({"amount_min": "1,5", "currency": "EUR"}, "Smallest amount: must be a decimal with at most 13 digits"),
+        (
+            {"amount_min": "10", "amount_max": "9", "currency": "EUR"},
+            "Largest amount: must be at or above Smallest amount.",
+        ),
+        ({"metadata": "order"}, "Metadata: Enter a key and a value, such as order=84820."),
+        ({"metadata": "order="}, "Metadata: Enter a key and a value, such as order=84820."),
+        ({"metadata": ["order=1", "order=2"]}, "Metadata: Enter each key once."),
+        ({"metadata": [f"{number}=1" for number in range(6)]}, "Metadata: must be at most 5 pairs"),
+        ({"method": [f"m{number}" for number in range(21)]}, "Method: must be a word of 1 to 32 letters"),
         ({"q": "x" * 201}, "Search: Ensure this value has at most 200 characters"),
         ({"q": "#"}, "Search: Enter a word, a number or a date."),
         ({"q": "ct_7 ct_8"}, "Search: Enter only one customer."),
@@ -180,7 +222,7 @@ def test_search_for_a_payment_id_opens_the_payment_of_any_organization(admin_cli
     ],
 )
 def test_invalid_search_shows_the_error_and_no_payments(
-    admin_client: Client, payment: Payment, parameters: dict[str, str], error: str
+    admin_client: Client, payment: Payment, parameters: dict[str, Any], error: str
 ) -> None:
     page = admin_client.get(LIST, parameters)
 
@@ -196,7 +238,7 @@ def test_page_that_starts_outside_the_list_is_not_found(admin_client: Client, pa
     page = admin_client.get(LIST, {"from": start, "status": "succeeded"})
 
     assert page.status_code == 404
-    assert "This page starts at a payment outside the list. View the newest payments instead." in page.content.decode()
+    assert "This page starts at a payment outside the list. View its first page instead." in page.content.decode()
 
 
 def test_search_that_times_out_asks_for_a_shorter_period(admin_client: Client, payment: Payment) -> None:
@@ -204,7 +246,7 @@ def test_search_that_times_out_asks_for_a_shorter_period(admin_client: Client, p
         page = admin_client.get(LIST, {"status": "open"})
 
     assert page.status_code == 503
-    assert "The search timed out. Choose a shorter period with From and To." in page.content.decode()
+    assert "The search timed out. Choose a shorter period." in page.content.decode()
     assert listed(page) == []
 
 
@@ -233,11 +275,14 @@ def test_list_reads_one_page_by_keyset_without_counting(admin_client: Client, pa
     with CaptureQueriesContext(connection) as queries:
         admin_client.get(LIST, {"status": "succeeded", "from": "pt_1"})
 
-    payment_queries = [query["sql"] for query in queries if "payments_payment" in query["sql"]]
-    assert len(payment_queries) == 1
-    assert not re.search(r"COUNT\(|DISTINCT", payment_queries[0])
-    # Session and user; the first organization, the selected one, whether a menu fits, all for the menu; the page.
-    assert len(queries) == 2 + 4 + 1
+    known_words, page, totals = [query["sql"] for query in queries if "payments_payment" in query["sql"]]
+    assert known_words.endswith("LIMIT 1000")
+    assert not re.search(r"COUNT\(|DISTINCT", page)
+    assert "LIMIT 10001" in totals
+    settings = [query["sql"] for query in queries if re.match("SELECT current_setting|SAVEPOINT|RELEASE", query["sql"])]
+    # Session and user; preferences and saved filters; the first organization, the selected one, whether a menu fits,
+    # all for the menu; known words, page, totals.
+    assert len(queries) - len(settings) == 2 + 2 + 4 + 3
 
 
 def test_payment_page_is_read_only(admin_client: Client, payment: Payment) -> None:
@@ -262,18 +307,6 @@ def test_payment_page_shows_the_response_of_the_api(admin_client: Client, client
     api_response = page.context["api_response"]
     assert api_response.startswith('{\n  "id": "pt_1",')
     assert json.loads(api_response) == response.json()
-
-
-def test_payment_page_has_a_timeline(admin_client: Client, payment: Payment) -> None:
-    Payment.objects.filter(id="pt_1").update(paid_at=NOON + timedelta(seconds=72), expires_at=NOON + timedelta(days=1))
-
-    events = admin_client.get("/admin/payments/payment/pt_5F1/change/").context["payment"].events()
-
-    assert [(event.name, f"{event.time:%d %H:%M:%S}", event.since_creation) for event in events] == [
-        ("Created", "01 12:00:00", ""),
-        ("Paid", "01 12:01:12", "1 min 12 s"),
-        ("Expires", "02 12:00:00", "1 d"),
-    ]
 
 
 def test_payment_page_lists_other_payments_of_the_customer(admin_client: Client, payment: Payment) -> None:
@@ -309,8 +342,8 @@ def test_metadata_key_can_have_any_name(admin_client: Client, payment: Payment, 
 
     page = admin_client.get("/admin/payments/payment/pt_5F1/change/").content.decode()
 
-    assert f'<th scope="row">{name}</th><td>any value</td>' in page
-    assert "<dt>Items</dt><dd>3</dd><dt>Items</dt><dd>4</dd>" in page
+    assert f'<th scope="row"><bdi>{name}</bdi></th><td><bdi>any value</bdi></td>' in page
+    assert page.count("<dt><bdi>Items</bdi></dt>") == 2
 
 
 @pytest.mark.parametrize(
@@ -318,8 +351,8 @@ def test_metadata_key_can_have_any_name(admin_client: Client, payment: Payment, 
     [
         ("https://shop.example/?a=1&b", '<a href="https://shop.example/?a=1&amp;b" rel="noopener noreferrer">'),
         ("HTTP://shop.example/", '<a href="HTTP://shop.example/" rel="noopener noreferrer">'),
-        ("myapp://paid?a=1&b", '<dd class="url">myapp://paid?a=1&amp;b</dd>'),
-        ("intent:<b>", '<dd class="url">intent:&lt;b&gt;</dd>'),
+        ("myapp://paid?a=1&b", '<dd class="url"><bdi>myapp://paid?a=1&amp;b</bdi></dd>'),
+        ("intent:<b>", '<dd class="url"><bdi>intent:&lt;b&gt;</bdi></dd>'),
     ],
 )
 def test_only_web_addresses_are_links(admin_client: Client, payment: Payment, url: str, shown: str) -> None:
@@ -425,5 +458,5 @@ def test_payment_page_shows_when_the_service_last_wrote_the_payment(
     unknown = admin_client.get(path).content.decode()
 
     time = f'<time datetime="{changed_at.isoformat()}">{changed_at:%Y-%m-%d %H:%M:%S}</time>'
-    assert f"Last changed in this service {time} UTC" in page
+    assert f'Last changed in this service <span class="moment">{time} UTC</span>' in page
     assert "Last changed" not in unknown

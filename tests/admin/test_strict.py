@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from payments.admin.strict import StrictAdmin
-from payments.models import ApiKey, Organization, Payment
+from payments.models import ApiKey, Organization, Payment, PaymentRead
 from tests.support.admin_site import KEY, Request, Response, Staff, create_objects
 
 ORGANIZATIONS = "/admin/payments/organization/"
@@ -35,8 +35,10 @@ MODELS = [model for model in apps.get_models() if admin.site.is_registered(model
 
 for_each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 
-# The list of payments is not Django's.
-for_each_list = pytest.mark.parametrize("path", [list_path(model) for model in MODELS if model is not Payment])
+# The lists of payments and of their reads are not Django's.
+DJANGO_LISTS = [list_path(model) for model in MODELS if model not in {Payment, PaymentRead}]
+
+for_each_list = pytest.mark.parametrize("path", DJANGO_LISTS)
 
 
 @pytest.fixture

@@ -198,7 +198,7 @@ def test_bug_is_a_500_without_details_and_is_logged(
 
 
 def test_unknown_path_outside_the_api_is_an_html_page(client: Client, db: None) -> None:
-    response = client.get("/nothing")
+    response = client.get("/nothing", headers={"Accept": "text/html"})
 
     assert response.status_code == 404
     assert response["Content-Type"].startswith("text/html")

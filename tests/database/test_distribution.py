@@ -27,7 +27,7 @@ from payments.ingest.writing import ID_KEY, fetch_primary_key
 from payments.management.distribution import FOREIGN_KEYS, State, TableState, remaining_statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.routing import read_revision
-from payments.totals import sum_day
+from payments.totals import sum_days
 from tests.support.api import Api, payment_ids
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
@@ -188,7 +188,7 @@ def test_statements_of_anonymization_name_the_organization(
 
 
 def test_statements_of_daily_totals_name_the_organization(key: ApiKey, payment: Payment) -> None:
-    assert violations(lambda: sum_day(key.access, payment.created_at.date())) == []
+    assert violations(lambda: sum_days(key.access, [payment.created_at.date()])) == []
     assert SummedDay.objects.get().totals
 
 

@@ -191,7 +191,7 @@ def test_head_has_no_body(client: Client, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/docs/nothing", "/docs/reference/x", "/docs/api/index.md", "/docs/reliability/"])
 def test_unknown_path_is_an_html_404(client: Client, path: str) -> None:
-    response = client.get(path)
+    response = client.get(path, headers={"Accept": "text/html"})
 
     assert response.status_code == 404
     assert response["Content-Type"].startswith("text/html")

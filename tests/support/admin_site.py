@@ -33,7 +33,8 @@ VIEW_PAYMENTS = ("payments.view_payment", "payments.change_payment")
 PAYMENTS_TABLE = '"payments_payment"'
 LIMIT = " LIMIT "
 ONE_PAYMENT = f'{PAYMENTS_TABLE}."id" = '
-ONE_DAY = (f'{PAYMENTS_TABLE}."created_at" >= ', f'{PAYMENTS_TABLE}."created_at" < ')
+SOME_DAYS = (f'{PAYMENTS_TABLE}."created_at" >= ', f'{PAYMENTS_TABLE}."created_at" < ')
+NEWEST = f'{PAYMENTS_TABLE}."id" DESC{LIMIT}1'
 
 
 def create_objects() -> None:
@@ -145,7 +146,7 @@ class Response(NamedTuple):
 
 
 def is_bounded(statement: str, path: str) -> bool:
-    """Return whether a statement reads the payments of a page, one payment, or for the start page those of a day."""
+    """Return whether a statement reads one payment, those of a page or, for the start page, those of some days."""
     if path == START_PAGE:
-        return all(bound in statement for bound in ONE_DAY)
+        return all(bound in statement for bound in SOME_DAYS) or statement.endswith(NEWEST)
     return path.startswith(PAYMENT_PAGES) and (LIMIT in statement or ONE_PAYMENT in statement)

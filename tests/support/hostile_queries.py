@@ -6,12 +6,12 @@ VALUES = (
     *("(", "(a%2B)%2B%24"),
     *("0", "1", "-1", "1.5", "1e400", "NaN", "%D9%A3", "9" * 30, "-" + "9" * 30, "9" * 5000, "a" * 10_000),
     *("'%20OR%201=1--", "{{7*7}}", "{%25%20load%20x%20%25}", "..%2F..%2F", "%3Cscript%3E", "a,b", "1,2", "a%20" * 900),
-    *("9999-12-31", "0001-01-01", "0000-00-00", "True", "id", "live", "succeeded", "EUR", "pt_1", "ct_1"),
+    *("9999-12-31", "0001-01-01", "0000-00-00", "True", "id", "live", "succeeded", "EUR", "pt_1", "ct_1", "custom"),
 )
 
 PARAMETERS = (
     *("o", "p", "q", "all", "e", "_facets", "_popup", "_to_field", "_changelist_filters", "next", "q%5B%5D", "%00"),
-    *("organization", "mode", "status", "method", "currency", "since", "until", "from"),
+    *("organization", "mode", "status", "method", "currency", "since", "until", "from", "period"),
     *("term", "page", "app_label", "model_name", "field_name", "username", "groups", "expires_at"),
     *("mode__exact", "is_staff__exact", "groups__id__exact", "groups__isnull", "name__regex", "username__iregex"),
     *("name__icontains", "id__range", "id__in", "organization__name__contains", "keys__digest__startswith"),

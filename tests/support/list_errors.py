@@ -28,11 +28,18 @@ def failing_list_queries(error: Exception) -> Iterator[None]:
 
 
 @contextmanager
-def failing_queries(table: str, error: Exception) -> Iterator[None]:
-    """Make every query of a table fail with this error."""
+def failing_queries(table: str, error: Exception, *, clause: str = "FROM") -> Iterator[None]:
+    """Make every query of a table fail with this error; `clause` is the word before its name."""
+    with failing_statements(f'{clause} "{table}"', error):
+        yield
+
+
+@contextmanager
+def failing_statements(part: str, error: Exception) -> Iterator[None]:
+    """Make every statement that contains `part` fail with this error."""
 
     def fail(execute: Any, statement: str, *rest: Any) -> Any:
-        if f'FROM "{table}"' in statement:
+        if part in statement:
             raise error
         return execute(statement, *rest)
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('payments', '0014_search'),
+        ('payments', '0015_staff_preferences'),
     ]
 
     operations = [

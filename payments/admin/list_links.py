@@ -1,0 +1,25 @@
+"""Links to the payment list, with the values of its form."""
+
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from payments.admin.periods import Period
+from payments.models import Access
+
+
+def list_href(
+    access: Access, period: Period, *, statuses: Sequence[str] = (), method: str = "", currency: str = ""
+) -> str:
+    """Return the URL of the list of an organization's payments in a period."""
+    values = {
+        "organization": access.organization_id,
+        "mode": access.mode,
+        "status": statuses,
+        "method": method or (),
+        "currency": currency or (),
+        "since": period.first,
+        "until": period.last,
+    }
+    return f"{reverse('admin:payments_payment_changelist')}?{urlencode(values, doseq=True)}"

@@ -1,0 +1,80 @@
+"""The query string of the payment list: the form's fields without the position, for links and saved filters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.http import QueryDict
+
+from payments.admin.periods import Preset
+
+if TYPE_CHECKING:
+    from payments.admin.search import SearchForm
+
+ACCESS_FIELDS = ("organization", "mode")
+DATE_FIELDS = ("since", "until")
+
+# The fields that are not filters: the page shows them in other ways.
+NOT_FILTERS = frozenset({*ACCESS_FIELDS, "q", "sort"})
+
+
+class Chip(NamedTuple):
+    """A filter of the list: its text, and the query string of the list without it."""
+
+    text: str
+    query: str
+
+
+def list_query(form: SearchForm, *, without: Collection[str] = ()) -> QueryDict:
+    """Return the values of the form's fields, without empty ones and without some fields."""
+    query = QueryDict(mutable=True)
+    for name in form.fields:
+        values = [value for value in form.data.getlist(name) if value]
+        if values and name not in without:
+            query.setlist(name, values)
+    return query
+
+
+def query_for_words(form: SearchForm) -> str:
+    """Return the query string of the list whose search text is in quotation marks."""
+    query = list_query(form)
+    text = query.get("q", "").replace('"', "")
+    query["q"] = f'"{text}"'
+    return query.urlencode()
+
+
+def chips(form: SearchForm) -> list[Chip]:
+    """Return a chip for each value of a filter. The form must be valid."""
+    return [
+        Chip(chip_text(form, name, value), query_without(form, name, value))
+        for name in form.fields
+        if name not in NOT_FILTERS
+        for value in chip_values(form, name)
+    ]
+
+
+def chip_values(form: SearchForm, name: str) -> Iterable[str]:
+    """Return the texts of a field's values."""
+    value = form.cleaned_data[name]
+    if name == "period" and value == Preset.CUSTOM:  # its dates have chips
+        return ()
+    if isinstance(value, dict):
+        return [f"{key}={text}" for key, text in value.items()]
+    if isinstance(value, list):
+        return value
+    return [str(value)] if value else ()
+
+
+def chip_text(form: SearchForm, name: str, value: str) -> str:
+    if name == "period":
+        return Preset(value).label
+    return f"{form[name].label}: {value}"
+
+
+def query_without(form: SearchForm, name: str, value: str) -> str:
+    """Return the query string of the list without one value of a filter."""
+    # A period of dates ends with its last date.
+    query = list_query(form, without={name, "period"} if name in DATE_FIELDS else {name})
+    query.setlist(name, [other for other in chip_values(form, name) if other != value])
+    return query.urlencode()

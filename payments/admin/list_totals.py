@@ -1,0 +1,157 @@
+"""The totals above the payment list: the number of payments, the sum per currency, and the success rate.
+
+They are exact if that is cheap: from the stored totals of days, or from at most 10,000 payments of the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from payments.admin.statistics import by_frequency, number_of_payments, success_percent
+from payments.database.limits import optional_statements
+from payments.database.statements import Statement
+from payments.listing import Listing, Shape, apply_filters, visible_payments
+from payments.models import Payment
+from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
+from payments.totals import GROUP_COLUMNS, Total, compute_totals, daily_totals, hundredths
+
+if TYPE_CHECKING:
+    from payments.admin.periods import DateRange
+
+PAYMENTS_MAX = 10_000  # of a list that is summed payment by payment
+DAYS_MAX = 366  # of a list that is summed day by day
+DAYS_COMPUTED_MAX = 3  # as long as their totals are not stored
+
+# The filters by which the totals of days are grouped.
+GROUPS = {"currency": "currency", "status": "status", "method": "method"}
+DAY_FILTERS = frozenset({*GROUPS, "createdAt[gte]", "createdAt[lte]"})
+
+STATEMENTS_MAX = 250
+
+GROUPED = """
+    SELECT amount_currency, status, method, COUNT(*), CAST(SUM(hundredths) AS BIGINT)
+    FROM ({rows}) AS payments GROUP BY amount_currency, status, method
+"""
+
+
+class TooManyPayments(Exception):
+    """The list has more payments than can be summed for a page."""
+
+
+class Amount(NamedTuple):
+    """The sum of all payments in a currency."""
+
+    currency: str
+    hundredths: int
+
+
+@dataclass(frozen=True)
+class ListTotals:
+    """The totals of a list, or the reason why they are unknown."""
+
+    totals: Sequence[Total] = ()
+    problem: str = ""  # an empty text if the totals are known
+
+    @property
+    def payments(self) -> int:
+        return number_of_payments(self.totals)
+
+    @property
+    def success_percent(self) -> float | None:
+        return success_percent(self.totals)
+
+    @property
+    def amounts(self) -> list[Amount]:
+        """Return the sum in each currency, the most frequent currency first."""
+        return [Amount(currency, sum_of(self.totals, currency)) for currency in by_frequency(self.totals, "currency")]
+
+
+def fetch_list_totals(listing: Listing, *, created: DateRange) -> ListTotals:
+    """Return the totals of a listing; `created` are the days to which it is restricted.
+
+    Cost: at most eight optional statements.
+    """
+    totals = ListTotals(problem="The payments could not be counted in time.")
+    try:
+        with optional_statements():
+            totals = ListTotals(exact_totals(listing, created=created))
+    except TooManyPayments:
+        totals = ListTotals(problem=f"More than {PAYMENTS_MAX:,}.")
+    return totals
+
+
+def exact_totals(listing: Listing, *, created: DateRange) -> list[Total]:
+    """Return the totals of the listing: the sums of its payments or, for many payments, of its days.
+
+    :raises TooManyPayments: that would take too long
+    """
+    try:
+        return listed_totals(listing)
+    except TooManyPayments:
+        days = days_to_sum(listing, created)
+        if days is None:
+            raise
+        return summed_days(listing, days=days)
+
+
+def listed_totals(listing: Listing) -> list[Total]:
+    """Return the totals of the payments in the list.
+
+    :raises TooManyPayments: there are more than `PAYMENTS_MAX`
+    """
+    statement = totals_statement(listing.selection.order, listing.shape)
+    totals = [Total(*row) for row in statement.rows(listing.values(start=None), listing.using)]
+    if number_of_payments(totals) > PAYMENTS_MAX:
+        raise TooManyPayments
+    return totals
+
+
+@lru_cache(STATEMENTS_MAX)
+def totals_statement(order: Order, shape: Shape) -> Statement[Any]:
+    """Return the statement for the totals of the list's first payments, one more than `PAYMENTS_MAX`."""
+    payments = visible_payments(hides_list=any(part.filter.replaces_list for part in shape))
+    rows = apply_filters(payments, shape).annotate(hundredths=hundredths()).order_by(*order)
+    columns = rows.values_list(*GROUP_COLUMNS, "hundredths")
+    return Statement(columns[: PAYMENTS_MAX + 1], is_planned_each_time=bool(shape), around=GROUPED)
+
+
+def summed_days(listing: Listing, *, days: Sequence[date]) -> list[Total]:
+    """Return the totals of days: the stored ones, and those of a few days for which none are stored.
+
+    :raises TooManyPayments: there are too many such days
+    """
+    stored = daily_totals(listing.access, days=days)
+    if len(stored.missing) > DAYS_COMPUTED_MAX:
+        raise TooManyPayments
+    by_day = dict(stored.by_day)
+    for day in stored.missing:
+        by_day |= compute_totals(listing.access, [day])
+    return [total for totals in by_day.values() for total in totals if is_selected(total, listing)]
+
+
+def days_to_sum(listing: Listing, created: DateRange) -> list[date] | None:
+    """Return the days of the list's payments; None if the totals of days do not suffice, or for too many days."""
+    if not DAY_FILTERS.issuperset(applied.name for applied in listing.selection.filters):
+        return None
+    payments = Payment.objects.visible_to(listing.access).values_list("created_at", flat=True)
+    oldest, newest = payments.order_by(*OLDEST_FIRST).first(), payments.order_by(*NEWEST_FIRST).first()
+    if oldest is None or newest is None:
+        return []
+    first = max(created.first or date.min, oldest.date())
+    last = min(created.last or date.max, newest.date())
+    number = (last - first).days + 1
+    return [first + timedelta(days=index) for index in range(number)] if number <= DAYS_MAX else None
+
+
+def is_selected(total: Total, listing: Listing) -> bool:
+    """Return whether the payments of a day's total match the listing's filters."""
+    filters = (applied for applied in listing.selection.filters if applied.name in GROUPS)
+    return all(getattr(total, applied.name) in applied.values for applied in filters)
+
+
+def sum_of(totals: Sequence[Total], currency: str) -> int:
+    return sum(total.hundredths for total in totals if total.currency == currency)

@@ -1,0 +1,101 @@
+"""The payment list of the admin: a page of the payments that match the form, and what is shown around it."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from django.db import OperationalError
+
+from payments.admin.columns import Column, chosen_columns, shown_columns
+from payments.admin.known_words import known_words
+from payments.admin.list_query import chips, query_for_words
+from payments.admin.list_totals import ListTotals, fetch_list_totals
+from payments.admin.saved_filters import SaveFilterForm, filter_links, filter_query
+from payments.admin.search import TIMED_OUT, SearchForm
+from payments.admin.search_listing import PAGE_ROWS, with_search
+from payments.listing import Listing
+from payments.models import PAYMENT_ID, StaffPreferences
+from payments.ordering import NEWEST_FIRST, OLDEST_FIRST
+from payments.page import Page, UnknownStart, fetch_page
+from payments.runtime.database_errors import is_timeout
+
+
+class PageNames(NamedTuple):
+    """The names of the links to other pages."""
+
+    first: str
+    previous: str
+    next: str
+
+
+PAGE_NAMES = {
+    NEWEST_FIRST: PageNames("Newest", "Newer", "Older"),
+    OLDEST_FIRST: PageNames("Oldest", "Older", "Newer"),
+}
+
+
+class PaymentList(NamedTuple):
+    """A page of the list, its totals, and the status of the response."""
+
+    page: Page = Page([], None, None)
+    totals: ListTotals | None = None  # None: the page has no payments
+    status: HTTPStatus = HTTPStatus.OK
+
+
+def fetch_list(form: SearchForm, *, start: str | None) -> PaymentList:
+    """Return a page of the payments that match the form. If there is none, add the error to the form."""
+    if form.search.payment_id:
+        form.add_error("q", "No payment has this ID.")
+        return PaymentList()
+    try:
+        return fetch_page_and_totals(form, start=start)
+    except UnknownStart:
+        form.add_error(None, "This page starts at a payment outside the list. View its first page instead.")
+        return PaymentList(status=HTTPStatus.NOT_FOUND)
+    except OperationalError as error:
+        if not is_timeout(error):
+            raise
+        form.add_error(None, TIMED_OUT)
+        return PaymentList(status=HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def fetch_page_and_totals(form: SearchForm, *, start: str | None) -> PaymentList:
+    """Return a page and its totals.
+
+    :raises UnknownStart: the page starts at a payment outside the list
+    :raises OperationalError: the page takes too long
+    """
+    listing = build_listing(form, start=start, limit=PAGE_ROWS)
+    page = fetch_page(listing, start=start, limit=PAGE_ROWS)
+    return PaymentList(page, fetch_list_totals(listing, created=form.created) if page.rows else None)
+
+
+def build_listing(form: SearchForm, *, start: str | None, limit: int) -> Listing:
+    """Return the payments that match the form, for a page of `limit` payments from the payment `start` on.
+
+    :raises UnknownStart: if `start` does not have the form of a payment ID
+    """
+    if start is not None and not re.fullmatch(PAYMENT_ID, start):
+        raise UnknownStart(start)
+    listing = Listing(form.access, form.selection)
+    return with_search(listing, form.search.groups, start=start, limit=limit)
+
+
+def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, Any]:
+    """Return the template context of the list beside its payments. The form must be valid."""
+    columns = chosen_columns(preferences.columns)
+    form.offer(known_words(form.access))
+    return {
+        "access": form.access,
+        "access_query": form.access_query,
+        "words_query": query_for_words(form),
+        "chips": chips(form),
+        "columns": shown_columns(columns, form),
+        "column_choices": [(column, column in columns) for column in Column],
+        "saved_filters": filter_links(preferences.user_id, form),
+        "can_save": bool(filter_query(form)),
+        "page_names": PAGE_NAMES[form.selection.order],
+        "save_form": SaveFilterForm(),
+    }

@@ -1,0 +1,153 @@
+"""Periods of days, and the form fields that select one: a preset such as the last 30 days, or two dates.
+
+All days are UTC days, like the times of payments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import TextChoices
+
+
+class Preset(TextChoices):
+    """The values of the field `period`. All but `CUSTOM` end today."""
+
+    TODAY = "today", "Today"
+    DAYS_7 = "7d", "Last 7 days"
+    DAYS_30 = "30d", "Last 30 days"
+    DAYS_90 = "90d", "Last 90 days"
+    MONTH = "month", "This month"
+    CUSTOM = "custom", "Custom dates"
+
+
+# The numbers of days, today included.
+LENGTHS = {Preset.TODAY: 1, Preset.DAYS_7: 7, Preset.DAYS_30: 30, Preset.DAYS_90: 90}
+
+# A longer period has weeks instead of days, so that charts are readable on a phone: a quarter has up to 92 days.
+DAYS_MAX = 92
+
+
+class DateRange(NamedTuple):
+    """The first and the last day (UTC), both included. None leaves that side open."""
+
+    first: date | None = None
+    last: date | None = None
+
+
+@dataclass(frozen=True)
+class Period:
+    """The days (UTC) from `first` to `last`, both included."""
+
+    first: date
+    last: date
+    starts_month: bool = False  # whether it is a month up to today, to be compared with the month before
+
+    @property
+    def length(self) -> int:
+        """Return the number of days."""
+        return (self.last - self.first).days + 1
+
+    @property
+    def days(self) -> list[date]:
+        """Return the days, the oldest first."""
+        return [self.first + timedelta(days=number) for number in range(self.length)]
+
+    @property
+    def parts(self) -> list[Period]:
+        """Return the period as days or, if there would be too many, as weeks. Weeks begin on Mondays.
+
+        The first and the last week contain only days of the period.
+        """
+        if not self.has_weeks:
+            return [Period(day, day) for day in self.days]
+        mondays = [day for day in self.days[1:] if day.weekday() == 0]
+        firsts, lasts = [self.first, *mondays], [*(day - timedelta(days=1) for day in mondays), self.last]
+        return list(map(Period, firsts, lasts))
+
+    @property
+    def has_weeks(self) -> bool:
+        return self.length > DAYS_MAX
+
+    @property
+    def previous(self) -> Period | None:
+        """Return the period of equal length directly before, or the same days of the month before.
+
+        The month before can have fewer days: 1 to 31 March follow 1 to 28 February. None if the calendar has no such
+        period: it starts in the year 1.
+        """
+        try:
+            return self.month_before() if self.starts_month else self.days_before()
+        except OverflowError:
+            return None
+
+    def __str__(self) -> str:
+        return f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
+
+    def month_before(self) -> Period:
+        last = self.first - timedelta(days=1)
+        return Period(last.replace(day=1), last.replace(day=min(last.day, self.last.day)), starts_month=True)
+
+    def days_before(self) -> Period:
+        return Period(self.first - timedelta(days=self.length), self.first - timedelta(days=1))
+
+
+def join_days(days: Sequence[date]) -> list[Period]:
+    """Return the periods of consecutive days in ascending `days`."""
+    periods: list[Period] = []
+    for day in days:
+        if periods and periods[-1].last + timedelta(days=1) == day:
+            periods[-1] = Period(periods[-1].first, day)
+        else:
+            periods.append(Period(day, day))
+    return periods
+
+
+def preset_period(preset: str, *, today: date) -> Period:
+    """Return the period of a preset other than `custom`, which ends today."""
+    if preset == Preset.MONTH:
+        return Period(today.replace(day=1), today, starts_month=True)
+    return Period(today - timedelta(days=LENGTHS[Preset(preset)] - 1), today)
+
+
+class PeriodFields(forms.Form):
+    """Selects days: a preset, or dates. Without either, all days are selected."""
+
+    period = forms.ChoiceField(choices=[("", "All days"), *Preset.choices], required=False)
+    since = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    until = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+
+    def clean(self) -> dict[str, Any]:
+        """Validate the dates, and set `period` to `custom` if it is empty and there are dates."""
+        values = super().clean() or self.cleaned_data
+        since, until = values.get("since"), values.get("until")
+        if since and until and until < since:
+            raise ValidationError({"until": "Enter a date on or after From."})
+        if since or until:
+            values["period"] = check_allows_dates(values.get("period"))
+        elif values.get("period") == Preset.CUSTOM and not self.errors:
+            raise ValidationError({"since": "Enter a date in From or To, or choose another period."})
+        return values
+
+    def date_range(self, *, today: date) -> DateRange:
+        """Return the selected days. The form must be valid."""
+        preset = self.cleaned_data["period"]
+        if preset in {"", Preset.CUSTOM}:
+            return DateRange(self.cleaned_data["since"], self.cleaned_data["until"])
+        period = preset_period(preset, today=today)
+        return DateRange(period.first, period.last)
+
+
+def check_allows_dates(preset: str | None) -> str:
+    """Return `custom`.
+
+    :raises ValidationError: for another preset, which has its own dates
+    """
+    if preset and preset != Preset.CUSTOM:
+        raise ValidationError({"period": f"Choose {Preset.CUSTOM.label}, or clear From and To."})
+    return Preset.CUSTOM

@@ -1,0 +1,80 @@
+"""Limits for parts of a request that must not make it slow: they end early, and the rest of the request goes on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import OperationalError, connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from payments.database.sqlite.base import AbortableConnection
+from payments.runtime.database_errors import is_timeout
+from payments.runtime.process import process
+
+# Never wait for locks or for the disk.
+NO_WAITING = {"lock_timeout": "1ms", "statement_timeout": "100ms", "synchronous_commit": "off"}
+
+
+# For statements that a page can do without.
+OPTIONAL_SECONDS_MAX = 0.3
+
+
+@contextmanager
+def optional_statements() -> Iterator[None]:
+    """Run statements that a page can do without. If one takes too long, leave the block without an error."""
+    try:
+        with statement_limit(OPTIONAL_SECONDS_MAX):
+            yield
+    except OperationalError as error:
+        if not is_timeout(error):
+            raise
+
+
+@contextmanager
+def statement_limit(seconds: float) -> Iterator[None]:
+    """Limit each statement of the block, on PostgreSQL, or all together, on SQLite. The block must not write.
+
+    :raises OperationalError: for such a statement; `is_timeout` is true for it
+    """
+    if connection.vendor == "postgresql":
+        with changed_settings({"statement_timeout": f"{round(seconds * 1000)}ms"}):
+            yield
+        return
+    connection.ensure_connection()
+    deadline = process.watchdog.new_deadline(seconds_max=seconds)
+    deadline.register(AbortableConnection(connection.connection))
+    with deadline:
+        yield
+
+
+@contextmanager
+def transaction_without_waiting() -> Iterator[None]:
+    """Open a transaction that does not wait for other writers, nor for the disk."""
+    if connection.vendor == "postgresql":
+        with changed_settings(NO_WAITING):
+            yield
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout")
+        (milliseconds,) = cursor.fetchone()
+        cursor.execute("PRAGMA busy_timeout = 0")
+        try:
+            with transaction.atomic():
+                yield
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
+
+
+@contextmanager
+def changed_settings(values: dict[str, str]) -> Iterator[None]:
+    """Open a transaction of PostgreSQL with other settings."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        previous = change_settings(cursor, values)
+        yield
+        change_settings(cursor, previous)  # otherwise they would remain after this savepoint
+
+
+def change_settings(cursor: CursorWrapper, values: dict[str, str]) -> dict[str, str]:
+    """Change settings of PostgreSQL for this transaction, and return their previous values."""
+    columns = ", ".join(["current_setting(%s), set_config(%s, %s, true)"] * len(values))
+    cursor.execute(f"SELECT {columns}", [part for name, value in values.items() for part in (name, name, value)])
+    return dict(zip(values, cursor.fetchone()[::2], strict=True))

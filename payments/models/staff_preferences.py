@@ -1,0 +1,24 @@
+"""The choices of a user of the admin: the organization and mode, and the columns of the payment list."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from payments.models.choices import Mode
+
+
+class StaffPreferences(models.Model):
+    """The choices that the admin remembers for a user."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    # Not a foreign key: Citus would then manage this table and the table of users.
+    organization_id = models.BigIntegerField(null=True)
+    mode = models.CharField(max_length=4, choices=Mode.choices, db_default=Mode.LIVE, default=Mode.LIVE)
+    columns = models.JSONField(null=True)  # a list of names; None: the default columns
+
+    class Meta:
+        default_permissions = ()  # users change only their own
+        constraints = [models.CheckConstraint(name="preferences_mode_known", condition=Q(mode__in=Mode.values))]
+
+    def __str__(self) -> str:
+        return f"{self.user_id}: {self.organization_id} ({self.mode})"

@@ -1,0 +1,83 @@
+"""Responses to errors outside of the API's views: below `/v2` a problem, elsewhere a page or its text.
+
+A browser gets a page with a way back, another client the text alone: the export script shows it beside its button. A
+page needs neither the database nor a session.
+"""
+
+import sys
+from http import HTTPStatus
+
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
+
+from payments.api.error_pages import RETRY_HEADERS, api_not_found, is_api, problem_page
+from payments.api.errors import Unavailable
+from payments.api.hosts import MALFORMED, describe_refused_host
+from payments.runtime import request_ids
+from payments.runtime.database_errors import is_outage
+
+
+def error_page(
+    request: HttpRequest, status: HTTPStatus, text: str, *, headers: dict[str, str] | None = None
+) -> HttpResponse:
+    """Return a page about an error, or its text for a client that does not accept HTML by name."""
+    fields = {**(headers or {}), "Vary": "Accept"}
+    if "text/html" not in request.META.get("HTTP_ACCEPT", ""):
+        return HttpResponse(text, content_type="text/plain", status=status, headers=fields)
+    context = {
+        "title": status.phrase.capitalize(),
+        "status": status.value,
+        "text": text,
+        "request_id": request.META.get(request_ids.ENVIRON_KEY),
+    }
+    return HttpResponse(render_to_string("payments/error.html", context), status=status, headers=fields)
+
+
+# Django calls the following functions (payments_site/urls.py, and the setting CSRF_FAILURE_VIEW).
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    detail = describe_refused_host(request.META) if isinstance(exception, DisallowedHost) else MALFORMED
+    if is_api(request.path_info):
+        return problem_page(request, HTTPStatus.BAD_REQUEST, detail)
+    return error_page(request, HTTPStatus.BAD_REQUEST, detail)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if is_api(request.path_info):
+        return problem_page(request, HTTPStatus.FORBIDDEN, "Permission denied.")
+    text = "This account has no permission for this page or action. An administrator can grant it."
+    return error_page(request, HTTPStatus.FORBIDDEN, text)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    text = "The form has expired, or the browser refuses cookies. Go back, reload the page and send the form again."
+    return error_page(request, HTTPStatus.FORBIDDEN, text)
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if is_api(request.path_info):
+        return api_not_found(request)
+    return error_page(request, HTTPStatus.NOT_FOUND, "There is no page at this address. Check the address.")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    if is_outage(sys.exception()):
+        return unavailable(request)
+    text = "An internal error occurred. The service's log has the details."
+    respond = problem_page if is_api(request.path_info) else error_page
+    return respond(request, HTTPStatus.INTERNAL_SERVER_ERROR, text)
+
+
+def unavailable(request: HttpRequest) -> HttpResponse:
+    """Return 503: the database is unavailable."""
+    respond = problem_page if is_api(request.path_info) else error_page
+    return respond(request, HTTPStatus.SERVICE_UNAVAILABLE, Unavailable.default_detail, headers=RETRY_HEADERS)
+
+
+def too_many_pages(request: HttpRequest) -> HttpResponse:
+    """Return 503: requests for pages occupy their share of the threads."""
+    text = "The service is busy. Try again in a second."
+    headers = {**RETRY_HEADERS, "Cache-Control": "no-store"}
+    return error_page(request, HTTPStatus.SERVICE_UNAVAILABLE, text, headers=headers)

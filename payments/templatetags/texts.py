@@ -1,0 +1,51 @@
+"""Template filters for texts that a merchant or a customer has chosen.
+
+Control characters for the writing direction can make a text look different from its content, and reverse the text
+beside it. The page shows each of them as a mark with its code. The mark is not part of the text, so a copy of the text
+equals the original.
+"""
+
+import re
+import unicodedata
+
+from django import template
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+register = template.Library()
+
+# Embeddings and overrides, isolates, and marks.
+DIRECTION_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
+
+JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+@register.filter
+def isolated(text: object) -> SafeString:
+    """Return a text as an element whose writing direction does not affect the rest of the page."""
+    return format_html("<bdi>{}</bdi>", marked(str(text)))
+
+
+@register.filter
+def isolated_json(document: str) -> SafeString:
+    """Return a JSON document with each of its strings isolated. The text of the elements is the document."""
+    parts = []
+    end = 0
+    for match in JSON_STRING.finditer(document):
+        parts += [escape(document[end : match.start()]), '"', isolated(match[0][1:-1]), '"']
+        end = match.end()
+    return mark_safe("".join([*parts, escape(document[end:])]))  # noqa: S308  all parts are escaped
+
+
+def marked(text: str) -> SafeString:
+    """Return an escaped text with its control characters in elements. The style sheet shows the code of each."""
+    return mark_safe(DIRECTION_CONTROLS.sub(lambda match: mark(match[0]), escape(text)))  # noqa: S308  it is escaped
+
+
+def mark(character: str) -> str:
+    return format_html(
+        '<bdi class="control" data-code="U+{}" title="{}">{}</bdi>',
+        f"{ord(character):04X}",
+        unicodedata.name(character).lower(),
+        character,
+    )

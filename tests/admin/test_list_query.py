@@ -1,0 +1,62 @@
+"""The links of the payment list: each keeps the search, and a chip removes one filter."""
+
+import pytest
+from django.http import QueryDict
+
+from payments.admin.list_query import chips, list_query
+from payments.admin.search import SearchForm
+from tests.support.factories import OrganizationFactory
+
+
+def search_form(query: str) -> SearchForm:
+    OrganizationFactory.create(id=1)
+    form = SearchForm.from_query(QueryDict(query))
+    assert form.is_valid(), form.errors
+    return form
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", "organization=1&mode=live"),
+        ("organization=1&mode=test&from=pt_1&q=&status=failed", "organization=1&mode=test&status=failed"),
+        ("q=a+b&unknown=1&mode=live", "organization=1&mode=live&q=a+b"),
+    ],
+)
+def test_query_has_the_filled_in_fields(db: None, query: str, expected: str) -> None:
+    assert sorted(list_query(search_form(query)).urlencode().split("&")) == sorted(expected.split("&"))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("q=84820&sort=asc", []),
+        ("status=failed", [("Status: failed", "")]),
+        ("status=failed&status=open", [("Status: failed", "status=open"), ("Status: open", "status=failed")]),
+        ("method=ideal,eps", [("Method: ideal", "method=eps"), ("Method: eps", "method=ideal")]),
+        ("currency=eur", [("Currency: EUR", "")]),
+        ("period=7d", [("Last 7 days", "")]),
+        ("period=custom&since=2026-01-02", [("From: 2026-01-02", "")]),
+        (
+            "since=2026-01-02&until=2026-01-03",
+            [("From: 2026-01-02", "until=2026-01-03"), ("To: 2026-01-03", "since=2026-01-02")],
+        ),
+        ("paid_since=2026-01-02&q=7", [("Paid from: 2026-01-02", "q=7")]),
+        (
+            "amount_min=5&currency=EUR",
+            [("Currency: EUR", "amount_min=5"), ("Smallest amount: 5", "currency=EUR")],
+        ),
+        (
+            "metadata=order%3D1&metadata=a%3Db%3Dc",
+            [("Metadata: order=1", "metadata=a%3Db%3Dc"), ("Metadata: a=b=c", "metadata=order%3D1")],
+        ),
+        ("sequence=first&sort=asc", [("Sequence type: first", "sort=asc")]),
+    ],
+)
+def test_chip_leads_to_the_list_without_its_filter(db: None, query: str, expected: list[tuple[str, str]]) -> None:
+    form = search_form(query)
+
+    access = "organization=1&mode=live"
+    result = [(chip.text, chip.query.removeprefix(access).removeprefix("&")) for chip in chips(form)]
+
+    assert sorted(result) == sorted(expected)

@@ -1,0 +1,142 @@
+"""A payment's page in a browser, with long texts and with control characters for the writing direction."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Staffed
+from tests.browser.pages import page_problems
+
+LIST = "/admin/payments/payment/"
+ORGANIZATION = 9001
+CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
+DESCRIPTION = f"Order {CONTROLS}7"
+
+# With an embedding or an isolate that has no end, and with an end that has no start.
+UNBALANCED = ("\u202e", "\u2067\u202e", "\u2069\u202e")
+HEBREW_ORGANIZATION = 9002
+HEBREW = "\u2069\u05d0\u05d1\u05d2"
+
+LONG = {
+    "id": "pt_long",
+    "description": "x" * 3000,
+    "redirectUrl": f"https://shop.example/{'y' * 1900}",
+    "webhookUrl": f"https://shop.example/{'z' * 1900}",
+    "metadata": {"k" * 500: "v" * 1000, "w" * 70: "short"},
+    "method": "vouchers",
+    "details": {"n" * 300: "v" * 900},
+    "customerId": f"ct_{'c' * 61}",
+}
+SHORT = {"description": DESCRIPTION, "metadata": {}, "redirectUrl": "https://shop.example/"}
+
+
+def record(**values: Any) -> bytes:
+    """Return a record for an import."""
+    common = {
+        "mode": "live",
+        "amount": {"value": "10.00", "currency": "EUR"},
+        "status": "failed",
+        "organizationId": str(ORGANIZATION),
+        "sequenceType": "oneoff",
+        "createdAt": "2026-01-01T12:00:00.000",
+    }
+    return json.dumps({**common, **values}).encode()
+
+
+@pytest.fixture(scope="module")
+def hostile(staffed: Staffed) -> Staffed:
+    """Import payments with long texts and with control characters."""
+    unbalanced = [
+        record(**SHORT | {"id": f"pt_u{number}", "description": f"{text}abc", "metadata": {text: f"{text}abc"}})
+        for number, text in enumerate(UNBALANCED)
+    ]
+    staffed.service.create_organization(ORGANIZATION, name=f"Books {CONTROLS}{'o' * 150}")
+    staffed.service.create_organization(HEBREW_ORGANIZATION, name=HEBREW)
+    hebrew = record(**SHORT, id="pt_hebrew", organizationId=str(HEBREW_ORGANIZATION))
+    staffed.service.import_records([record(**LONG), record(**SHORT, id="pt_controls"), hebrew, *unbalanced])
+    return staffed
+
+
+def page_of(payment_id: str) -> str:
+    return f"{LIST}{payment_id.replace('_', '_5F')}/change/"
+
+
+def test_hostile_texts_fit_the_screen_and_are_accessible(hostile: Staffed) -> None:
+    paths = (page_of("pt_long"), page_of("pt_controls"), f"{LIST}?organization={ORGANIZATION}")
+
+    with hostile.page(bypass_csp=True) as page:
+        problems = page_problems(page, [path for path in paths for _ in range(2)])  # axe checks both looks
+
+    assert problems == []
+
+
+def test_selected_text_is_the_true_text(hostile: Staffed) -> None:
+    with hostile.page() as page:
+        page.goto(page_of("pt_controls"))
+        selected = page.evaluate(
+            "(element => { getSelection().selectAllChildren(element); return getSelection().toString(); })"
+            "(document.querySelector('.money p'))"
+        )
+        codes = page.locator(".money .control").evaluate_all("marks => marks.map(mark => mark.dataset.code)")
+
+        assert selected == DESCRIPTION
+        assert codes == [f"U+{ord(control):04X}" for control in CONTROLS]
+
+
+@pytest.mark.parametrize(
+    ("zone", "local"), [("UTC", []), ("Asia/Tokyo", ["2026-01-01 21:00:00 Asia/Tokyo"])], ids=["utc", "elsewhere"]
+)
+def test_timeline_adds_the_time_in_the_zone_of_the_browser(hostile: Staffed, zone: str, local: list[str]) -> None:
+    with hostile.page(timezone_id=zone) as page:
+        page.goto(page_of("pt_controls"))
+        created = page.locator(".timeline .created")
+
+        assert "2026-01-01 12:00:00 UTC" in created.inner_text()
+        assert created.locator(".local").all_inner_texts() == local
+
+
+def test_page_without_javascript_names_utc(hostile: Staffed) -> None:
+    with hostile.page(timezone_id="Asia/Tokyo", java_script_enabled=False) as page:
+        page.goto(page_of("pt_controls"))
+
+        assert page.locator(".timeline .created").inner_text() == "Created 2026-01-01 12:00:00 UTC"
+
+
+@pytest.mark.parametrize("number", range(len(UNBALANCED)))
+def test_control_characters_do_not_reverse_the_text(hostile: Staffed, number: int) -> None:
+    with hostile.page() as page:
+        page.goto(page_of(f"pt_u{number}"))
+        for places in ("header.money p bdi", ".metadata td bdi", "#record bdi"):
+            text = page.locator(places).filter(has_text="abc").first
+            assert text.evaluate(LETTERS_FROM_LEFT_TO_RIGHT) == "abc"
+
+
+def test_text_after_an_isolate_stays_on_its_right(hostile: Staffed) -> None:
+    with hostile.page() as page:
+        page.goto(page_of("pt_hebrew"))
+        facts = page.locator("dd", has_text=str(HEBREW_ORGANIZATION))
+
+        assert facts.evaluate(LETTERS_FROM_LEFT_TO_RIGHT) == f" ({HEBREW_ORGANIZATION})"
+        assert facts.evaluate(LEFT_OF_LAST_TEXT) >= facts.evaluate(RIGHT_OF_NAME)
+
+
+LEFT_OF_LAST_TEXT = """(element) => {
+    const range = document.createRange();
+    range.selectNodeContents(element.lastChild);
+    return range.getBoundingClientRect().left;
+}"""
+RIGHT_OF_NAME = "(element) => element.querySelector('bdi').getBoundingClientRect().right"
+
+# Returns the letters of the element's last text in the order in which they appear.
+LETTERS_FROM_LEFT_TO_RIGHT = """(element) => {
+    const text = element.lastChild;
+    const left = (index) => {
+        const range = document.createRange();
+        range.setStart(text, index);
+        range.setEnd(text, index + 1);
+        return range.getBoundingClientRect().left;
+    };
+    return [...text.data].map((letter, index) => [left(index), letter]).sort((a, b) => a[0] - b[0])
+        .map(([, letter]) => letter).join("");
+}"""
