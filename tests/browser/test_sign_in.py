@@ -73,7 +73,7 @@ def test_second_factor_is_set_up_and_used(service: Service, browser: Browser) ->
         page.get_by_text("Enter the key by hand").click()
         app = App(page.locator("details code").inner_text())
         page.get_by_role("textbox", name="Code").fill(app.code())
-        page.get_by_role("button", name="Set up").click()
+        page.get_by_role("button", name="Set up").dblclick()
         expect(page.get_by_role("heading", name="Save your recovery codes")).to_be_visible()
         found += problems(page)
         page.get_by_role("link", name="Continue").click()

@@ -3,6 +3,7 @@
 import re
 import secrets
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.contrib.auth.hashers import make_password
@@ -18,6 +19,7 @@ from tests.support.service import Service
 
 PASSWORD = secrets.token_urlsafe()
 HASH = make_password(PASSWORD, hasher="pbkdf2_sha256")
+CLICKS = 4
 CODE, SET_UP, CHANGE = "/admin/second-factor/", "/admin/second-factor/set-up/", "/admin/second-factor/change/"
 WRONG = "This code is wrong, or it was used already."
 
@@ -152,6 +154,19 @@ def test_attempts_of_a_user_are_limited_from_all_addresses(service: Service) -> 
     assert int(last.headers["Retry-After"]) > 0
     assert "Too many attempts. Try again in" in last.text
     assert visitor.user_name() is None
+
+
+def test_set_up_that_is_sent_twice_at_once_is_no_server_error(service: Service) -> None:
+    visitor = logged_in(service)
+    [secret] = re.findall(r'<code class="url">([A-Z2-7 ]+)</code>', visitor.get(SET_UP).text)
+    token = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', visitor.get(SET_UP).text)[0]
+    code = App(secret).code()
+
+    with ThreadPoolExecutor(CLICKS) as clicks:
+        pages = list(clicks.map(lambda _: visitor.post(SET_UP, csrfmiddlewaretoken=token, code=code), range(CLICKS)))
+
+    assert {page.status_code for page in pages} <= {200, 429}
+    assert sum("Save your recovery codes" in page.text for page in pages) == 1
 
 
 def test_password_alone_cannot_replace_the_second_factor(service: Service) -> None:
