@@ -66,6 +66,10 @@ def pages() -> Iterator[AdminPage]:
     yield AdminPage("start page, no totals cached", start_page, SummedDay.objects.all().delete)
     yield AdminPage("start page, totals of one day missing", start_page, today.delete)
     yield AdminPage("start page, totals cached", start_page)
+    yield AdminPage(
+        "start page of 90 days, no totals cached", f"{start_page}&period=90d", SummedDay.objects.all().delete
+    )
+    yield AdminPage("start page of 90 days, totals cached", f"{start_page}&period=90d")
     yield list_page("payments, the newest")
     yield list_page("payments, from the middle", **{"from": middle.id})
     yield list_page("payments, the oldest", **{"from": oldest.id})

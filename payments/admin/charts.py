@@ -9,6 +9,7 @@ from typing import NamedTuple
 HEIGHT = 1000
 STEP = 10  # from one column to the next
 GAP = 2  # between two bars
+STROKE = 8  # of a single point
 
 
 class Label(NamedTuple):
@@ -102,4 +103,4 @@ def visible_points(points: Sequence[str]) -> Sequence[str]:
     if len(points) > 1:
         return points
     x, _, y = points[0].partition(",")
-    return [f"{int(x) - 2},{y}", f"{int(x) + 2},{y}"]
+    return [f"{int(x) - STROKE // 2},{y}", f"{int(x) + STROKE // 2},{y}"]

@@ -21,19 +21,21 @@ class WordsInput(forms.CheckboxSelectMultiple):
 
     template_name = "admin/words_input.html"
 
+    def __init__(self, others_label: str) -> None:
+        super().__init__()
+        self.others_label = others_label
+
     def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
         return list(dict.fromkeys(split_words(data.getlist(name))))
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
         known = [str(word) for word, _ in self.choices]
         others = ", ".join(word for word in value or () if word not in known)
-        return {**super().get_context(name, value, attrs), "others": others}
+        return {**super().get_context(name, value, attrs), "others": others, "others_label": self.others_label}
 
 
 class WordsField(forms.Field):
     """Words of any number, chosen or entered. The list's filters validate each word."""
-
-    widget = WordsInput
 
     def clean(self, value: Sequence[str]) -> list[str]:
         return list(value)

@@ -273,7 +273,7 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
     """Return the start page's template context: the form, and the overview if the form is valid."""
     form = OverviewForm.from_request(request, read_preferences(request))
     if not form.is_valid():
-        return {"form": form, "title": "Overview"}
+        return {"form": form}
     period = form.selected
     overview = read_overview(form.access, period)
     context = {"access": form.access, "access_query": form.access_query}

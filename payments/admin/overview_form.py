@@ -11,7 +11,6 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from payments.admin.access_form import AccessForm
-from payments.admin.list_query import ACCESS_FIELDS
 from payments.admin.periods import Period, PeriodFields, Preset, preset_period
 from payments.models import StaffPreferences
 
@@ -62,18 +61,13 @@ class OverviewForm(PeriodFields, AccessForm):
         return str(self.selected if preset == Preset.CUSTOM else preset.label)
 
     @property
-    def access_query(self) -> str:
-        """Return the query string that selects the same organization and mode. The form must be valid."""
-        return urlencode({"organization": self.access.organization_id, "mode": self.access.mode})
-
-    @property
     def access_fields(self) -> list[BoundField]:
-        return [self[name] for name in ACCESS_FIELDS]
+        return [self[name] for name in AccessForm.base_fields]
 
     @property
     def preset_links(self) -> list[PresetLink]:
         """Return links to the presets, for the same organization and mode."""
-        access = {name: self[name].value() or "" for name in ACCESS_FIELDS}
+        access = {name: self[name].value() or "" for name in AccessForm.base_fields}
         return [
             PresetLink(str(preset.label), f"?{urlencode({**access, 'period': preset})}", preset == self.data["period"])
             for preset in Preset

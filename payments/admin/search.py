@@ -9,7 +9,7 @@ from django.forms import BoundField
 from django.utils import timezone
 
 from payments.admin.access_form import AccessForm
-from payments.admin.filter_fields import PairsField, WordsField
+from payments.admin.filter_fields import PairsField, WordsField, WordsInput
 from payments.admin.known_words import KnownWords
 from payments.admin.periods import DateRange, PeriodFields
 from payments.admin.search_text import InvalidSearch, Search, read_search
@@ -55,8 +55,8 @@ class SearchForm(PeriodFields, AccessForm):
     )
     sort = forms.ChoiceField(label="Order", choices=SORT_CHOICES, required=False)
     status = forms.MultipleChoiceField(choices=Status.choices, required=False, widget=forms.CheckboxSelectMultiple)
-    method = WordsField(required=False)
-    currency = WordsField(required=False)
+    method = WordsField(required=False, widget=WordsInput("Other methods"))
+    currency = WordsField(required=False, widget=WordsInput("Other currencies"))
     sequence = forms.MultipleChoiceField(
         label="Sequence type", choices=SequenceType.choices, required=False, widget=forms.CheckboxSelectMultiple
     )

@@ -1,4 +1,4 @@
-"""The admin site: the start page shows the last 30 days, and the login limits attempts."""
+"""The admin site: the start page shows the figures of a period, and the login limits attempts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PaymentsAdminSite(AdminSite):
     """Django's admin site with our start page, login form and navigation."""
 
     site_header = site_title = "Payments"
-    index_title = "Last 30 days"
+    index_title = "Overview"
     index_template = "admin/overview.html"
     site_url = None
     enable_nav_sidebar = False  # the page header has the navigation, so that the list gets the whole width

@@ -47,7 +47,7 @@ def test_negative_number_has_no_bar() -> None:
 def test_line_is_interrupted_where_a_value_is_missing() -> None:
     chart = line_chart([1, 0.5, None, 0, None, None], labels=labels(6))
 
-    assert chart == LineChart(["5,0 15,500", "33,1000 37,1000"], place(labels(6)), width=60)
+    assert chart == LineChart(["5,0 15,500", "31,1000 39,1000"], place(labels(6)), width=60)
 
 
 def test_line_without_data_has_no_segments() -> None:

@@ -258,6 +258,7 @@ def test_invalid_values_are_named_and_show_no_figures(
 
     assert page.status_code == 200
     assert error in text_of(page)
+    assert "<h1>Overview</h1>" in page.content.decode()
     assert "overview" not in page.context
 
 

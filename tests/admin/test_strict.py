@@ -36,9 +36,8 @@ MODELS = [model for model in apps.get_models() if admin.site.is_registered(model
 for_each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 
 # The lists of payments and of their reads are not Django's.
-DJANGO_LISTS = [list_path(model) for model in MODELS if model not in {Payment, PaymentRead}]
-
-for_each_list = pytest.mark.parametrize("path", DJANGO_LISTS)
+OWN_LISTS = (Payment, PaymentRead)
+for_each_list = pytest.mark.parametrize("path", [list_path(model) for model in MODELS if model not in OWN_LISTS])
 
 
 @pytest.fixture

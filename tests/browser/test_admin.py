@@ -138,7 +138,9 @@ def test_tile_and_bar_lead_to_their_payments(staffed: Staffed) -> None:
         with page.expect_navigation():
             in_progress.get_by_role("link").click()
         assert len(ids(page)) == number
-        assert {"open", "pending", "authorized"} >= set(page.locator("td.status").all_inner_texts())
+        statuses = page.locator("td.status").all_inner_texts()
+        assert len(statuses) == number > 0
+        assert {"open", "pending", "authorized"}.issuperset(statuses)
 
 
 def test_charts_of_long_periods_fit_a_phone(staffed: Staffed) -> None:
@@ -200,11 +202,11 @@ def test_filtered_list_can_be_paged_to_its_end_and_back(staffed: Staffed) -> Non
 
         assert [payment_id for page_ids in forward for payment_id in page_ids] == expected
         assert back == forward[::-1]
-        expect(page.get_by_label("Expired")).to_be_checked()
+        expect(page.get_by_label("Expired", exact=True)).to_be_checked()
         assert len(forward) > 3
 
         click(page, "Clear all")
-        expect(page.get_by_label("Expired")).not_to_be_checked()
+        expect(page.get_by_label("Expired", exact=True)).not_to_be_checked()
 
 
 def test_search_finds_payments_by_description_customer_and_id(staffed: Staffed) -> None:
@@ -223,7 +225,8 @@ def test_search_finds_payments_by_description_customer_and_id(staffed: Staffed) 
 
         click(page, payment["customerId"])
         assert payment["id"] in ids(page)
-        assert set(page.locator("td.customer").all_inner_texts()) == {payment["customerId"]}
+        customers = {other["id"] for other in payments if other.get("customerId") == payment["customerId"]}
+        assert set(ids(page)) == customers
 
         page.get_by_label("Search").fill(payment["id"])
         press(page, "Search")
@@ -351,11 +354,13 @@ def test_admin_can_be_used_with_the_keyboard_alone(staffed: Staffed) -> None:
         tab_to(page, "View payments")
         with page.expect_navigation():
             page.keyboard.press("Enter")
+        tab_to(page, "Filters")
+        page.keyboard.press("Enter")
         tab_to(page, "Failed")
         page.keyboard.press("Space")
         with page.expect_navigation():
             page.keyboard.press("Enter")
-        assert set(page.locator("td.status").all_inner_texts()) == {"failed"}
+        expect(page.get_by_role("list", name="Filters in use")).to_contain_text("Status: failed")
         tab_to(page, "pt_")
         with page.expect_navigation():
             page.keyboard.press("Enter")
@@ -380,9 +385,9 @@ def test_admin_pages_are_accessible_and_fit_the_screen(staffed: Staffed) -> None
             f"/admin/payments/organization/{staffed.organization}/change/",
             "/admin/payments/apikey/",
             "/admin/payments/apikey/add/",
+            "/admin/nothing/",
             "/admin/auth/user/",
             "/admin/auth/group/",
-            "/admin/nothing/",
         )
         problems += page_problems(page, paths)
 

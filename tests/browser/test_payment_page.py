@@ -54,6 +54,7 @@ def hostile(staffed: Staffed) -> Staffed:
     staffed.service.create_organization(ORGANIZATION, name=f"Books {CONTROLS}{'o' * 150}")
     staffed.service.create_organization(HEBREW_ORGANIZATION, name=HEBREW)
     hebrew = record(**SHORT, id="pt_hebrew", organizationId=str(HEBREW_ORGANIZATION))
+    staffed.service.create_api_key(organization=ORGANIZATION, mode="live")
     staffed.service.import_records([record(**LONG), record(**SHORT, id="pt_controls"), hebrew, *unbalanced])
     return staffed
 
@@ -63,7 +64,18 @@ def page_of(payment_id: str) -> str:
 
 
 def test_hostile_texts_fit_the_screen_and_are_accessible(hostile: Staffed) -> None:
-    paths = (page_of("pt_long"), page_of("pt_controls"), f"{LIST}?organization={ORGANIZATION}")
+    paths = (
+        page_of("pt_long"),
+        page_of("pt_controls"),
+        f"{LIST}?organization={ORGANIZATION}",
+        f"{LIST}?organization={ORGANIZATION}&q=nothing",
+        f"{LIST}?organization={ORGANIZATION}&mode=test",
+        f"/admin/?organization={ORGANIZATION}",
+        "/admin/payments/organization/",
+        f"/admin/payments/organization/{ORGANIZATION}/change/",
+        "/admin/payments/apikey/",
+        "/admin/nothing/",
+    )
 
     with hostile.page(bypass_csp=True) as page:
         problems = page_problems(page, [path for path in paths for _ in range(2)])  # axe checks both looks
@@ -140,3 +152,12 @@ LETTERS_FROM_LEFT_TO_RIGHT = """(element) => {
     return [...text.data].map((letter, index) => [left(index), letter]).sort((a, b) => a[0] - b[0])
         .map(([, letter]) => letter).join("");
 }"""
+
+
+def test_amounts_beside_long_texts_are_visible_at_1280_pixels(hostile: Staffed) -> None:
+    with hostile.page(width=1280) as page:
+        page.goto(f"{LIST}?organization={ORGANIZATION}&mode=live")
+        boxes = [cell.bounding_box() for cell in page.locator("td.amount").all()]
+
+    assert len(boxes) == 5
+    assert all(box and box["x"] >= 0 and box["x"] + box["width"] <= 1280 for box in boxes)
