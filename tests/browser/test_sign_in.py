@@ -38,11 +38,11 @@ def service(tmp_path_factory: pytest.TempPathFactory, bakery: Provider) -> Itera
 
 def problems(page: Page) -> list[Problem]:
     """Return the problems of the open page in all looks."""
-    found: list[Problem] = []
+    faults: list[Problem] = []
     for look in LOOKS:
         set_look(page, look)
-        found += overflow(page) + violations(page)
-    return found
+        faults += overflow(page) + violations(page)
+    return faults
 
 
 def test_staff_sign_in_at_the_provider(service: Service, bakery: Provider, browser: Browser) -> None:
@@ -67,18 +67,18 @@ def test_staff_sign_in_at_the_provider(service: Service, bakery: Provider, brows
 def test_second_factor_is_set_up_and_used(service: Service, browser: Browser) -> None:
     with open_page(browser, service.base_url, bypass_csp=True) as page:
         page.goto("/admin/login/")
-        found = problems(page)
+        faults = problems(page)
         log_in(page, user_name="ann", password=PASSWORD)
-        found += problems(page)
+        faults += problems(page)
         page.get_by_text("Enter the key by hand").click()
         app = App(page.locator("details code").inner_text())
         page.get_by_role("textbox", name="Code").fill(app.code())
         page.get_by_role("button", name="Set up").dblclick()
         expect(page.get_by_role("heading", name="Save your recovery codes")).to_be_visible()
-        found += problems(page)
+        faults += problems(page)
         page.get_by_role("link", name="Continue").click()
         page.get_by_role("link", name="Second factor").click()
-        found += problems(page)
+        faults += problems(page)
         page.get_by_role("button", name="Log out").click()
 
     with open_page(browser, service.base_url) as page:
@@ -90,4 +90,4 @@ def test_second_factor_is_set_up_and_used(service: Service, browser: Browser) ->
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("button", name="Log out")).to_be_visible()
 
-    assert found == []
+    assert faults == []

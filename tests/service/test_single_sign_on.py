@@ -344,6 +344,25 @@ def test_provider_that_fails_leads_to_a_page(service: Service, bakery: Provider,
     assert name == "ann"
 
 
+@pytest.mark.parametrize(
+    "claims",
+    [
+        *({"name": "\0"}, {"given_name": ["x"]}, {"sub": 7}, {"preferred_username": {}}),
+        *(
+            {"email": "\0@example.com"},
+            {"email": ["x"]},
+            {"email": {}},
+            {"email": 7},
+            {"email": "x" * 300 + "@example.com"},
+        ),
+    ],
+)
+def test_strange_claims_are_no_server_error(service: Service, bakery: Provider, claims: dict[str, Any]) -> None:
+    bakery.set_account("ann", **claims)
+
+    assert Visitor(service).sign_in("ann").status_code in {200, 403, 502}
+
+
 def test_slow_provider_uses_up_no_time_of_the_database(service: Service, bakery: Provider) -> None:
     def wait(_number: int) -> None:
         time.sleep(DATABASE_SECONDS_MAX + 0.5)

@@ -52,6 +52,11 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
     def get_requests_session(self) -> ProviderSession:
         return ProviderSession()
 
+    def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> User:
+        """Return the user without values: `policy` creates users, and validates claims before it uses them."""
+        user: User = sociallogin.user
+        return user
+
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Let allauth continue with a user, or respond with a refusal."""
         data = sociallogin.account.extra_data
