@@ -232,7 +232,6 @@ if OIDC_ISSUER or SECOND_FACTOR != "off":
 if OIDC_ISSUER:
     INSTALLED_APPS.append("allauth.socialaccount")
     SOCIALACCOUNT_ADAPTER = "payments.admin.sign_in.adapters.SingleSignOnAdapter"
-    SOCIALACCOUNT_REQUESTS_TIMEOUT = 5
 if SECOND_FACTOR != "off":
     INSTALLED_APPS.append("allauth.mfa")
     MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]

@@ -82,14 +82,14 @@ class PaymentReadAdmin(ReadOnlyAdmin):
             raise PermissionDenied
         form = ReadsForm(request.GET, label_suffix="")
         reads = form.page() if form.is_valid() else []
-        shown = reads[:PAGE_ROWS]
+        rows = reads[:PAGE_ROWS]
         context = self.page_context(
             request,
             "Payment reads",
             form=form,
-            reads=[(read, payment_href(read.payment_id)) for read in shown],
+            reads=[(read, payment_href(read.payment_id)) for read in rows],
             newest_query=query_of(request.GET) if "before" in request.GET else None,
-            older_query=query_of(request.GET, before=shown[-1].pk) if len(reads) > PAGE_ROWS else None,
+            older_query=query_of(request.GET, before=rows[-1].pk) if len(reads) > PAGE_ROWS else None,
         )
         status = HTTPStatus.OK if form.is_valid() else HTTPStatus.BAD_REQUEST
         return TemplateResponse(request, "admin/payments/paymentread/change_list.html", context, status=status)

@@ -3,6 +3,7 @@
 import re
 import secrets
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.contrib.auth.hashers import make_password
@@ -18,6 +19,7 @@ from tests.support.service import Service
 
 PASSWORD = secrets.token_urlsafe()
 HASH = make_password(PASSWORD, hasher="pbkdf2_sha256")
+CLICKS = 4
 CODE, SET_UP, CHANGE = "/admin/second-factor/", "/admin/second-factor/set-up/", "/admin/second-factor/change/"
 WRONG = "This code is wrong, or it was used already."
 
@@ -61,8 +63,9 @@ def set_up(visitor: Visitor) -> tuple[App, list[str]]:
     [secret] = re.findall(r'<code class="url">([A-Z2-7 ]+)</code>', visitor.get(SET_UP).text)
     app = App(secret)
     page = visitor.submit(SET_UP, code=app.code())
-    assert page.status_code == 200, page.text
-    return app, re.findall(r"<li><code>(\d{8})</code></li>", page.text)
+    recovery_codes = re.findall(r"<li><code>(\d{8})</code></li>", page.text)
+    assert len(set(recovery_codes)) == 10, page.text
+    return app, recovery_codes
 
 
 def enter(service: Service, code: str) -> Visitor:
@@ -77,7 +80,7 @@ def test_user_without_a_second_factor_logs_in_with_the_password(service: Service
 
 
 def test_code_is_needed_after_the_set_up(service: Service) -> None:
-    app, recovery_codes = set_up(logged_in(service))
+    app, _ = set_up(logged_in(service))
     visitor = Visitor(service)
 
     page = visitor.log_in("ann", PASSWORD, next_path="/admin/password_change/")
@@ -91,7 +94,6 @@ def test_code_is_needed_after_the_set_up(service: Service) -> None:
     assert last.url == f"{service.base_url}/admin/password_change/"
     assert visitor.user_name() == "ann"
     assert visitor.session.cookies["sessionid"] != key
-    assert len(set(recovery_codes)) == 10
 
 
 def test_wrong_code_does_not_log_in(service: Service) -> None:
@@ -152,6 +154,19 @@ def test_attempts_of_a_user_are_limited_from_all_addresses(service: Service) -> 
     assert int(last.headers["Retry-After"]) > 0
     assert "Too many attempts. Try again in" in last.text
     assert visitor.user_name() is None
+
+
+def test_set_up_that_is_sent_twice_at_once_is_no_server_error(service: Service) -> None:
+    visitor = logged_in(service)
+    [secret] = re.findall(r'<code class="url">([A-Z2-7 ]+)</code>', visitor.get(SET_UP).text)
+    token = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', visitor.get(SET_UP).text)[0]
+    code = App(secret).code()
+
+    with ThreadPoolExecutor(CLICKS) as clicks:
+        pages = list(clicks.map(lambda _: visitor.post(SET_UP, csrfmiddlewaretoken=token, code=code), range(CLICKS)))
+
+    assert {page.status_code for page in pages} <= {200, 429}
+    assert sum("Save your recovery codes" in page.text for page in pages) == 1
 
 
 def test_password_alone_cannot_replace_the_second_factor(service: Service) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -12,11 +13,13 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 
 from payments.admin.login import ADDRESS_ATTEMPTS
+from payments.runtime.deadlines import DATABASE_SECONDS_MAX
 from payments.runtime.process import process
 from tests.support.connecting import connected_to
 from tests.support.migrated import fresh_database
 from tests.support.oidc import Provider, Visitor, provider
 from tests.support.ports import free_port
+from tests.support.relay import relayed
 from tests.support.service import Service
 
 PASSWORD = secrets.token_urlsafe()
@@ -341,6 +344,39 @@ def test_provider_that_fails_leads_to_a_page(service: Service, bakery: Provider,
     assert name == "ann"
 
 
+@pytest.mark.parametrize(
+    "claims",
+    [
+        *({"name": "\0"}, {"given_name": ["x"]}, {"sub": 7}, {"preferred_username": {}}),
+        *(
+            {"email": "\0@example.com"},
+            {"email": ["x"]},
+            {"email": {}},
+            {"email": 7},
+            {"email": "x" * 300 + "@example.com"},
+        ),
+    ],
+)
+def test_strange_claims_are_no_server_error(service: Service, bakery: Provider, claims: dict[str, Any]) -> None:
+    bakery.set_account("ann", **claims)
+
+    assert Visitor(service).sign_in("ann").status_code in {200, 403, 502}
+
+
+def test_slow_provider_uses_up_no_time_of_the_database(service: Service, bakery: Provider) -> None:
+    def wait(_number: int) -> None:
+        time.sleep(DATABASE_SECONDS_MAX + 0.5)
+
+    with (
+        relayed(bakery.port, before=wait) as issuer,
+        other(service, OIDC_ISSUER=issuer).serving() as running,
+    ):
+        response = Visitor(running).get("/admin/sign-in/", allow_redirects=False)
+
+    assert response.status_code == 302
+    assert response.headers["Location"].startswith(f"{issuer}/oauth2/authorize?")
+
+
 def test_address_can_begin_a_limited_number_of_sign_ins(service: Service) -> None:
     for _ in range(ADDRESS_ATTEMPTS.events_max):
         process.rate_limits.count("sign-in 127.0.0.1", ADDRESS_ATTEMPTS)
@@ -366,5 +402,5 @@ def test_log_contains_no_secret(service: Service) -> None:
     assert service.log is not None
     log = service.log.read_text()
 
-    assert "Refused a sign-in" in log
+    assert "Refused a sign-in of the account ann:" in log
     assert "client-secret-of-the-tests" not in log

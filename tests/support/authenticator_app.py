@@ -8,14 +8,18 @@ PERIOD_SECONDS = 30
 
 
 class App:
-    """An app with a key. The service accepts the codes of the previous, the current and the next period."""
+    """An app with a key. The service accepts the codes of the previous, the current and the next period.
+
+    `code` returns the code of the current period first, then that of the next one. Both remain valid if the next period
+    begins meanwhile.
+    """
 
     def __init__(self, secret: str) -> None:
         self.key = base64.b32decode(secret.replace(" ", ""))
-        self.counter = int(time.time()) // PERIOD_SECONDS - 2
+        self.counter = int(time.time()) // PERIOD_SECONDS - 1
 
     def code(self) -> str:
-        """Return a code that was not returned before: first that of the previous period, then of the current one."""
+        """Return a code that was not returned before."""
         self.counter += 1
         return self.code_of(self.counter)
 

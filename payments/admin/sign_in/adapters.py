@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 from payments.admin.sessions import SINGLE_SIGN_ON
 from payments.admin.sign_in.pages import refusal
 from payments.admin.sign_in.policy import Refused, check_claims, check_user, find_or_create_user
+from payments.admin.sign_in.provider_session import ProviderSession
 
 if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialLogin
@@ -48,6 +49,14 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
 
         return staff_provider(request)
 
+    def get_requests_session(self) -> ProviderSession:
+        return ProviderSession()
+
+    def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> User:
+        """Return the user without values: `policy` creates users, and validates claims before it uses them."""
+        user: User = sociallogin.user
+        return user
+
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Let allauth continue with a user, or respond with a refusal."""
         data = sociallogin.account.extra_data
@@ -58,7 +67,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
                 self.link(request, sociallogin, claims, email=email)
             check_user(sociallogin.user)
         except Refused as error:
-            logger.warning("Refused a sign-in: %s", error)
+            logger.warning("Refused a sign-in of the account %s: %s", sociallogin.account.uid, error)
             raise ImmediateHttpResponse(refusal(request, str(error))) from None
 
     def link(self, request: HttpRequest, sociallogin: SocialLogin, claims: dict[str, Any], *, email: str) -> None:

@@ -11,6 +11,7 @@ from allauth.mfa.adapter import get_adapter
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.safestring import mark_safe
@@ -118,7 +119,10 @@ def set_up(request: HttpRequest) -> HttpResponse:
     secret = request.session.setdefault(SECRET, generate_totp_secret())
     form = form_of(request)
     if request.method == "POST":
-        codes = form.accepted(request, user, lambda code: accept_first_code(user, code, secret=secret))
+        try:
+            codes = form.accepted(request, user, lambda code: accept_first_code(user, code, secret=secret))
+        except IntegrityError:  # the form was sent twice at once
+            return HttpResponseRedirect(reverse("admin:second_factor_change"))
         if codes:
             logger.warning("User %s has set up a second factor.", user.pk)
             complete_login(request, user)

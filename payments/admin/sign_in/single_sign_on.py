@@ -12,6 +12,7 @@ from allauth.socialaccount.providers.base.constants import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from django.conf import settings
+from django.db import DataError
 from django.views.decorators.http import require_GET
 from requests import RequestException
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 UNAVAILABLE = "The provider of your account does not respond correctly. Try again later, or ask your administrator."
 TOO_MANY = "Too many sign-ins from your address. Try again in 10 minutes."
 
+# Errors of allauth and of the database if the provider's answer is no OpenID Connect.
+INVALID_ANSWER = (AttributeError, DataError, KeyError, TypeError, ValueError)
+
 logger = logging.getLogger(__name__)
 
 
@@ -45,8 +49,7 @@ def limited(view: View) -> View:
             return refusal(request, TOO_MANY, status=HTTPStatus.TOO_MANY_REQUESTS)
         try:
             return view(request)
-        except (RequestException, OAuth2Error, KeyError, TypeError, ValueError) as error:
-            # An answer of the provider that is no OpenID Connect can raise any of these.
+        except (RequestException, OAuth2Error, *INVALID_ANSWER) as error:
             logger.warning("The OpenID provider failed: %s: %s", type(error).__name__, error)
             return refusal(request, UNAVAILABLE, status=HTTPStatus.BAD_GATEWAY)
 
