@@ -100,7 +100,9 @@ class HasSearchTerms(TermCondition):
             # PostgreSQL expects a condition with unknown terms to be true for 0.5 % of all payments, and would read the
             # list. If the conditions stand twice, it expects hardly any results, and uses the index of terms alone.
             return " AND ".join(conditions * 2), ()
-        return f"CASE WHEN {' AND '.join(conditions)} THEN TRUE ELSE FALSE END", ()
+        # The terms of a payment are computed once, not once for each group.
+        have_terms = " AND ".join(f"terms && (SELECT {wanted_sql(prefix, group)})" for group in groups)
+        return f"(SELECT {have_terms} FROM (SELECT {terms} AS terms OFFSET 0) AS of_payment)", ()
 
     def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
         columns, organization_id, mode, groups = self.parts(compiler)

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from payments.export import export_line
 from payments.formulas import escape_formulas, may_contain_formulas
-from payments.listing import Listing
-from payments.page import fetch_page
+from payments.page import Page
 from payments.rows import COLUMN_INDEX, FIELDS, MONEY, Row
 
 # So many rows take a worker a tenth of a second, during which its other requests wait.
@@ -37,13 +36,9 @@ class Part(NamedTuple):
     next_from: str | None
 
 
-def export_part(listing: Listing, *, start: str | None, file_format: Format) -> Part:
-    """Return the part of the file that starts at the payment `start`; without `start`, the first part.
-
-    :raises UnknownStart: if the listing's organization and mode have no payment `start`
-    """
-    page = fetch_page(listing, start=start, limit=PART_ROWS)
-    file_start = file_format.start if start is None else b""
+def export_part(page: Page, *, is_first: bool, file_format: Format) -> Part:
+    """Return the part of the file with the payments of a page of `PART_ROWS`."""
+    file_start = file_format.start if is_first else b""
     return Part(file_start + file_format.write(page.rows), page.next_from)
 
 

@@ -6,11 +6,10 @@ from django.http import QueryDict
 
 from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.list_query import list_query
-from payments.admin.payment_list import PAGE_NAMES, build_listing
+from payments.admin.payment_list import PAGE_NAMES, fetch_selected
 from payments.admin.search import SearchForm
 from payments.database.limits import optional_statements
 from payments.models import Access
-from payments.page import fetch_page
 from payments.rows import ID
 
 
@@ -45,7 +44,7 @@ def find_place(query: QueryDict, payment: PaymentDisplay) -> Place:
 def find_neighbours(form: SearchForm, payment_id: str) -> tuple[Neighbour, ...]:
     """Return the links to the neighbours; an empty tuple if the payment does not match, or a statement timed out."""
     with optional_statements():
-        page = fetch_page(build_listing(form, start=payment_id, limit=1), start=payment_id, limit=1)
+        page = fetch_selected(form, start=payment_id, limit=1).page
         if [row[ID] for row in page.rows] == [payment_id]:
             names = PAGE_NAMES[form.selection.order]
             return (

@@ -14,11 +14,11 @@ from payments.admin.list_query import chips, query_for_words
 from payments.admin.list_totals import ListTotals, fetch_list_totals
 from payments.admin.saved_filters import SaveFilterForm, filter_links, filter_query
 from payments.admin.search import TIMED_OUT, SearchForm
-from payments.admin.search_listing import PAGE_ROWS, with_search
+from payments.admin.search_listing import PAGE_ROWS, SearchedPage, fetch_search
 from payments.listing import Listing
 from payments.models import PAYMENT_ID, StaffPreferences
 from payments.ordering import NEWEST_FIRST, OLDEST_FIRST
-from payments.page import Page, UnknownStart, fetch_page
+from payments.page import Page, UnknownStart
 from payments.runtime.database_errors import is_timeout
 
 
@@ -67,20 +67,18 @@ def fetch_page_and_totals(form: SearchForm, *, start: str | None) -> PaymentList
     :raises UnknownStart: the page starts at a payment outside the list
     :raises OperationalError: the page takes too long
     """
-    listing = build_listing(form, start=start, limit=PAGE_ROWS)
-    page = fetch_page(listing, start=start, limit=PAGE_ROWS)
-    return PaymentList(page, fetch_list_totals(listing, created=form.created) if page.rows else None)
+    searched = fetch_selected(form, start=start, limit=PAGE_ROWS)
+    return PaymentList(searched.page, fetch_list_totals(searched, created=form.created) if searched.page.rows else None)
 
 
-def build_listing(form: SearchForm, *, start: str | None, limit: int) -> Listing:
-    """Return the payments that match the form, for a page of `limit` payments from the payment `start` on.
+def fetch_selected(form: SearchForm, *, start: str | None, limit: int) -> SearchedPage:
+    """Return a page of the payments that match the form.
 
-    :raises UnknownStart: if `start` does not have the form of a payment ID
+    :raises UnknownStart: the page starts at a payment outside the list
     """
     if start is not None and not re.fullmatch(PAYMENT_ID, start):
         raise UnknownStart(start)
-    listing = Listing(form.access, form.selection)
-    return with_search(listing, form.search.groups, start=start, limit=limit)
+    return fetch_search(Listing(form.access, form.selection), form.search.groups, start=start, limit=limit)
 
 
 def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, Any]:

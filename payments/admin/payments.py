@@ -22,7 +22,7 @@ from payments.admin.emptiness import explain_emptiness
 from payments.admin.list_actions import action_urls
 from payments.admin.list_query import list_query
 from payments.admin.neighbours import find_place
-from payments.admin.payment_list import PaymentList, build_listing, fetch_list, list_context
+from payments.admin.payment_list import PaymentList, fetch_list, fetch_selected, list_context
 from payments.admin.payment_reads import record_read
 from payments.admin.preferences import read_preferences
 from payments.admin.search import TIMED_OUT, SearchForm
@@ -181,8 +181,8 @@ def export_response(request: HttpRequest, form: SearchForm, file_format: Format)
     """
     start = request.GET.get("from")
     with process.export_share.place("exports"):
-        listing = build_listing(form, start=start, limit=PART_ROWS)
-        part = export_part(listing, start=start, file_format=file_format)
+        page = fetch_selected(form, start=start, limit=PART_ROWS).page
+        part = export_part(page, is_first=start is None, file_format=file_format)
     response = HttpResponse(part.content, content_type=file_format.content_type)
     if part.next_from:
         response.headers["Link"] = f'<?{list_query(form).urlencode()}&from={part.next_from}>; rel="next"'

@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from math import sqrt
+from typing import NamedTuple
 
+from django.db import OperationalError
 from django.db.models import Value
 
+from payments.database.limits import statement_limit
 from payments.filter_types import Filter
 from payments.filters import FILTERS, AppliedFilter
 from payments.listing import Listing
 from payments.models import Payment
 from payments.ordering import is_at_or_after
-from payments.page import position_of
+from payments.page import Page, fetch_page, position_of
+from payments.runtime.database_errors import is_timeout
 from payments.search_terms import HasSearchTerms
 
 
@@ -33,21 +37,59 @@ WITHOUT_TERMS = {filter_: replace(filter_, terms=None) for filter_ in FILTERS.va
 
 INDEX_SEARCH, LIST_SEARCH = terms_filter(uses_index=True), terms_filter(uses_index=False)
 
+# The index alone finds most searches in this time.
+INDEX_SECONDS_MAX = 0.15
+
 # So many payments show whether a search has many results.
 SAMPLE_PAYMENTS = 2000
 FREQUENT_SHARE = 0.025  # of the payments, for a page of `PAGE_ROWS`
 PAGE_ROWS = 50  # of the list
 
 
-def with_search(listing: Listing, groups: Sequence[str], *, start: str | None, limit: int) -> Listing:
-    """Return the listing with a filter by groups of search terms, for a page of `limit` payments from `start`."""
+class SearchedPage(NamedTuple):
+    """A page of a listing, the listing with the search, and whether the search has many results."""
+
+    page: Page
+    listing: Listing
+    has_many_results: bool = False
+
+
+def fetch_search(listing: Listing, groups: Sequence[str], *, start: str | None, limit: int) -> SearchedPage:
+    """Return a page of the listing's payments that have a term of each group. Without groups, all payments have.
+
+    The index of terms is tried first. If that takes too long, the search has many results.
+
+    :raises UnknownStart: see `fetch_page`
+    """
     if not groups:
-        return listing
-    reads_list = is_frequent(listing, groups, start=start, limit=limit)
-    search = AppliedFilter("search", LIST_SEARCH if reads_list else INDEX_SEARCH, tuple(groups))
+        return SearchedPage(fetch_page(listing, start=start, limit=limit), listing)
+    by_index = search_by_index(listing, groups)
+    try:
+        with statement_limit(INDEX_SECONDS_MAX):
+            return SearchedPage(fetch_page(by_index, start=start, limit=limit), by_index)
+    except OperationalError as error:
+        if not is_timeout(error):
+            raise
+    faster = faster_search(listing, groups, start=start, limit=limit)
+    return SearchedPage(fetch_page(faster, start=start, limit=limit), faster, has_many_results=True)
+
+
+def faster_search(listing: Listing, groups: Sequence[str], *, start: str | None, limit: int) -> Listing:
+    """Return the listing with a search that has many results: by the index, or by reading the list."""
+    if is_frequent(listing, groups, start=start, limit=limit):
+        return add_filter(listing, AppliedFilter("search", LIST_SEARCH, tuple(groups)))
+    return search_by_index(listing, groups)
+
+
+def search_by_index(listing: Listing, groups: Sequence[str]) -> Listing:
+    filters = tuple(map(without_terms, listing.selection.filters))
+    listing = listing._replace(selection=listing.selection._replace(filters=filters))
+    return add_filter(listing, AppliedFilter("search", INDEX_SEARCH, tuple(groups)))
+
+
+def add_filter(listing: Listing, applied: AppliedFilter) -> Listing:
     selection = listing.selection
-    others = selection.filters if reads_list else map(without_terms, selection.filters)
-    return listing._replace(selection=selection._replace(filters=(*others, search)))
+    return listing._replace(selection=selection._replace(filters=(*selection.filters, applied)))
 
 
 def without_terms(applied: AppliedFilter) -> AppliedFilter:

@@ -12,7 +12,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.admin import downloads
+from payments.admin import payments as payments_admin
 from payments.admin.downloads import TITLES, cells
 from payments.formulas import FORMULA, escape_formulas, unescape_formulas
 from payments.models import Organization
@@ -55,7 +55,7 @@ def import_lines(*lines: bytes, tmp_path: Any) -> None:
 def test_parts_join_to_the_complete_export(
     admin_client: Client, organization: Organization, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    monkeypatch.setattr(downloads, "PART_ROWS", 3)
+    monkeypatch.setattr(payments_admin, "PART_ROWS", 3)
     for index in range(number):
         PaymentFactory.create(id=f"pt_{index}", organization=organization)
     PaymentFactory.create(id="pt_x", organization=organization, failed=True)

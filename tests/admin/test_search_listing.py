@@ -10,11 +10,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
-from payments.admin.search_listing import SAMPLE_PAYMENTS, with_search
+from payments.admin.search_listing import SAMPLE_PAYMENTS, faster_search, fetch_search
 from payments.listing import Listing
 from payments.models import Access, Mode, Organization, Payment, Status
 from payments.page import fetch_page
 from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.list_errors import failing_statements, timeout_error
 from tests.support.lists import build_listing, noon_plus, page_ids, walk_both_ways
 from tests.support.module_data import rolled_back, update_statistics
 from tests.support.sql import explain
@@ -47,7 +48,8 @@ def build_payment(number: int, organization: Organization) -> Payment:
 
 
 def search(listing: Listing, *groups: str, start: str | None = None, limit: int = 50) -> Listing:
-    return with_search(listing, groups, start=start, limit=limit)
+    """Return the listing with a search that has many results."""
+    return faster_search(listing, groups, start=start, limit=limit)
 
 
 def expected_ids(access: Access, *, numbers: range, status: str = "") -> list[str]:
@@ -132,3 +134,22 @@ def test_words_of_another_organization_do_not_change_the_plan(access: Access, gr
 
     plans = [plan_of_page(search(Listing(other), word), start=None) for word in (group, ":nowhere")]
     assert plans[0].replace(group, ":nowhere") == plans[1]
+
+
+def test_search_is_first_tried_by_the_index(access: Access) -> None:
+    with CaptureQueriesContext(connection) as statements:
+        searched = fetch_search(Listing(access), [":order"], start=None, limit=50)
+
+    assert not searched.has_many_results
+    assert page_ids(searched.page).ids == expected_ids(access, numbers=range(PAYMENTS))[:50]
+    assert len([query for query in statements if "payments_payment" in query["sql"]]) == 1
+
+
+@pytest.mark.parametrize("word", [":order", ":retired"])
+def test_search_that_takes_too_long_by_the_index_is_repeated(access: Access, word: str) -> None:
+    with failing_statements("UNION ALL", timeout_error(), times=1):
+        searched = fetch_search(Listing(access), [word], start=None, limit=50)
+
+    numbers = range(PAYMENTS) if word == ":order" else range(500)
+    assert searched.has_many_results
+    assert page_ids(searched.page).ids == expected_ids(access, numbers=numbers)[:50]

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 from django.db import OperationalError, connection
@@ -35,11 +36,14 @@ def failing_queries(table: str, error: Exception, *, clause: str = "FROM") -> It
 
 
 @contextmanager
-def failing_statements(part: str, error: Exception) -> Iterator[None]:
-    """Make every statement that contains `part` fail with this error."""
+def failing_statements(part: str, error: Exception, *, times: float = inf) -> Iterator[None]:
+    """Make statements that contain `part` fail with this error, so many times."""
+    failures = 0
 
     def fail(execute: Any, statement: str, *rest: Any) -> Any:
-        if part in statement:
+        nonlocal failures
+        if part in statement and failures < times:
+            failures += 1
             raise error
         return execute(statement, *rest)
 
