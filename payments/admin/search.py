@@ -19,6 +19,8 @@ from payments.models import SequenceType, Status
 SEARCH_CHARACTERS_MAX = 200
 AMOUNT_CHARACTERS_MAX = 20
 
+SEARCH_EXAMPLES = "84820, 42.32 EUR, >100 EUR, **** 4242, ct_7, 2026-03-04, yesterday, order:84820, status:failed"
+
 TIMED_OUT = "The search timed out. Choose a shorter period."
 
 SORT_CHOICES = (("desc", "Newest first"), ("asc", "Oldest first"))
@@ -51,7 +53,13 @@ class SearchForm(PeriodFields, AccessForm):
         label="Search",
         required=False,
         max_length=SEARCH_CHARACTERS_MAX,
-        widget=forms.TextInput(attrs={"type": "search", "placeholder": "Order number, amount, card, customer, date"}),
+        widget=forms.TextInput(
+            attrs={
+                "type": "search",
+                "placeholder": "Order number, amount, card, customer, date",
+                "title": f"Examples: {SEARCH_EXAMPLES}. Press / to come here.",
+            }
+        ),
     )
     sort = forms.ChoiceField(label="Order", choices=SORT_CHOICES, required=False)
     status = forms.MultipleChoiceField(choices=Status.choices, required=False, widget=forms.CheckboxSelectMultiple)
@@ -93,7 +101,10 @@ class SearchForm(PeriodFields, AccessForm):
             selection = parse_selection(self.api_parameters())
         except InvalidSelection as error:
             raise ValidationError(self.field_error(error)) from None
-        searched = parse_selection(self.search.parameters).filters
+        try:
+            searched = parse_selection(self.search.parameters).filters
+        except InvalidSelection as error:
+            raise ValidationError({"q": str(error)}) from None
         renamed = (applied._replace(name=f"search {applied.name}") for applied in searched)
         self.selection = selection._replace(filters=(*selection.filters, *renamed))
         return self.cleaned_data

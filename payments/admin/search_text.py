@@ -1,18 +1,21 @@
-"""Reads the text of the search box: IDs, words, amounts, the last four digits of a card, and dates.
+"""Reads the text of the search box: IDs, words, amounts, the last four digits of a card, dates and named values.
 
 Each part of the text restricts the search further. If a part can mean several things, any of them may match: `4242` is
-a word, an amount and the end of a card number. Text in quotation marks is only words.
+a word, an amount and the end of a card number. Text in quotation marks is only words. A named value is a metadata pair,
+such as `order:84820`, or one of `NAMED`, such as `status:failed`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
+from django.utils import timezone
+
 from payments.currencies import CURRENCIES
-from payments.models import CUSTOMER_ID, PAYMENT_ID
+from payments.models import CUSTOMER_ID, PAYMENT_ID, Status
 from payments.search_terms import AMOUNT, CARD, WORD, words
 from payments.templatetags.numbers import grouped
 
@@ -24,7 +27,16 @@ MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 SYMBOLS = {"€": "EUR", "£": "GBP", "$": ""}  # a dollar is a currency of several countries
 INTEGER_DIGITS_MAX = 13
 
-NOUNS = {"currency": "currency", "customerId": "customer", "createdAt[gte]": "date", "createdAt[lt]": "date"}
+NOUNS = {
+    "currency": "currency",
+    "customerId": "customer",
+    "createdAt[gte]": "date",
+    "createdAt[lt]": "date",
+    "status": "status",
+    "method": "method",
+}
+RANGE_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+BOUND_NAMES = {">": "more than", ">=": "at least", "<": "less than", "<=": "at most"}
 
 
 class InvalidSearch(ValueError):
@@ -59,7 +71,7 @@ class Search:
 
     def add_parameter(self, name: str, value: str) -> None:
         if self.parameters.setdefault(name, value) != value:
-            raise InvalidSearch(f"Enter only one {NOUNS[name]}.")
+            raise InvalidSearch(f"Enter only one {NOUNS.get(name, 'value of each metadata key')}.")
 
 
 def read_search(text: str) -> Search:
@@ -151,6 +163,76 @@ def read_words(search: Search, match: re.Match[str]) -> None:
     search.add_words(match[0])
 
 
+def read_relative_day(search: Search, match: re.Match[str]) -> None:
+    day = timezone.now().date() - timedelta(days=match["name"].lower() == "yesterday")
+    add_days(search, day, day + timedelta(days=1), f"created on {day}")
+
+
+def read_range(search: Search, match: re.Match[str]) -> None:
+    """Read the lower or the upper bound of the amount, such as `>=100 EUR`."""
+    value, currency = decimal(match["number"]), (match["currency"] or "").upper()
+    if not currency:
+        raise InvalidSearch(f"Enter a currency after the amount, such as {match['sign']}{match['number']} EUR.")
+    search.add_parameter(f"amount[{RANGE_BOUNDS[match['sign']]}]", value)
+    search.add_parameter("currency", currency)
+    search.add_meaning(f"an amount of {BOUND_NAMES[match['sign']]} {grouped(value)} {currency}")
+
+
+def refuse_exclusion(search: Search, match: re.Match[str]) -> None:
+    raise InvalidSearch(f"The search cannot exclude words. Remove the minus sign before {match['word']}.")
+
+
+def read_named(search: Search, match: re.Match[str]) -> None:
+    """Read a named value, such as `status:failed`."""
+    name, value = match["name"], match["value"].strip('"')
+    if not value or value.startswith("//"):  # the beginning of an address
+        read_words(search, match)
+    elif name.lower() in NAMED:
+        NAMED[name.lower()](search, value)
+    else:
+        add_pair(search, name, value)
+
+
+def add_pair(search: Search, key: str, value: str) -> None:
+    search.add_parameter(f"metadata[{key}]", value)
+    search.add_meaning(f"the metadata {key}={value}")
+
+
+def add_metadata(search: Search, text: str) -> None:
+    key, separator, value = text.partition("=")
+    if not (key and separator and value):
+        raise InvalidSearch("Enter a key and a value after metadata, such as metadata:order=84820.")
+    add_pair(search, key, value)
+
+
+def add_status(search: Search, text: str) -> None:
+    if text.lower() not in Status.values:
+        raise InvalidSearch(f"Enter one of these after status: {', '.join(Status.values)}.")
+    search.add_parameter("status", text.lower())
+    search.add_meaning(f"the status {text.lower()}")
+
+
+def add_method(search: Search, text: str) -> None:
+    search.add_parameter("method", text.lower())
+    search.add_meaning(f"the method {text.lower()}")
+
+
+def add_card(search: Search, text: str) -> None:
+    if not re.fullmatch(r"[0-9]{4}", text):
+        raise InvalidSearch("Enter the last four digits of the card, such as card:4242.")
+    search.groups.append(f"{CARD}{text}")
+    search.add_meaning(f"a card number that ends in {text}")
+
+
+NAMED: Mapping[str, Callable[[Search, str], None]] = {
+    "card": add_card,
+    "last4": add_card,
+    "metadata": add_metadata,
+    "method": add_method,
+    "status": add_status,
+}
+
+
 def decimal(number: str) -> str:
     """Return an amount with a point and two decimal places: `1234.50` for `1.234,5`."""
     decimals = re.search(r"[.,]([0-9]{1,2})\Z", number)
@@ -168,6 +250,10 @@ def patterns() -> Iterator[tuple[re.Pattern[str], Callable[[Search, re.Match[str
     whole = r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]{1,13})"
     forms = (
         (r'"(?P<text>[^"]*)"?', read_quoted),
+        (rf"(?P<name>today|yesterday){end}", read_relative_day),
+        (rf"(?P<sign>[<>]=?)\s?(?P<number>{whole}(?:{decimals})?)(?:\s?(?P<currency>{codes}))?{end}", read_range),
+        (r"-(?P<word>[^\W\d_]\S*)", refuse_exclusion),
+        (r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)[:=](?P<value>\"[^\"]+\"|\S+)", read_named),
         (rf"(?P<id>{CUSTOMER_ID[2:-2]}){end}", read_customer),
         (rf"[X*•·][X*•· -]*(?P<digits>[0-9]{{4}}){end}", read_masked_card),
         (rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}}){end}", read_day),

@@ -70,6 +70,18 @@ def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
         ("2026-12", [], MONTH),
         ("lamp 2026-03-04 10.00 EUR", [":lamp", "=10.00"], {**DAY, "currency": "EUR"}),
         ("ct_7 lamp", [":lamp"], {"customerId": "ct_7"}),
+        ("order_id:84820", [], {"metadata[order_id]": "84820"}),
+        ("order=a=b lamp", [":lamp"], {"metadata[order]": "a=b"}),
+        ('name:"A. Baker" x', [":x"], {"metadata[name]": "A. Baker"}),
+        ("metadata:status=sent", [], {"metadata[status]": "sent"}),
+        ("status:Failed method:ideal", [], {"status": "failed", "method": "ideal"}),
+        ("card:4242", ["#4242"], {}),
+        ("last4:4242", ["#4242"], {}),
+        (">100 EUR", [], {"amount[gt]": "100.00", "currency": "EUR"}),
+        (">=1.5eur <= 2,000 EUR", [], {"amount[gte]": "1.50", "amount[lte]": "2000.00", "currency": "EUR"}),
+        ("https://shop.example", [":https", ":shop", ":example"], {}),
+        ("12:30", [":12", ":30"], {}),
+        ("red-lamp - blue", [":red", ":lamp", ":blue"], {}),
     ],
 )
 def test_text_is_read_as_filters(text: str, groups: list[str], parameters: dict[str, str]) -> None:
@@ -98,6 +110,9 @@ def test_payment_id_is_read_as_such() -> None:
         ("anna@example", ["the words anna example"], False),
         ("1234.5 EUR", ["the amount 1,234.50 EUR"], True),
         ("2026-03", ["created in 2026-03"], True),
+        (">100 EUR", ["an amount of more than 100.00 EUR"], True),
+        ("order:7", ["the metadata order=7"], True),
+        ("status:open card:4242", ["the status open", "a card number that ends in 4242"], True),
         ("2026-03-04 ct_7", ["created on 2026-03-04", "the customer ct_7"], True),
     ],
 )
@@ -116,6 +131,13 @@ def test_meaning_of_each_part_is_described(text: str, meanings: list[str], has_a
         ("2026-03 2026-04", "Enter only one date."),
         ("ct_7 ct_8", "Enter only one customer."),
         ("5 EUR 7 USD", "Enter only one currency."),
+        ("order:1 order:2", "Enter only one value of each metadata key."),
+        ("status:open status:failed", "Enter only one status."),
+        ("status:lost", "Enter one of these after status: open, pending, authorized"),
+        ("metadata:order", "Enter a key and a value after metadata, such as metadata:order=84820."),
+        ("card:42", "Enter the last four digits of the card, such as card:4242."),
+        (">100", "Enter a currency after the amount, such as >100 EUR."),
+        ("lamp -visa", "The search cannot exclude words. Remove the minus sign before visa."),
     ],
 )
 def test_text_that_cannot_be_searched_for_is_refused(text: str, error: str) -> None:

@@ -177,7 +177,7 @@ def test_order_is_found_with_the_keyboard_alone(staffed: Staffed, payments: list
 
     with staffed.page() as page:
         page.goto(LIST)
-        tab_to(page, "input[name=q]")
+        page.keyboard.press("/")
         page.keyboard.type(payment["description"].removeprefix("Order "))
         with page.expect_navigation():
             page.keyboard.press("Enter")

@@ -1,3 +1,11 @@
+// The key / leads to the search box.
+document.addEventListener("keydown", (event) => {
+    const isTyping = event.target.matches("input, select, textarea");
+    if (event.key !== "/" || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    document.querySelector("#search [name=q]").focus();
+});
+
 // Leave empty fields out of the address of a search.
 document.getElementById("search").addEventListener("formdata", ({ formData }) => {
     const filled = [...formData].filter(([, value]) => value);
