@@ -1,7 +1,7 @@
 """Responses to errors outside of the API's views: below `/v2` a problem, elsewhere a page or its text.
 
-A browser gets a page with a way back, another client the text alone: the export script shows it beside its button. A
-page needs neither the database nor a session.
+A browser gets a page with a way back, another client the text alone: the export script shows it beside its button. The
+page of an unknown address is the same for all clients. A page needs neither the database nor a session.
 """
 
 import sys
@@ -25,13 +25,20 @@ def error_page(
     fields = {**(headers or {}), "Vary": "Accept"}
     if "text/html" not in request.META.get("HTTP_ACCEPT", ""):
         return HttpResponse(text, content_type="text/plain", status=status, headers=fields)
+    return html_page(request, status, text, headers=fields)
+
+
+def html_page(
+    request: HttpRequest, status: HTTPStatus, text: str, *, headers: dict[str, str] | None = None
+) -> HttpResponse:
+    """Return a page about an error."""
     context = {
         "title": status.phrase.capitalize(),
         "status": status.value,
         "text": text,
         "request_id": request.META.get(request_ids.ENVIRON_KEY),
     }
-    return HttpResponse(render_to_string("payments/error.html", context), status=status, headers=fields)
+    return HttpResponse(render_to_string("payments/error.html", context), status=status, headers=headers)
 
 
 # Django calls the following functions (payments_site/urls.py, and the setting CSRF_FAILURE_VIEW).
@@ -59,7 +66,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_api(request.path_info):
         return api_not_found(request)
-    return error_page(request, HTTPStatus.NOT_FOUND, "There is no page at this address. Check the address.")
+    # No script of our pages reads this response, so it is a page for all clients.
+    return html_page(request, HTTPStatus.NOT_FOUND, "There is no page at this address. Check the address.")
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -69,11 +69,18 @@ def test_browser_gets_a_page_with_a_way_back_and_the_request_id(status: int) -> 
     assert '<a class="button" href="/admin/">' in html
     assert f"<code>{REQUEST_ID}</code>" in html
     assert not re.search(r"<style|style=|<script>| on\w+=", html)
-    assert "Accept" in response["Vary"]
+    assert status == 404 or "Accept" in response["Vary"]
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json"])
+def test_unknown_address_has_a_page_for_all_clients(accept: str) -> None:
+    response = RESPONSES[404](request(Accept=accept))
+
+    assert (response.status_code, response["Content-Type"]) == (404, "text/html; charset=utf-8")
 
 
 @pytest.mark.parametrize("accept", ["*/*", "text/plain", "", "application/json"])
-@pytest.mark.parametrize("status", RESPONSES)
+@pytest.mark.parametrize("status", sorted(RESPONSES.keys() - {404}))
 def test_other_client_gets_the_text_of_the_page(status: int, accept: str) -> None:
     page = RESPONSES[status](request(Accept=BROWSER))
 
