@@ -30,7 +30,7 @@ def main() -> None:
             take(page, "browsable-api", "/v2/payments?limit=2")
             log_in(page, user_name=USER, password=password)
             take(page, "admin-overview", "/admin/")
-            take(page, "admin-payments", "/admin/payments/payment/?status=failed&status=succeeded")
+            take(page, "admin-payments", "/admin/payments/payment/?method=creditcard&method=ideal&period=30d")
             for link in ("td.customer a", "th.id a"):
                 with page.expect_navigation():
                     page.locator(link).first.click()
