@@ -80,9 +80,18 @@ class AccountAdmin(StrictAdmin):
 
 @admin.register(Group)
 class GroupAdmin(AccountAdmin, django_pages.GroupAdmin):
-    """Django's pages of groups."""
+    """Django's pages of groups. Only an editor who has all permissions of a group can change it or its name.
+
+    New users of the single sign-on get the permissions of the group that has the name in the settings.
+    """
 
     form = GroupForm
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return super().has_change_permission(request, obj) and (obj is None or has_all_of_group(request.user, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and (obj is None or has_all_of_group(request.user, obj))
 
 
 @admin.register(User)
@@ -120,6 +129,10 @@ def has_all_of(editor: User | AnonymousUser, user: User) -> bool:
         return True
     permissions = Permission.objects.filter(Q(user=user) | Q(group__user=user))
     return not user.is_superuser and not missing_permissions(editor, permissions)
+
+
+def has_all_of_group(editor: User | AnonymousUser, group: Group) -> bool:
+    return is_superuser(editor) or not missing_permissions(editor, group.permissions.all())
 
 
 def check_grants(editor: User | AnonymousUser, permissions: QuerySet[Permission]) -> None:

@@ -48,7 +48,7 @@ def statement_limit(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def transaction_without_waiting() -> Iterator[None]:
-    """Open a transaction that does not wait for other writers, nor for the disk."""
+    """Open a transaction that does not wait for other writers and, on PostgreSQL, not for the disk."""
     if connection.vendor == "postgresql":
         with changed_settings(NO_WAITING):
             yield
@@ -67,10 +67,12 @@ def transaction_without_waiting() -> Iterator[None]:
 @contextmanager
 def changed_settings(values: dict[str, str]) -> Iterator[None]:
     """Open a transaction of PostgreSQL with other settings."""
+    is_savepoint = connection.in_atomic_block
     with transaction.atomic(), connection.cursor() as cursor:
         previous = change_settings(cursor, values)
         yield
-        change_settings(cursor, previous)  # otherwise they would remain after this savepoint
+        if is_savepoint:  # the settings end with the transaction: they also count for its commit
+            change_settings(cursor, previous)
 
 
 def change_settings(cursor: CursorWrapper, values: dict[str, str]) -> dict[str, str]:

@@ -78,6 +78,8 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
         try:
             with transaction.atomic():
                 user = find_or_create_user(claims, email=email)
+                user = type(user).objects.select_for_update().get(pk=user.pk)  # so that one account gets the user
+                check_user(user)
                 from allauth.socialaccount.models import SocialAccount  # noqa: PLC0415  the adapter is imported earlier
 
                 if SocialAccount.objects.filter(user=user, provider=sociallogin.account.provider).exists():

@@ -28,8 +28,7 @@ class PendingLogin(NamedTuple):
 
 
 def begin_login(request: HttpRequest, user: User, *, next_url: str) -> None:
-    request.session.cycle_key()
-    request.session.pop(SECRET, None)
+    request.session.flush()  # it may belong to another user
     request.session[PENDING] = {
         "user": user.pk,
         "password": user.get_session_auth_hash(),
@@ -41,7 +40,7 @@ def begin_login(request: HttpRequest, user: User, *, next_url: str) -> None:
 def find_pending_login(request: HttpRequest) -> PendingLogin | None:
     """Return the login that waits for a second factor; None if there is none, or if it is too old."""
     pending = request.session.get(PENDING)
-    if pending is None or time.time() - pending["at"] > SECONDS_MAX:
+    if request.user.is_authenticated or pending is None or time.time() - pending["at"] > SECONDS_MAX:
         return None
     user = User.objects.filter(pk=pending["user"], is_active=True, is_staff=True).first()
     if user is None or not constant_time_compare(user.get_session_auth_hash(), pending["password"]):

@@ -29,6 +29,8 @@ def check_claims(claims: Mapping[str, Any]) -> str:
     email = claims.get("email")
     if not isinstance(email, str) or claims.get("email_verified") is not True:
         raise Refused("The provider has no verified e-mail address for your account.")
+    if not email.isascii():  # the database can find another user: it compares dotless and other letters as equal
+        raise Refused("Your e-mail address has letters that are not allowed.")
     _, _, domain = email.rpartition("@")
     if domain.lower() not in settings.OIDC_EMAIL_DOMAINS:
         raise Refused("The domain of your e-mail address may not sign in.")

@@ -76,3 +76,6 @@ def check_configuration(configuration: Any) -> None:
         raise OAuth2Error("The configuration has another issuer than OIDC_ISSUER.")
     if missing := [name for name in ENDPOINTS if not isinstance(configuration.get(name), str)]:
         raise OAuth2Error(f"The configuration lacks {', '.join(missing)}.")
+    is_encrypted = settings.OIDC_ISSUER.startswith("https://")
+    if is_encrypted and not all(configuration[name].startswith("https://") for name in ENDPOINTS):
+        raise OAuth2Error("The configuration has an address without https.")

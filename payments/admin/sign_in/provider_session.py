@@ -11,8 +11,11 @@ SECONDS_MAX = 5
 
 
 class ProviderSession(Session):
-    """A session with a timeout. The time of its requests does not count as time of the database."""
+    """A session with a timeout. The time of its requests does not count as time of the database.
+
+    It follows no redirects: a request contains the secret of the client.
+    """
 
     def request(self, *args: Any, **options: Any) -> Response:
         with process.deadlines.database.paused():
-            return super().request(*args, **{"timeout": SECONDS_MAX, **options})
+            return super().request(*args, **{"timeout": SECONDS_MAX, **options, "allow_redirects": False})

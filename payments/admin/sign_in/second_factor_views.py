@@ -21,7 +21,7 @@ from django.views.decorators.http import require_http_methods
 
 from payments.access.clients import client_address
 from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS
-from payments.admin.sessions import began_with_password
+from payments.admin.sessions import began_with_password, end_sessions
 from payments.admin.sign_in.pages import page
 from payments.admin.sign_in.pending import SECRET, PendingLogin, complete_login, find_pending_login
 from payments.admin.sign_in.second_factor import (
@@ -33,6 +33,7 @@ from payments.admin.sign_in.second_factor import (
     renew_recovery_codes,
 )
 from payments.runtime.process import process
+from payments.runtime.rate_limits import RateLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 CODE_CHARACTERS_MAX = 20
+
+# Of a user. Ten codes in ten minutes would find one of the three valid codes in months.
+DAY_ATTEMPTS = RateLimit(50, seconds=86_400)
 WRONG_CODE = "This code is wrong, or it was used already. Wait for the next code of your app."
 
 logger = logging.getLogger(__name__)
@@ -63,7 +67,11 @@ class CodeForm(forms.Form):
         if not self.is_valid():
             return None
         address = client_address(request.META)
-        limits = {f"code {address}": ADDRESS_ATTEMPTS, f"code of user {user.pk}": ACCOUNT_ATTEMPTS}
+        limits = {
+            f"code {address}": ADDRESS_ATTEMPTS,
+            f"code of user {user.pk}": ACCOUNT_ATTEMPTS,
+            f"codes of a day of user {user.pk}": DAY_ATTEMPTS,
+        }
         self.wait_seconds = max(process.rate_limits.count(name, limit).wait_seconds for name, limit in limits.items())
         if self.wait_seconds:
             logger.warning("Too many codes from %s.", address)
@@ -126,6 +134,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
         if codes:
             logger.warning("User %s has set up a second factor.", user.pk)
             complete_login(request, user)
+            end_sessions(user, except_key=request.session.session_key)  # they began without a second factor
             return codes_page(request, codes, next_url=next_url)
     address = get_adapter().build_totp_url(user, secret)
     _, tag, drawing = get_adapter().build_totp_svg(address).partition("<svg")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
@@ -33,7 +34,15 @@ TOO_MANY = "Too many sign-ins from your address. Try again in 10 minutes."
 # Errors of allauth and of the database if the provider's answer is no OpenID Connect.
 INVALID_ANSWER = (AttributeError, DataError, KeyError, TypeError, ValueError)
 
+ERROR_CHARACTERS_MAX = 300
+
 logger = logging.getLogger(__name__)
+
+
+def describe(error: Exception) -> str:
+    """Return an error for the log, without tokens and without a long answer of the provider."""
+    text = re.sub(r"eyJ[\w.-]+", "[token]", str(error))
+    return f"{type(error).__name__}: {text:.{ERROR_CHARACTERS_MAX}}"
 
 
 def limited(view: View) -> View:
@@ -50,7 +59,8 @@ def limited(view: View) -> View:
         try:
             return view(request)
         except (RequestException, OAuth2Error, *INVALID_ANSWER) as error:
-            logger.warning("The OpenID provider failed: %s: %s", type(error).__name__, error)
+            has_traceback = isinstance(error, INVALID_ANSWER)
+            logger.warning("The OpenID provider failed: %s", describe(error), exc_info=has_traceback)
             return refusal(request, UNAVAILABLE, status=HTTPStatus.BAD_GATEWAY)
 
     return limited_view

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
+from payments.admin.sessions import end_sessions
 from payments.management.command import PaymentsCommand
 
 
@@ -18,7 +19,8 @@ class Command(PaymentsCommand):
         provider.
 
         The user can then log in with the password alone, or with another account
-        that has the same e-mail address.
+        that has the same e-mail address. All sessions of the user end. If the
+        password may be known to others, set another one in the admin.
     """
     examples = ("manage.py reset_sign_in ann",)
 
@@ -40,6 +42,7 @@ class Command(PaymentsCommand):
             from payments.admin.sign_in.adapters import unlink  # noqa: PLC0415  imports django-allauth
 
             self.report(f"link of {user} to the OpenID provider", count=unlink(user))
+        self.write_success(f"{end_sessions(user)} sessions of {user} have ended.")
 
     def report(self, subject: str, *, count: int) -> None:
         self.write_success(f"The {subject} is removed." if count else f"There is no {subject}.")
