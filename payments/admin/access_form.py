@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlencode
 
 from django import forms
 from django.http import HttpRequest, QueryDict
 
+from payments.admin.list_links import access_query
 from payments.admin.preferences import remember_access
 from payments.models import Access, Mode, Organization, StaffPreferences
 
@@ -68,8 +68,8 @@ class AccessForm(forms.Form):
 
     @property
     def access_query(self) -> str:
-        """Return the selected organization and mode as a query string, for links to other pages. See `access`."""
-        return urlencode({"organization": self.access.organization_id, "mode": self.access.mode})
+        """Return the selected organization and mode as a query string. The form must be valid."""
+        return access_query(self.access)
 
     @classmethod
     def from_request(cls, request: HttpRequest, preferences: StaffPreferences) -> Self:

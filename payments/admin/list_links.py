@@ -9,6 +9,11 @@ from payments.admin.periods import Period
 from payments.models import Access
 
 
+def access_query(access: Access) -> str:
+    """Return an organization and mode as a query string, for links to pages that have both."""
+    return urlencode({"organization": access.organization_id, "mode": access.mode})
+
+
 def list_href(
     access: Access, period: Period, *, statuses: Sequence[str] = (), method: str = "", currency: str = ""
 ) -> str:

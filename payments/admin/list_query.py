@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 ACCESS_FIELDS = ("organization", "mode")
 DATE_FIELDS = ("since", "until")
+AMOUNT_FIELDS = ("amount_min", "amount_max")
 
 # The fields that are not filters: the page shows them in other ways.
-NOT_FILTERS = frozenset({*ACCESS_FIELDS, "q", "sort"})
+NOT_FILTERS = frozenset({*ACCESS_FIELDS, "q", "sort", "today"})
 
 
 class Chip(NamedTuple):
@@ -27,13 +28,21 @@ class Chip(NamedTuple):
 
 
 def list_query(form: SearchForm, *, without: Collection[str] = ()) -> QueryDict:
-    """Return the values of the form's fields, without empty ones and without some fields."""
+    """Return the values of the form's fields as the form reads them, without empty ones and without some fields."""
     query = QueryDict(mutable=True)
-    for name in form.fields:
-        values = [value for value in form.data.getlist(name) if value]
-        if values and name not in without:
+    for name, field in form.fields.items():
+        data = field.widget.value_from_datadict(form.data, form.files, name)
+        values = [value for value in (data if isinstance(data, list) else [data]) if value]
+        if values and name not in {*without, "today"} and (name, values) != ("sort", ["desc"]):
             query.setlist(name, values)
     return query
+
+
+def query_of_parts(form: SearchForm) -> str:
+    """Return the query string for the next part of an export: its periods end with the same day."""
+    query = list_query(form)
+    query["today"] = str(form.current_day)
+    return query.urlencode()
 
 
 def query_for_words(form: SearchForm) -> str:
@@ -74,7 +83,12 @@ def chip_text(form: SearchForm, name: str, value: str) -> str:
 
 def query_without(form: SearchForm, name: str, value: str) -> str:
     """Return the query string of the list without one value of a filter."""
-    # A period of dates ends with its last date.
-    query = list_query(form, without={name, "period"} if name in DATE_FIELDS else {name})
-    query.setlist(name, [other for other in chip_values(form, name) if other != value])
+    others = [other for other in chip_values(form, name) if other != value]
+    without = {name}
+    if name in DATE_FIELDS:
+        without |= {"period"}  # the period `custom` needs a date
+    if name == "currency" and not others:
+        without |= set(AMOUNT_FIELDS)  # amounts need a currency
+    query = list_query(form, without=without)
+    query.setlist(name, others)
     return query.urlencode()

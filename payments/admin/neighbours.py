@@ -5,6 +5,7 @@ from typing import NamedTuple
 from django.http import QueryDict
 
 from payments.admin.display import PaymentDisplay, payment_href
+from payments.admin.list_links import access_query
 from payments.admin.list_query import list_query
 from payments.admin.payment_list import PAGE_NAMES, fetch_selected
 from payments.admin.search import SearchForm
@@ -34,7 +35,7 @@ def find_place(query: QueryDict, payment: PaymentDisplay) -> Place:
     Without a query, and if the list cannot contain the payment, it is the list of the payment's organization and mode.
     """
     access = Access(int(payment.record.organization_id), payment.record.mode)
-    own_query = QueryDict(f"organization={access.organization_id}&mode={access.mode}")
+    own_query = QueryDict(access_query(access))
     form = SearchForm.from_query(query or own_query)
     if not form.is_valid() or form.access != access or form.search.payment_id:
         return Place(own_query.urlencode())

@@ -15,7 +15,7 @@ from payments.admin.charts import BarChart, Label, LineChart, bar_chart, line_ch
 from payments.admin.comparisons import compare_amounts, compare_numbers, compare_rates
 from payments.admin.emptiness import Emptiness, explain_absence
 from payments.admin.list_links import list_href
-from payments.admin.overview_form import OverviewForm
+from payments.admin.overview_form import OverviewForm, current_day
 from payments.admin.periods import Period, join_days
 from payments.admin.preferences import read_preferences
 from payments.admin.statistics import Group, Paid, Part, Statistics
@@ -86,8 +86,12 @@ class Overview:
 
     @property
     def compared(self) -> Statistics | None:
-        """Return the statistics of the period before; None while some of its days are missing."""
-        return None if self.previous is None or self.previous.missing_days else self.previous
+        """Return the statistics of the period before; None while some of its days are missing.
+
+        Today alone is not compared: it is not over yet.
+        """
+        is_today = self.period.first == self.period.last == current_day()
+        return None if self.previous is None or self.previous.missing_days or is_today else self.previous
 
     def href(self, period: Period | None = None, **filters: Any) -> str:
         """Return the list of the payments of the period, or of a part of it."""
@@ -170,7 +174,8 @@ class Overview:
             parts=[part.succeeded for part in self.parts],
             labels=[
                 Label(
-                    f"{part.period}: {grouped(part.payments)} payments, {grouped(part.succeeded)} succeeded",
+                    f"{part.period}: {grouped(part.payments)} payment{'s' * (part.payments != 1)}, "
+                    f"{grouped(part.succeeded)} succeeded",
                     self.href(part.period),
                 )
                 for part in self.parts

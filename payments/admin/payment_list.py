@@ -1,4 +1,4 @@
-"""The payment list of the admin: a page of the payments that match the form, and what is shown around it."""
+"""The payment list of the admin: a page of the payments that match the form, its totals, and the forms around it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PaymentList(NamedTuple):
 
 
 def fetch_list(form: SearchForm, *, start: str | None) -> PaymentList:
-    """Return a page of the payments that match the form. If there is none, add the error to the form."""
+    """Return a page of the payments that match the form. If the page cannot be read, add the error to the form."""
     if form.search.payment_id:
         form.add_error("q", "No payment has this ID.")
         return PaymentList()

@@ -3,7 +3,6 @@
 import re
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
@@ -20,7 +19,8 @@ from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
 from payments.admin.emptiness import explain_emptiness
 from payments.admin.list_actions import action_urls
-from payments.admin.list_query import list_query
+from payments.admin.list_links import access_query
+from payments.admin.list_query import list_query, query_of_parts
 from payments.admin.neighbours import find_place
 from payments.admin.payment_list import PaymentList, fetch_list, fetch_selected, list_context
 from payments.admin.payment_reads import record_read
@@ -159,7 +159,7 @@ def payment_context(payment: PaymentDisplay, *, links: Links) -> dict[str, Any]:
         "api_href": links.payment(payment.record.id),
         "customer_payments": other_customer_payments(payment, access),
         "access": access,
-        "access_query": urlencode({"organization": access.organization_id, "mode": access.mode}),
+        "access_query": access_query(access),
     }
 
 
@@ -185,7 +185,7 @@ def export_response(request: HttpRequest, form: SearchForm, file_format: Format)
         part = export_part(page, is_first=start is None, file_format=file_format)
     response = HttpResponse(part.content, content_type=file_format.content_type)
     if part.next_from:
-        response.headers["Link"] = f'<?{list_query(form).urlencode()}&from={part.next_from}>; rel="next"'
+        response.headers["Link"] = f'<?{query_of_parts(form)}&from={part.next_from}>; rel="next"'
     return response
 
 

@@ -115,12 +115,17 @@ def preset_period(preset: str, *, today: date) -> Period:
     return Period(today - timedelta(days=LENGTHS[Preset(preset)] - 1), today)
 
 
+def date_field(label: str) -> forms.DateField:
+    """Return a field for a day, which may be empty."""
+    return forms.DateField(label=label, required=False, widget=forms.DateInput(attrs={"type": "date"}))
+
+
 class PeriodFields(forms.Form):
     """Selects days: a preset, or dates. Without either, all days are selected."""
 
     period = forms.ChoiceField(choices=[("", "All days"), *Preset.choices], required=False)
-    since = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
-    until = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    since = date_field("From")
+    until = date_field("To")
 
     def clean(self) -> dict[str, Any]:
         """Validate the dates, and set `period` to `custom` if it is empty and there are dates."""

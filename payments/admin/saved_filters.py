@@ -62,8 +62,8 @@ def filter_query(form: SearchForm) -> str:
     return list_query(form, without=ACCESS_FIELDS).urlencode()
 
 
-def save_filter(user_id: int, *, name: str, query: QueryDict) -> SearchForm:
-    """Save the search of the list's query string, and return its form.
+def save_filter(user_id: int, *, name: str, query: QueryDict) -> None:
+    """Save the search of the list's query string.
 
     :raises ValidationError: the name or the search cannot be saved
     """
@@ -81,4 +81,3 @@ def save_filter(user_id: int, *, name: str, query: QueryDict) -> SearchForm:
         raise ValidationError(f"You have {FILTERS_MAX} saved filters. Delete one before you save another.")
     values = {"user_id": user_id, "name": named.cleaned_data["name"]}
     SavedFilter.objects.update_or_create(**values, defaults={"query": text})
-    return search

@@ -1,6 +1,8 @@
 """The search form of the payment list: the API's filters, their order, and a search box (search_text.py)."""
 
 from collections.abc import Mapping
+from datetime import date
+from functools import cached_property
 from typing import Any
 
 from django import forms
@@ -11,7 +13,7 @@ from django.utils import timezone
 from payments.admin.access_form import AccessForm
 from payments.admin.filter_fields import PairsField, WordsField, WordsInput
 from payments.admin.known_words import KnownWords
-from payments.admin.periods import DateRange, PeriodFields
+from payments.admin.periods import DateRange, PeriodFields, date_field
 from payments.admin.search_text import InvalidSearch, Search, read_search
 from payments.filters import EVERYTHING, InvalidSelection, parse_selection
 from payments.models import SequenceType, Status
@@ -22,6 +24,8 @@ AMOUNT_CHARACTERS_MAX = 20
 SEARCH_EXAMPLES = "84820, 42.32 EUR, >100 EUR, **** 4242, ct_7, 2026-03-04, yesterday, order:84820, status:failed"
 
 TIMED_OUT = "The search timed out. Choose a shorter period."
+
+REVERSED_AMOUNTS = "The upper bound of the amount must be at or above the lower bound."
 
 SORT_CHOICES = (("desc", "Newest first"), ("asc", "Oldest first"))
 
@@ -37,10 +41,6 @@ FIELDS: Mapping[str, str] = {
 }
 
 
-def date_field(label: str) -> forms.DateField:
-    return forms.DateField(label=label, required=False, widget=forms.DateInput(attrs={"type": "date"}))
-
-
 def amount_field(label: str) -> forms.CharField:
     widget = forms.TextInput(attrs={"inputmode": "decimal", "placeholder": "10.00"})
     return forms.CharField(label=label, required=False, max_length=AMOUNT_CHARACTERS_MAX, widget=widget)
@@ -49,6 +49,7 @@ def amount_field(label: str) -> forms.CharField:
 class SearchForm(PeriodFields, AccessForm):
     """Selects the payments of a list. Empty fields do not restrict it."""
 
+    today = forms.DateField(required=False, widget=forms.HiddenInput)
     q = forms.CharField(
         label="Search",
         required=False,
@@ -75,13 +76,13 @@ class SearchForm(PeriodFields, AccessForm):
     metadata = PairsField(required=False)
 
     selection = EVERYTHING  # the validated filters and the order; `clean` sets them
-    search = Search()  # the meaning of the search text; `clean_q` sets it
+    search = Search(date.min)  # the meaning of the search text; `clean_q` sets it
 
     def clean_q(self) -> str:
         text = str(self.cleaned_data["q"])
         if text.strip():
             try:
-                self.search = read_search(text)
+                self.search = read_search(text, today=self.current_day)
             except InvalidSearch as error:
                 raise ValidationError(str(error)) from None
         return text
@@ -104,7 +105,7 @@ class SearchForm(PeriodFields, AccessForm):
         try:
             searched = parse_selection(self.search.parameters).filters
         except InvalidSelection as error:
-            raise ValidationError({"q": str(error)}) from None
+            raise ValidationError({"q": REVERSED_AMOUNTS if "amount" in error.field else str(error)}) from None
         renamed = (applied._replace(name=f"search {applied.name}") for applied in searched)
         self.selection = selection._replace(filters=(*selection.filters, *renamed))
         return self.cleaned_data
@@ -124,10 +125,15 @@ class SearchForm(PeriodFields, AccessForm):
         parameters |= {f"metadata[{key}]": value for key, value in values["metadata"].items()}
         return {name: value for name, value in parameters.items() if value}
 
+    @cached_property
+    def current_day(self) -> date:
+        """Return the day (UTC) that periods end with: `today` of an export in parts, otherwise the present day."""
+        return self.cleaned_data.get("today") or timezone.now().date()
+
     @property
     def created(self) -> DateRange:
         """Return the days on which the payments were created. The form must be valid."""
-        return self.date_range(today=timezone.now().date())
+        return self.date_range(today=self.current_day)
 
     def offer(self, words: KnownWords) -> None:
         """Offer methods and currencies as choices. Others can be entered."""

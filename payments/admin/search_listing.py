@@ -46,8 +46,15 @@ FREQUENT_SHARE = 0.025  # of the payments, for a page of `PAGE_ROWS`
 PAGE_ROWS = 50  # of the list
 
 
+class Sample(NamedTuple):
+    """The share of results among some payments, and whether these are all payments of the period."""
+
+    share: float
+    is_all: bool
+
+
 class SearchedPage(NamedTuple):
-    """A page of a listing, the listing with the search, and whether the search has many results."""
+    """A page of a listing, the listing with the search, and whether the search has too many results to count them."""
 
     page: Page
     listing: Listing
@@ -55,7 +62,7 @@ class SearchedPage(NamedTuple):
 
 
 def fetch_search(listing: Listing, groups: Sequence[str], *, start: str | None, limit: int) -> SearchedPage:
-    """Return a page of the listing's payments that have a term of each group. Without groups, all payments have.
+    """Return a page of the listing's payments that have a term of each group. Without groups, it is the listing's page.
 
     The index of terms is tried first. If that takes too long, the search has many results.
 
@@ -70,13 +77,18 @@ def fetch_search(listing: Listing, groups: Sequence[str], *, start: str | None, 
     except OperationalError as error:
         if not is_timeout(error):
             raise
-    faster = faster_search(listing, groups, start=start, limit=limit)
-    return SearchedPage(fetch_page(faster, start=start, limit=limit), faster, has_many_results=True)
+    sample = take_sample(listing, groups, start=start)
+    faster = faster_search(listing, groups, sample, limit=limit)
+    return SearchedPage(fetch_page(faster, start=start, limit=limit), faster, has_many_results=not sample.is_all)
 
 
-def faster_search(listing: Listing, groups: Sequence[str], *, start: str | None, limit: int) -> Listing:
-    """Return the listing with a search that has many results: by the index, or by reading the list."""
-    if is_frequent(listing, groups, start=start, limit=limit):
+def faster_search(listing: Listing, groups: Sequence[str], sample: Sample, *, limit: int) -> Listing:
+    """Return the listing with a search that has many results: by the index, or by reading the list.
+
+    With the index, the database sorts all results for each page, so its cost grows with their share of the list. The
+    cost of reading the list falls with it. So the share at which both are equal grows with the root of `limit`.
+    """
+    if sample.is_all or sample.share > FREQUENT_SHARE * sqrt(limit / PAGE_ROWS):
         return add_filter(listing, AppliedFilter("search", LIST_SEARCH, tuple(groups)))
     return search_by_index(listing, groups)
 
@@ -96,16 +108,15 @@ def without_terms(applied: AppliedFilter) -> AppliedFilter:
     return applied._replace(filter=WITHOUT_TERMS[applied.filter])
 
 
-def is_frequent(listing: Listing, groups: Sequence[str], *, start: str | None, limit: int) -> bool:
-    """Return whether the next payments of the list have so many results that reading the list is faster than the index.
-
-    With the index, the database sorts all results for each page, so its cost grows with their share of the list. The
-    cost of reading the list falls with it. So the share at which both are equal grows with the root of `limit`.
-    """
+def take_sample(listing: Listing, groups: Sequence[str], *, start: str | None) -> Sample:
+    """Return the share of results among the next payments of the list, within its period."""
     payments = Payment.objects.visible_to(listing.access)
     if start is not None:
         payments = payments.filter(is_at_or_after(position_of(payments, Value(start)), listing.selection.order))
+    for applied in listing.selection.filters:
+        if "createdAt[" in applied.name:
+            payments = applied.filter.select(payments, applied.values)
     has_terms = HasSearchTerms(*listing.access, groups, uses_index=False)
-    sample = payments.order_by(*listing.selection.order).values_list(has_terms)[:SAMPLE_PAYMENTS]
-    results = [bool(result) for (result,) in sample]
-    return sum(results) > len(results) * FREQUENT_SHARE * sqrt(limit / PAGE_ROWS)
+    rows = payments.order_by(*listing.selection.order).values_list(has_terms)[:SAMPLE_PAYMENTS]
+    results = [bool(result) for (result,) in rows]
+    return Sample(sum(results) / max(1, len(results)), is_all=len(results) < SAMPLE_PAYMENTS)

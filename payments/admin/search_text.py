@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from django.utils import timezone
-
 from payments.currencies import CURRENCIES
 from payments.models import CUSTOMER_ID, PAYMENT_ID, Status
 from payments.search_terms import AMOUNT, CARD, WORD, words
@@ -34,6 +32,8 @@ NOUNS = {
     "createdAt[lt]": "date",
     "status": "status",
     "method": "method",
+    **dict.fromkeys(("amount[gt]", "amount[gte]"), "lower bound of the amount"),
+    **dict.fromkeys(("amount[lt]", "amount[lte]"), "upper bound of the amount"),
 }
 RANGE_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 BOUND_NAMES = {">": "more than", ">=": "at least", "<": "less than", "<=": "at most"}
@@ -47,6 +47,7 @@ class InvalidSearch(ValueError):
 class Search:
     """The meaning of a text: groups of terms, which must all match, and parameters of the API's list."""
 
+    today: date
     groups: list[str] = field(default_factory=list)  # see `search_terms.HasSearchTerms`
     parameters: dict[str, str] = field(default_factory=dict)
     meanings: list[str] = field(default_factory=list)  # of the parts of the text, for the page
@@ -74,15 +75,15 @@ class Search:
             raise InvalidSearch(f"Enter only one {NOUNS.get(name, 'value of each metadata key')}.")
 
 
-def read_search(text: str) -> Search:
-    """Return the meaning of a text.
+def read_search(text: str, *, today: date) -> Search:
+    """Return the meaning of a text on the day `today`.
 
     :raises InvalidSearch: it contains nothing to search for, or too much
     """
     text = text.strip()
     if re.fullmatch(PAYMENT_ID, text):
-        return Search(payment_id=text)
-    search = Search()
+        return Search(today, payment_id=text)
+    search = Search(today)
     while text:
         match, read = next((match, read) for pattern, read in PATTERNS if (match := pattern.match(text)))
         read(search, match)
@@ -133,8 +134,8 @@ def read_integer(search: Search, match: re.Match[str]) -> None:
 def read_day(search: Search, match: re.Match[str]) -> None:
     parts = match.groupdict()
     month = parts["month"]
-    number = int(month) if month.isdigit() else MONTHS.index(month[:3].lower()) + 1
     try:
+        number = int(month) if month.isdigit() else MONTHS.index(month[:3].lower()) + 1
         day = date(int(parts["year"]), number, int(parts["day"]))
         end = day + timedelta(days=1)
     except (ValueError, OverflowError):
@@ -164,7 +165,7 @@ def read_words(search: Search, match: re.Match[str]) -> None:
 
 
 def read_relative_day(search: Search, match: re.Match[str]) -> None:
-    day = timezone.now().date() - timedelta(days=match["name"].lower() == "yesterday")
+    day = search.today - timedelta(days=match["name"].lower() == "yesterday")
     add_days(search, day, day + timedelta(days=1), f"created on {day}")
 
 
@@ -184,7 +185,7 @@ def refuse_exclusion(search: Search, match: re.Match[str]) -> None:
 
 def read_named(search: Search, match: re.Match[str]) -> None:
     """Read a named value, such as `status:failed`."""
-    name, value = match["name"], match["value"].strip('"')
+    name, value = match["name"], match["value"].replace('"', "")
     if not value or value.startswith("//"):  # the beginning of an address
         read_words(search, match)
     elif name.lower() in NAMED:
@@ -213,8 +214,8 @@ def add_status(search: Search, text: str) -> None:
 
 
 def add_method(search: Search, text: str) -> None:
-    search.add_parameter("method", text.lower())
-    search.add_meaning(f"the method {text.lower()}")
+    search.add_parameter("method", text)
+    search.add_meaning(f"the method {text}")
 
 
 def add_card(search: Search, text: str) -> None:
@@ -253,7 +254,7 @@ def patterns() -> Iterator[tuple[re.Pattern[str], Callable[[Search, re.Match[str
         (rf"(?P<name>today|yesterday){end}", read_relative_day),
         (rf"(?P<sign>[<>]=?)\s?(?P<number>{whole}(?:{decimals})?)(?:\s?(?P<currency>{codes}))?{end}", read_range),
         (r"-(?P<word>[^\W\d_]\S*)", refuse_exclusion),
-        (r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)[:=](?P<value>\"[^\"]+\"|\S+)", read_named),
+        (r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)[:=](?P<value>[^\s\"]*\"[^\"]+\"|\S+)", read_named),
         (rf"(?P<id>{CUSTOMER_ID[2:-2]}){end}", read_customer),
         (rf"[X*•·][X*•· -]*(?P<digits>[0-9]{{4}}){end}", read_masked_card),
         (rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}}){end}", read_day),

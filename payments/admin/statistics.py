@@ -113,12 +113,15 @@ class Statistics:
 
     def part(self, period: Period) -> Part:
         totals = self.totals_of(period)
+        paid: Counter[str] = Counter()
+        for total in succeeded(totals):
+            paid[total.currency] += total.hundredths
         return Part(
             period=period,
             payments=number_of_payments(totals),
             succeeded=number_of_payments(succeeded(totals)),
             success_percent=success_percent(totals),
-            paid=[paid_hundredths(totals, currency) for currency in self.currencies],
+            paid=[paid[currency] for currency in self.currencies],
         )
 
 

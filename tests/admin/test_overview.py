@@ -183,7 +183,7 @@ def test_start_page_shows_the_last_30_days(admin_client: Client, organization: O
     test = admin_client.get(START_PAGE, {"organization": "1", "mode": "test"})
 
     assert [page.context["overview"].statistics.payments for page in (live, test)] == [2, 1]
-    assert f"<title>{now:%Y-%m-%d}: 1 payments, 1 succeeded</title>" in live.content.decode()
+    assert f"<title>{now:%Y-%m-%d}: 1 payment, 1 succeeded</title>" in live.content.decode()
     assert "Payments 2 Up 100.0 %" in text_of(live)
 
 

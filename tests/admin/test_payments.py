@@ -93,6 +93,8 @@ def test_list_has_one_organization_and_one_mode(admin_client: Client, payment: P
         ({"until": "2026-01-02"}, ["pt_2", "pt_1"]),
         ({"period": "custom", "until": "2026-01-01"}, ["pt_1"]),
         ({"period": "7d"}, []),
+        ({"period": "7d", "today": "2026-01-08"}, ["pt_3", "pt_2"]),
+        ({"q": "yesterday", "today": "2026-01-03"}, ["pt_2"]),
         ({"method": ["ideal", "paypal"]}, ["pt_2"]),
         ({"method": ["", "creditcard eps"]}, ["pt_3", "pt_1"]),
         ({"sequence": ["recurring"]}, ["pt_2"]),
@@ -225,7 +227,7 @@ def test_search_for_a_payment_id_opens_the_payment_of_any_organization(admin_cli
         ({"q": "ct_7 ct_8"}, "Search: Enter only one customer."),
         ({"q": "a:1 b:1 c:1 d:1 e:1 f:1"}, "must be at most 5 pairs, key and value"),
         ({"q": "method:é"}, "Search: method must be a word of 1 to 32 letters"),
-        ({"q": ">9 EUR <8 EUR"}, "Search: amount[lt] must be at or above amount[gt]."),
+        ({"q": ">9 EUR <8 EUR"}, "Search: The upper bound of the amount must be at or above the lower bound."),
         ({"q": "\0"}, "Search: Null characters are not allowed"),
     ],
 )
@@ -283,14 +285,14 @@ def test_list_reads_one_page_by_keyset_without_counting(admin_client: Client, pa
     with CaptureQueriesContext(connection) as queries:
         admin_client.get(LIST, {"status": "succeeded", "from": "pt_1"})
 
-    known_words, page, totals = [query["sql"] for query in queries if "payments_payment" in query["sql"]]
+    known_words, page, _, _, totals = [query["sql"] for query in queries if "payments_payment" in query["sql"]]
     assert known_words.endswith("LIMIT 1000")
     assert not re.search(r"COUNT\(|DISTINCT", page)
     assert "LIMIT 10001" in totals
     settings = [query["sql"] for query in queries if re.match("SELECT current_setting|SAVEPOINT|RELEASE", query["sql"])]
     # Session and user; preferences and saved filters; the first organization, the selected one, whether a menu fits,
-    # all for the menu; known words, page, totals.
-    assert len(queries) - len(settings) == 2 + 2 + 4 + 3
+    # all for the menu; known words, page; the first and the last day, their stored totals, the totals of the payments.
+    assert len(queries) - len(settings) == 2 + 2 + 4 + 2 + 4
 
 
 def test_payment_page_is_read_only(admin_client: Client, payment: Payment) -> None:

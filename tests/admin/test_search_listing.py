@@ -10,7 +10,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
-from payments.admin.search_listing import SAMPLE_PAYMENTS, faster_search, fetch_search
+from payments.admin import search_listing
+from payments.admin.search_listing import SAMPLE_PAYMENTS, faster_search, fetch_search, take_sample
 from payments.listing import Listing
 from payments.models import Access, Mode, Organization, Payment, Status
 from payments.page import fetch_page
@@ -36,6 +37,12 @@ def access(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         yield Access(own.pk, Mode.LIVE)
 
 
+@pytest.fixture(autouse=True)
+def enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine take its time."""
+    monkeypatch.setattr(search_listing, "INDEX_SECONDS_MAX", 60)
+
+
 def build_payment(number: int, organization: Organization) -> Payment:
     return PaymentFactory.build(
         id=f"pt_{organization.pk}{number:04}",
@@ -49,7 +56,7 @@ def build_payment(number: int, organization: Organization) -> Payment:
 
 def search(listing: Listing, *groups: str, start: str | None = None, limit: int = 50) -> Listing:
     """Return the listing with a search that has many results."""
-    return faster_search(listing, groups, start=start, limit=limit)
+    return faster_search(listing, groups, take_sample(listing, groups, start=start), limit=limit)
 
 
 def expected_ids(access: Access, *, numbers: range, status: str = "") -> list[str]:
@@ -111,6 +118,15 @@ def test_page_of_a_search_is_found_by_the_right_index(
 
     name = "VIRTUAL TABLE INDEX" if connection.vendor == "sqlite" and index == "payment_search" else index
     assert name in plan, plan
+
+
+def test_short_period_is_read_along_the_list(access: Access) -> None:
+    listing = build_listing(access, {"createdAt[lt]": noon_plus(100).isoformat()[:-6]})
+
+    sample = take_sample(listing, [":retired"], start=None)
+
+    assert sample.is_all
+    assert "payment_list" in plan_of_page(search(listing, ":retired"), start=None)
 
 
 def test_list_is_read_from_the_position_on_from_which_most_payments_match(access: Access) -> None:

@@ -1,11 +1,13 @@
 """What the text of the search box means."""
 
 from contextlib import suppress
+from datetime import date
 
 import pytest
 
 from payments.admin.search_text import CONDITIONS_MAX, InvalidSearch, Search, read_search
 
+TODAY = date(2026, 3, 5)
 DAY = {"createdAt[gte]": "2026-03-04", "createdAt[lt]": "2026-03-05"}
 MONTH = {"createdAt[gte]": "2026-12-01", "createdAt[lt]": "2027-01-01"}
 
@@ -46,7 +48,7 @@ MONTH = {"createdAt[gte]": "2026-12-01", "createdAt[lt]": "2027-01-01"}
     ],
 )
 def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
-    search = read_search(text)
+    search = read_search(text, today=TODAY)
 
     assert (search.groups, search.parameters) == (groups, {})
 
@@ -68,6 +70,8 @@ def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
         ("4. march 2026", [], DAY),
         ("March 4, 2026", [], DAY),
         ("2026-12", [], MONTH),
+        ("Yesterday", [], DAY),
+        ("today", [], {"createdAt[gte]": "2026-03-05", "createdAt[lt]": "2026-03-06"}),
         ("lamp 2026-03-04 10.00 EUR", [":lamp", "=10.00"], {**DAY, "currency": "EUR"}),
         ("ct_7 lamp", [":lamp"], {"customerId": "ct_7"}),
         ("order_id:84820", [], {"metadata[order_id]": "84820"}),
@@ -81,11 +85,14 @@ def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
         (">=1.5eur <= 2,000 EUR", [], {"amount[gte]": "1.50", "amount[lte]": "2000.00", "currency": "EUR"}),
         ("https://shop.example", [":https", ":shop", ":example"], {}),
         ("12:30", [":12", ":30"], {}),
+        ("4 \u017fep 2026", [":4", ":\u017fep", ":2026"], {}),
+        ("method:applePay", [], {"method": "applePay"}),
+        ('metadata:status="in transit"', [], {"metadata[status]": "in transit"}),
         ("red-lamp - blue", [":red", ":lamp", ":blue"], {}),
     ],
 )
 def test_text_is_read_as_filters(text: str, groups: list[str], parameters: dict[str, str]) -> None:
-    search = read_search(text)
+    search = read_search(text, today=TODAY)
 
     assert (search.groups, search.parameters) == (groups, parameters)
 
@@ -95,11 +102,11 @@ def test_text_that_almost_has_a_form_takes_no_exponential_time(part: str) -> Non
     text = (part * 200)[:200]
 
     with suppress(InvalidSearch):
-        assert read_search(f"{text}?").meanings
+        assert read_search(f"{text}?", today=TODAY).meanings
 
 
 def test_payment_id_is_read_as_such() -> None:
-    assert read_search(" pt_7 ") == Search(payment_id="pt_7")
+    assert read_search(" pt_7 ", today=TODAY) == Search(TODAY, payment_id="pt_7")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +124,7 @@ def test_payment_id_is_read_as_such() -> None:
     ],
 )
 def test_meaning_of_each_part_is_described(text: str, meanings: list[str], has_alternative: bool) -> None:
-    search = read_search(text)
+    search = read_search(text, today=TODAY)
 
     assert (search.meanings, search.has_alternative) == (meanings, has_alternative)
 
@@ -131,6 +138,7 @@ def test_meaning_of_each_part_is_described(text: str, meanings: list[str], has_a
         ("2026-03 2026-04", "Enter only one date."),
         ("ct_7 ct_8", "Enter only one customer."),
         ("5 EUR 7 USD", "Enter only one currency."),
+        (">1 EUR >2 EUR", "Enter only one lower bound of the amount."),
         ("order:1 order:2", "Enter only one value of each metadata key."),
         ("status:open status:failed", "Enter only one status."),
         ("status:lost", "Enter one of these after status: open, pending, authorized"),
@@ -142,4 +150,4 @@ def test_meaning_of_each_part_is_described(text: str, meanings: list[str], has_a
 )
 def test_text_that_cannot_be_searched_for_is_refused(text: str, error: str) -> None:
     with pytest.raises(InvalidSearch, match=error):
-        read_search(text)
+        read_search(text, today=TODAY)

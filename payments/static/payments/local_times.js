@@ -1,5 +1,5 @@
-// Adds the browser's local time to the times of a page, which are in UTC: in a line of its own below a time with seconds,
-// otherwise in a tooltip. A browser in UTC needs no other time.
+// Adds the browser's local time to the times of a page, which are in UTC: in a line of its own within an element of the
+// class `moment`, otherwise in a tooltip. A browser in UTC needs no other time.
 const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
 const swedish = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" }); // writes ISO 8601
 
