@@ -23,7 +23,7 @@ from payments.models import Mode, Organization, Payment, Status
 from payments.totals import sum_missing_days
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_statements, timeout_error
-from tests.support.module_data import rolled_back, update_statistics
+from tests.support.module_data import rolled_back
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +39,6 @@ def organization(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> I
         numbers = range(len(DAYS) * DAY_PAYMENTS)
         Payment.objects.bulk_create(build_payment(number, own) for number in numbers)
         Payment.objects.bulk_create(build_payment(number, foreign) for number in numbers[::100])
-        update_statistics()
         yield own
 
 
