@@ -42,12 +42,6 @@ FALSE = {"false", "f", "no", "n", "off", "0"}
 # PORTS and PORT 0.89, DATABASE_USER and DATABASE_URL 0.88.
 RESEMBLANCE_MIN = 0.9
 
-# The column of the provider of an account at an OpenID provider.
-ISSUER_CHARACTERS_MAX = 200
-LOOPBACK = {"localhost", "127.0.0.1", "::1"}
-OIDC_REQUIRED = {"OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_EMAIL_DOMAINS"}
-SECOND_FACTORS = ("off", "optional", "required")
-
 PERIOD_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 
@@ -94,71 +88,11 @@ def base_url(text: str) -> str:
     return f"{parts.scheme}{text[len(parts.scheme) :]}".rstrip("/")
 
 
-def issuer(text: str) -> str:
-    """Return the URL of an OpenID provider, exactly as the provider writes it; an empty text stays empty.
-
-    Only a provider on this machine may use plain HTTP.
-    """
-    if not text:
-        return ""
-    try:
-        parts = urlsplit(text)
-        is_valid = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_valid = False
-    if not is_valid or re.search(r"[\s?#@\\]", text) or len(text) > ISSUER_CHARACTERS_MAX:
-        raise ValidationError("Must be https://HOST[:PORT][/PATH].")
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
-        raise ValidationError("Must start with https://.")
-    return text
-
-
-def domains(text: str) -> list[str]:
-    """Return the domains of e-mail addresses, which are separated by commas."""
-    names = [name.strip().lower() for name in text.split(",")] if text else []
-    if not all(re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", name) for name in names):
-        raise ValidationError("Must be domains such as example.com, separated by commas.")
-    return names
-
-
-def claim(text: str) -> tuple[str, str] | None:
-    """Return the name and the value of a claim; None for an empty text."""
-    if not text:
-        return None
-    name, separator, value = text.partition("=")
-    if not (name and separator and value):
-        raise ValidationError("Must be NAME=VALUE.")
-    return name, value
-
-
 def choice(text: str, *, choices: Sequence[str]) -> str:
     """Return one of the choices."""
     if text not in choices:
         raise ValidationError(f"Must be {', '.join(choices[:-1])} or {choices[-1]}.")
     return text
-
-
-def sign_in_errors(
-    *, oidc: Mapping[str, Any], password_login: bool, second_factor: str, is_installed: bool
-) -> dict[str, list[str]]:
-    """Return the errors of settings for sign-in that do not fit together. `oidc` has the settings by name."""
-    errors = {}
-    for name, value in oidc.items():
-        if oidc["OIDC_ISSUER"] and not value and name in OIDC_REQUIRED:
-            errors[name] = ["Must be set if OIDC_ISSUER is set."]
-        if value and not oidc["OIDC_ISSUER"]:
-            errors[name] = ["Must be empty if OIDC_ISSUER is empty."]
-    if not password_login and not oidc["OIDC_ISSUER"]:
-        errors["PASSWORD_LOGIN"] = ["Must be on if OIDC_ISSUER is empty: there is no other login."]
-    if not password_login and second_factor != "off":
-        errors["SECOND_FACTOR"] = ["Must be off if PASSWORD_LOGIN is off: the OpenID provider asks for factors."]
-    if not is_installed:
-        uses = {"OIDC_ISSUER": oidc["OIDC_ISSUER"], "SECOND_FACTOR": second_factor != "off"}
-        for name in (name for name, is_used in uses.items() if is_used):
-            errors[name] = [
-                f"Must be {'empty' if name == 'OIDC_ISSUER' else 'off'}, or run scripts/install --sign-in first."
-            ]
-    return errors
 
 
 def directory(text: str) -> Path | None:

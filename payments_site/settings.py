@@ -11,26 +11,22 @@ from environs import Env, EnvValidationError
 
 from payments_site.environment import (
     POSTGRESQL,
-    SECOND_FACTORS,
     base_url,
     choice,
-    claim,
     database,
     describe,
     describe_misspelt,
     directory,
-    domains,
     find_misspelt,
     flag,
     hosts,
-    issuer,
     number,
     rate,
     read_or_create_secret,
     seconds,
     secret_keys,
-    sign_in_errors,
 )
+from payments_site.sign_in import SECOND_FACTORS, claim, domains, issuer, sign_in_errors
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / "var"
