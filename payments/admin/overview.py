@@ -1,277 +1,24 @@
-"""The start page: the figures of a period, as tiles, charts and tables, compared with the period before."""
+"""The start page: reads the figures of a period, and sums the days whose totals are missing."""
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
-from random import randrange
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import OperationalError
 from django.http import HttpRequest
 
-from payments.admin.charts import BarChart, Label, LineChart, bar_chart, line_chart
-from payments.admin.comparisons import compare_amounts, compare_numbers, compare_rates
-from payments.admin.emptiness import Emptiness, explain_absence
-from payments.admin.list_links import list_href
-from payments.admin.overview_form import OverviewForm, current_day
-from payments.admin.periods import Period, join_days
+from payments.admin.overview_figures import Overview
+from payments.admin.overview_form import OverviewForm
+from payments.admin.periods import Period
 from payments.admin.preferences import read_preferences
-from payments.admin.statistics import Group, Paid, Part, Statistics
-from payments.models import IN_PROGRESS, Access, Payment, Status
-from payments.ordering import NEWEST_FIRST
+from payments.admin.statistics import Statistics
+from payments.models import Access
 from payments.runtime.database_errors import is_locked, is_timeout
-from payments.templatetags.numbers import grouped, money, percent
 from payments.totals import daily_totals, sum_missing_days
 
 # A request stops summing days after this time, well before its deadline. The next request sums the remaining days.
 SUMMING_SECONDS_MAX = 0.7
-
-CURRENCIES_MAX = 4  # with a tile and a chart
-MISSING_PERIODS_MAX = 5  # in the text that names the missing days
-
-IN_PROGRESS_STATUSES = [status.value for status in Status if status in IN_PROGRESS]
-COMPLETED_STATUSES = [status.value for status in Status if status not in IN_PROGRESS]
-
-
-class Tile(NamedTuple):
-    """A figure, its change since the period before, and the list of its payments."""
-
-    name: str
-    value: str
-    note: str
-    change: str  # empty if the period before is not summed
-    href: str
-
-
-class PaidChart(NamedTuple):
-    """The amounts that were paid in a currency, and the list of their payments."""
-
-    paid: Paid
-    chart: BarChart
-    href: str
-
-
-class PartRow(NamedTuple):
-    """The figures of a day or a week, and the list of its payments."""
-
-    part: Part
-    href: str
-
-
-class GroupRow(NamedTuple):
-    """The figures of a status or a method, and the list of its payments; empty if no filter selects them."""
-
-    group: Group
-    href: str
-
-
-@dataclass(frozen=True)
-class Overview:
-    """The statistics of a period and of the period before, as texts, charts and links."""
-
-    access: Access
-    statistics: Statistics
-    previous: Statistics | None
-
-    @property
-    def period(self) -> Period:
-        return self.statistics.period
-
-    @property
-    def unit(self) -> str:
-        """Return the length of a part of the charts."""
-        return "week" if self.period.has_weeks else "day"
-
-    @property
-    def compared(self) -> Statistics | None:
-        """Return the statistics of the period before; None while some of its days are missing.
-
-        Today alone is not compared: it is not over yet.
-        """
-        is_today = self.period.first == self.period.last == current_day()
-        return None if self.previous is None or self.previous.missing_days or is_today else self.previous
-
-    def href(self, period: Period | None = None, **filters: Any) -> str:
-        """Return the list of the payments of the period, or of a part of it."""
-        return list_href(self.access, period or self.period, **filters)
-
-    @property
-    def list_href(self) -> str:
-        return self.href()
-
-    @property
-    def completed_href(self) -> str:
-        return self.href(statuses=COMPLETED_STATUSES)
-
-    # Tiles.
-
-    @property
-    def tiles(self) -> list[Tile]:
-        """Return the figures of the period. A success rate without completed payments has no value, and no tile."""
-        rate = self.statistics.success_percent
-        return [
-            self.payments_tile,
-            *([] if rate is None else [self.success_tile(rate)]),
-            self.in_progress_tile,
-            *map(self.paid_tile, self.main_paid),
-        ]
-
-    @property
-    def payments_tile(self) -> Tile:
-        number = self.statistics.payments
-        change = compare_numbers(number, self.compared.payments) if self.compared else ""
-        return Tile("Payments", grouped(number), "", change, self.href())
-
-    def success_tile(self, rate: float) -> Tile:
-        change = compare_rates(rate, self.compared.success_percent) if self.compared else ""
-        return Tile("Success rate", percent(rate), "of completed payments", change, self.completed_href)
-
-    @property
-    def in_progress_tile(self) -> Tile:
-        number = self.statistics.in_progress
-        change = compare_numbers(number, self.compared.in_progress) if self.compared else ""
-        href = self.href(statuses=IN_PROGRESS_STATUSES)
-        return Tile("In progress", grouped(number), "open, pending or authorized", change, href)
-
-    def paid_tile(self, paid: Paid) -> Tile:
-        change = compare_amounts(paid.hundredths, self.compared.paid_in(paid.currency)) if self.compared else ""
-        return Tile(f"Paid in {paid.currency}", money(paid.hundredths), "", change, self.paid_href(paid.currency))
-
-    def paid_href(self, currency: str) -> str:
-        return self.href(statuses=[Status.SUCCEEDED], currency=currency)
-
-    @property
-    def main_paid(self) -> Sequence[Paid]:
-        """Return what was paid in the most frequent currencies."""
-        return self.statistics.paid[:CURRENCIES_MAX]
-
-    @property
-    def other_paid(self) -> Sequence[Paid]:
-        return self.statistics.paid[CURRENCIES_MAX:]
-
-    # Charts.
-
-    @property
-    def has_charts(self) -> bool:
-        """Return whether there are several bars: the only bar of a day would repeat the tile."""
-        return len(self.parts) > 1
-
-    @cached_property
-    def parts(self) -> Sequence[Part]:
-        return self.statistics.by_part
-
-    @property
-    def part_rows(self) -> list[PartRow]:
-        """Return the rows of the table, the newest first."""
-        return [PartRow(part, self.href(part.period)) for part in reversed(self.parts)]
-
-    @property
-    def payments_chart(self) -> BarChart:
-        return bar_chart(
-            [part.payments for part in self.parts],
-            parts=[part.succeeded for part in self.parts],
-            labels=[
-                Label(
-                    f"{part.period}: {grouped(part.payments)} payment{'s' * (part.payments != 1)}, "
-                    f"{grouped(part.succeeded)} succeeded",
-                    self.href(part.period),
-                )
-                for part in self.parts
-            ],
-        )
-
-    @property
-    def success_chart(self) -> LineChart:
-        rates = [part.success_percent for part in self.parts]
-        labels = [
-            Label(
-                f"{part.period}: {percent(part.success_percent)}", self.href(part.period, statuses=COMPLETED_STATUSES)
-            )
-            for part in self.parts
-        ]
-        return line_chart([None if rate is None else rate / 100 for rate in rates], labels=labels)
-
-    @property
-    def paid_charts(self) -> list[PaidChart]:
-        return [
-            PaidChart(paid, self.paid_chart(index, paid.currency), self.paid_href(paid.currency))
-            for index, paid in enumerate(self.main_paid)
-        ]
-
-    def paid_chart(self, currency_index: int, currency: str) -> BarChart:
-        amounts = [part.paid[currency_index] for part in self.parts]
-        labels = [
-            Label(
-                f"{part.period}: {money(amount)} {currency}",
-                self.href(part.period, statuses=[Status.SUCCEEDED], currency=currency),
-            )
-            for part, amount in zip(self.parts, amounts, strict=True)
-        ]
-        return bar_chart(amounts, parts=amounts, labels=labels)
-
-    # Tables of groups.
-
-    @property
-    def status_rows(self) -> list[GroupRow]:
-        return [GroupRow(group, self.href(statuses=[group.value])) for group in self.statistics.groups_by_status]
-
-    @property
-    def method_rows(self) -> list[GroupRow]:
-        """Return the rows of methods. No filter selects the payments whose method is unknown."""
-        return [
-            GroupRow(group, self.href(method=group.value) if group.value else "")
-            for group in self.statistics.groups_by_method
-        ]
-
-    # Missing figures.
-
-    @property
-    def has_missing_days(self) -> bool:
-        """Return whether totals of the period or of the period before are not stored yet."""
-        return any(statistics.missing_days for statistics in (self.statistics, self.previous) if statistics)
-
-    @property
-    def days(self) -> list[date]:
-        """Return the days of both periods, in the order in which they are to be summed.
-
-        They begin at a random day of the period, or with the period before. A day that takes too long ends a request,
-        and would otherwise block the same days in each request.
-        """
-        days, before = self.period.days, self.previous.period.days if self.previous else []
-        start = randrange(len(days) + 1)  # noqa: S311  no secret
-        return [*days[start:], *before, *days[:start]]
-
-    @property
-    def missing_periods(self) -> list[Period]:
-        """Return the missing days as periods, but only the first of many."""
-        return join_days(self.statistics.missing_days)[:MISSING_PERIODS_MAX]
-
-    @property
-    def has_more_missing_periods(self) -> bool:
-        return len(join_days(self.statistics.missing_days)) > MISSING_PERIODS_MAX
-
-    @cached_property
-    def newest_day(self) -> Period | None:
-        """Return the day of the newest payment, even outside of the period; None if there are no payments."""
-        payments = Payment.objects.visible_to(self.access).order_by(*NEWEST_FIRST)
-        created_at = payments.values_list("created_at", flat=True).first()
-        return None if created_at is None else Period(created_at.date(), created_at.date())
-
-    @property
-    def is_without_payments(self) -> bool:
-        """Return whether the organization has no payments in this mode at all. It can cost one query."""
-        return not (self.statistics.payments or self.statistics.missing_days or self.newest_day)
-
-    @property
-    def emptiness(self) -> Emptiness:
-        """Return why there are no payments."""
-        return explain_absence(self.access)
-
-    @property
-    def newest_href(self) -> str:
-        return self.href(self.newest_day)
 
 
 def overview_context(request: HttpRequest) -> dict[str, Any]:
@@ -279,10 +26,13 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
     form = OverviewForm.from_request(request, read_preferences(request))
     if not form.is_valid():
         return {"form": form}
-    period = form.selected
-    overview = read_overview(form.access, period)
-    context = {"access": form.access, "access_query": form.access_query}
-    return {"form": form, "title": form.title, "overview": overview, **context}
+    return {
+        "form": form,
+        "title": form.title,
+        "access": form.access,
+        "access_query": form.access_query,
+        "overview": read_overview(form.access, form.selected),
+    }
 
 
 def read_overview(access: Access, period: Period) -> Overview:

@@ -8,10 +8,9 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
 from django.http import QueryDict
-from django.utils import timezone
 
 from payments.admin.access_form import AccessForm
-from payments.admin.periods import Period, PeriodFields, Preset, preset_period
+from payments.admin.periods import Period, PeriodFields, Preset, current_day, preset_period
 from payments.models import StaffPreferences
 
 DAYS_MAX = 366
@@ -73,11 +72,6 @@ class OverviewForm(PeriodFields, AccessForm):
             for preset in Preset
             if preset != Preset.CUSTOM
         ]
-
-
-def current_day() -> date:
-    """Return today (UTC)."""
-    return timezone.now().date()
 
 
 def check_dates(since: date | None, until: date | None) -> None:

@@ -5,7 +5,7 @@ All days are UTC days, like the times of payments.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import TextChoices
+from django.utils import timezone
 
 
 class Preset(TextChoices):
@@ -115,6 +116,21 @@ def preset_period(preset: str, *, today: date) -> Period:
     return Period(today - timedelta(days=LENGTHS[Preset(preset)] - 1), today)
 
 
+def current_day() -> date:
+    """Return today (UTC)."""
+    return timezone.now().date()
+
+
+def refuse_reversed(values: Mapping[str, Any], first: str, last: str, *, label: str) -> None:
+    """Check the days of two fields; `label` is the label of the first.
+
+    :raises ValidationError: the last day is before the first
+    """
+    since, until = values.get(first), values.get(last)
+    if since and until and until < since:
+        raise ValidationError({last: f"Enter a date on or after {label}."})
+
+
 def date_field(label: str) -> forms.DateField:
     """Return a field for a day, which may be empty."""
     return forms.DateField(label=label, required=False, widget=forms.DateInput(attrs={"type": "date"}))
@@ -130,10 +146,8 @@ class PeriodFields(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Validate the dates, and set `period` to `custom` if it is empty and there are dates."""
         values = super().clean() or self.cleaned_data
-        since, until = values.get("since"), values.get("until")
-        if since and until and until < since:
-            raise ValidationError({"until": "Enter a date on or after From."})
-        if since or until:
+        refuse_reversed(values, "since", "until", label="From")
+        if values.get("since") or values.get("until"):
             values["period"] = check_allows_dates(values.get("period"))
         elif values.get("period") == Preset.CUSTOM and not self.errors:
             raise ValidationError({"since": "Enter a date in From or To, or choose another period."})

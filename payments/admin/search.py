@@ -8,13 +8,13 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
-from django.utils import timezone
 
 from payments.admin.access_form import AccessForm
 from payments.admin.filter_fields import PairsField, WordsField, WordsInput
 from payments.admin.known_words import KnownWords
-from payments.admin.periods import DateRange, PeriodFields, date_field
-from payments.admin.search_text import InvalidSearch, Search, read_search
+from payments.admin.periods import DateRange, PeriodFields, current_day, date_field, refuse_reversed
+from payments.admin.search_meaning import InvalidSearch, Search
+from payments.admin.search_text import read_search
 from payments.filters import EVERYTHING, InvalidSelection, parse_selection
 from payments.models import SequenceType, Status
 
@@ -93,9 +93,7 @@ class SearchForm(PeriodFields, AccessForm):
     def clean(self) -> dict[str, Any]:
         """Validate the filters as the API does, with its error texts, and set `selection`."""
         super().clean()
-        since, until = self.cleaned_data.get("paid_since"), self.cleaned_data.get("paid_until")
-        if since and until and until < since:
-            raise ValidationError({"paid_until": "Enter a date on or after Paid from."})
+        refuse_reversed(self.cleaned_data, "paid_since", "paid_until", label="Paid from")
         if self.errors:
             return self.cleaned_data
         try:
@@ -128,7 +126,7 @@ class SearchForm(PeriodFields, AccessForm):
     @cached_property
     def current_day(self) -> date:
         """Return the day (UTC) that periods end with: `today` of an export in parts, otherwise the present day."""
-        return self.cleaned_data.get("today") or timezone.now().date()
+        return self.cleaned_data.get("today") or current_day()
 
     @property
     def created(self) -> DateRange:

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
 from payments.admin import overview
-from payments.admin.overview import Overview
+from payments.admin.overview_figures import Overview
 from payments.admin.overview_form import DAYS_MAX
 from payments.admin.periods import Period
 from payments.admin.statistics import Group, Paid, Part, Statistics
