@@ -32,15 +32,15 @@ def action_urls(site: AdminSite) -> list[URLPattern]:
 def save_filter_view(request: HttpRequest) -> HttpResponseRedirect:
     """Save the search of the field `query` under the name of the field `name`."""
     user_id = require_permission_to_post(request)
-    query = posted_query(request)
+    search = posted_search(request)
     name = request.POST.get("name", "")
     try:
-        save_filter(user_id, name=name, query=query)
+        save_filter(user_id, search, name=name)
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     else:
         messages.success(request, f"The filter “{name.strip()}” was saved.")
-    return redirect_to_list(query)
+    return redirect_to_list(search)
 
 
 def delete_filter_view(request: HttpRequest) -> HttpResponseRedirect:
@@ -52,7 +52,7 @@ def delete_filter_view(request: HttpRequest) -> HttpResponseRedirect:
     else:
         saved.delete()
         messages.success(request, f"The filter “{saved.name}” was deleted.")
-    return redirect_to_list(posted_query(request))
+    return redirect_to_list(posted_search(request))
 
 
 def columns_view(request: HttpRequest) -> HttpResponseRedirect:
@@ -60,7 +60,7 @@ def columns_view(request: HttpRequest) -> HttpResponseRedirect:
     user_id = require_permission_to_post(request)
     columns: Any = None if "default" in request.POST else chosen_columns(request.POST.getlist("column"))
     write(user_id, columns=columns)
-    return redirect_to_list(posted_query(request))
+    return redirect_to_list(posted_search(request))
 
 
 def require_permission_to_post(request: HttpRequest) -> int:
@@ -70,10 +70,10 @@ def require_permission_to_post(request: HttpRequest) -> int:
     return cast("int", request.user.pk)
 
 
-def posted_query(request: HttpRequest) -> QueryDict:
-    """Return the list's query string in the field `query`, without parameters that its form lacks."""
-    return list_query(SearchForm.from_query(QueryDict(request.POST.get("query", ""))))
+def posted_search(request: HttpRequest) -> SearchForm:
+    """Return the list's form with the query string in the field `query`."""
+    return SearchForm.from_query(QueryDict(request.POST.get("query", "")))
 
 
-def redirect_to_list(query: QueryDict) -> HttpResponseRedirect:
-    return HttpResponseRedirect(f"{reverse('admin:payments_payment_changelist')}?{query.urlencode()}")
+def redirect_to_list(search: SearchForm) -> HttpResponseRedirect:
+    return HttpResponseRedirect(f"{reverse('admin:payments_payment_changelist')}?{list_query(search).urlencode()}")

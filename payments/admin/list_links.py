@@ -19,12 +19,10 @@ def list_href(
 ) -> str:
     """Return the URL of the list of an organization's payments in a period."""
     values = {
-        "organization": access.organization_id,
-        "mode": access.mode,
         "status": statuses,
         "method": method or (),
         "currency": currency or (),
         "since": period.first,
         "until": period.last,
     }
-    return f"{reverse('admin:payments_payment_changelist')}?{urlencode(values, doseq=True)}"
+    return f"{reverse('admin:payments_payment_changelist')}?{access_query(access)}&{urlencode(values, doseq=True)}"

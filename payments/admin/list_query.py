@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django.http import QueryDict
 
+from payments.admin.access_form import AccessForm
 from payments.admin.periods import Preset
 
 if TYPE_CHECKING:
     from payments.admin.search import SearchForm
 
-ACCESS_FIELDS = ("organization", "mode")
+ACCESS_FIELDS = tuple(AccessForm.base_fields)
 DATE_FIELDS = ("since", "until")
 AMOUNT_FIELDS = ("amount_min", "amount_max")
 

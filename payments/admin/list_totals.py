@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from payments.admin.periods import DateRange, Period
 from payments.admin.statistics import add_up, by_frequency, number_of_payments, success_percent
 from payments.database.limits import optional_statements
 from payments.database.statements import Statement
@@ -20,7 +21,6 @@ from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.totals import GROUP_COLUMNS, Total, compute_totals, daily_totals, hundredths
 
 if TYPE_CHECKING:
-    from payments.admin.periods import DateRange
     from payments.admin.search_listing import SearchedPage
 
 PAYMENTS_MAX = 10_000  # of a list that is summed payment by payment
@@ -28,7 +28,7 @@ DAYS_MAX = 366  # of a list that is summed day by day
 DAYS_COMPUTED_MAX = 3  # as long as their totals are not stored
 
 # The filters by which the totals of days are grouped.
-GROUPS = {"currency": "currency", "status": "status", "method": "method"}
+GROUPS = frozenset({"currency", "status", "method"})
 DAY_FILTERS = frozenset({*GROUPS, "createdAt[gte]", "createdAt[lte]"})
 
 STATEMENTS_MAX = 250
@@ -144,9 +144,8 @@ def days_to_sum(listing: Listing, created: DateRange) -> list[date] | None:
     if oldest is None or newest is None:
         return []
     first = max(created.first or date.min, oldest.date())
-    last = min(created.last or date.max, newest.date())
-    number = (last - first).days + 1
-    return [first + timedelta(days=index) for index in range(number)] if number <= DAYS_MAX else None
+    period = Period(first, min(created.last or date.max, newest.date()))
+    return period.days if period.length <= DAYS_MAX else None
 
 
 def is_selected(total: Total, listing: Listing) -> bool:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.http import QueryDict
 
 from payments.admin.list_query import ACCESS_FIELDS, list_query
-from payments.admin.search import SearchForm
 from payments.models import SavedFilter
 from payments.models.saved_filter import QUERY_CHARACTERS_MAX
 
 if TYPE_CHECKING:
+    from payments.admin.search import SearchForm
+
     ModelForm = forms.ModelForm[SavedFilter]
 else:
     ModelForm = forms.ModelForm
@@ -24,7 +24,6 @@ FILTERS_MAX = 50  # of a user
 class SavedFilterLink(NamedTuple):
     """A saved filter, and the query string of its list."""
 
-    id: int
     name: str
     query: str
     is_current: bool
@@ -54,7 +53,7 @@ def filter_links(user_id: int, form: SearchForm) -> list[SavedFilterLink]:
     """Return the user's filters by name, with links that keep the organization and mode of the form."""
     access, current = form.access_query, filter_query(form)
     saved = SavedFilter.objects.filter(user_id=user_id).order_by("name")[:FILTERS_MAX]
-    return [SavedFilterLink(item.pk, item.name, f"{access}&{item.query}", item.query == current) for item in saved]
+    return [SavedFilterLink(item.name, f"{access}&{item.query}", item.query == current) for item in saved]
 
 
 def filter_query(form: SearchForm) -> str:
@@ -62,12 +61,11 @@ def filter_query(form: SearchForm) -> str:
     return list_query(form, without=ACCESS_FIELDS).urlencode()
 
 
-def save_filter(user_id: int, *, name: str, query: QueryDict) -> None:
-    """Save the search of the list's query string.
+def save_filter(user_id: int, search: SearchForm, *, name: str) -> None:
+    """Save a search under a name.
 
     :raises ValidationError: the name or the search cannot be saved
     """
-    search = SearchForm.from_query(query)
     text = filter_query(search)
     named = SaveFilterForm({"name": name})
     if not search.is_valid() or not text:

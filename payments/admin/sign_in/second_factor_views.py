@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    View = Callable[[HttpRequest], HttpResponse]
+
 CODE_CHARACTERS_MAX = 20
 
 # Of a user. Ten codes in ten minutes would find one of the three valid codes in months.
@@ -92,13 +94,16 @@ class CodeForm(forms.Form):
         return response
 
 
+def code_view(view: View) -> View:
+    """Return a view that shows and reads a code, which nothing may store."""
+    return never_cache(sensitive_post_parameters()(require_http_methods(["GET", "POST"])(view)))
+
+
 def form_of(request: HttpRequest) -> CodeForm:
     return CodeForm(request.POST if request.method == "POST" else None, label_suffix="")
 
 
-@never_cache
-@sensitive_post_parameters()
-@require_http_methods(["GET", "POST"])
+@code_view
 def enter_code(request: HttpRequest) -> HttpResponse:
     """Ask for the code of a login whose password was right, then log the user in."""
     pending = find_pending_login(request)
@@ -113,9 +118,7 @@ def enter_code(request: HttpRequest) -> HttpResponse:
     return form.page(request, "enter_code", title="Enter your code")
 
 
-@never_cache
-@sensitive_post_parameters()
-@require_http_methods(["GET", "POST"])
+@code_view
 def set_up(request: HttpRequest) -> HttpResponse:
     """Set up an authenticator app, for a logged-in user or for a login that needs one. Then show the recovery codes."""
     subject = find_subject(request)
@@ -148,9 +151,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
     )
 
 
-@never_cache
-@sensitive_post_parameters()
-@require_http_methods(["GET", "POST"])
+@code_view
 def change(request: HttpRequest) -> HttpResponse:
     """Renew the recovery codes or remove the second factor of the logged-in user. Both need a code."""
     if find_pending_login(request) or not admin.site.has_permission(request) or not began_with_password(request):
