@@ -81,7 +81,7 @@ class AccessForm(forms.Form):
 
 
 def default_organization(preferences: StaffPreferences | None) -> Organization | None:
-    """Return the user's last organization; without it, that with the smallest ID."""
+    """Return the last organization of the user; without one, the organization with the smallest ID."""
     remembered = preferences.organization_id if preferences else None
     last = None if remembered is None else Organization.objects.filter(id=remembered).first()
     return last or Organization.objects.order_by("id").first()

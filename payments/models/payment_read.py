@@ -1,4 +1,4 @@
-"""Which user has read the page of which payment, and when."""
+"""Records of staff who read the page of a payment: user, payment and time."""
 
 from __future__ import annotations
 

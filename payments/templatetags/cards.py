@@ -22,5 +22,5 @@ def labelled(cells: Iterable[SafeString], headers: list[dict[str, Any]]) -> Iter
 
 
 def title_of(header: dict[str, Any]) -> str:
-    """Return the title of a column. That of the check boxes is a check box itself."""
+    """Return the title of a column. The title of the check boxes is a check box itself."""
     return "Select" if "action-checkbox" in header.get("class_attrib", "") else capfirst(header["text"])

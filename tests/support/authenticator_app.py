@@ -10,8 +10,8 @@ PERIOD_SECONDS = 30
 class App:
     """An app with a key. The service accepts the codes of the previous, the current and the next period.
 
-    `code` returns the code of the current period first, then that of the next one. Both remain valid if the next period
-    begins meanwhile.
+    `code` returns the code of the current period first, then the code of the next one. Both remain valid if the next
+    period begins meanwhile.
     """
 
     def __init__(self, secret: str) -> None:

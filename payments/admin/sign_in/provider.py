@@ -26,7 +26,7 @@ class StaffOAuth2Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # a
     def openid_config(self) -> dict[str, Any]:
         """Return the provider's configuration.
 
-        :raises OAuth2Error: if it is incomplete, or that of another provider (OpenID Connect Discovery, section 4.3)
+        :raises OAuth2Error: it is incomplete, or belongs to another provider (OpenID Connect Discovery, section 4.3)
         """
         configuration: dict[str, Any] | None = cache.get(settings.OIDC_ISSUER)
         if configuration is None:

@@ -14,7 +14,7 @@ class Command(PaymentsCommand):
     """`delete_old_payment_reads --before DATE`."""
 
     help = """
-        Delete the records of which staff read which payments, before a day.
+        Delete the records of payments that staff read before a day.
 
         The command works in short transactions. After an interruption, run it again.
     """
