@@ -8,7 +8,7 @@ overview         the start page, with its form (overview_form), figures (overvie
 periods          periods of days, and form fields that select one
 payments         the views of the payment list, of a payment and of exports
 payment_list     the list: a page (search_listing), its totals (list_totals) and its columns
-search           the list's search form: an access_form (organization and mode) with filters (filter_fields, known_words)
+search           the list's form: an access_form (organization and mode) with filters (filter_fields, known_words)
 search_text      reads the search box, with named values (search_names), into a meaning (search_meaning)
 list_query       the query string of the list, and filters that a click removes
 list_links       links to the list
