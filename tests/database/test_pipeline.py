@@ -145,7 +145,8 @@ def test_results_before_the_end_of_the_connection_are_kept(
 ) -> None:
     sleep = query("SELECT pg_sleep(60)::text", {})
     statements.find_or_prepare(sleep.statement.sql)
-    ending = threading.Thread(target=end_when_it_sleeps, args=[administrator])
+    process_id = connection.connection.info.backend_pid
+    ending = threading.Thread(target=end_when_it_sleeps, args=[administrator, process_id])
     ending.start()
 
     first, *others = outcomes(statements, divide(1), sleep, divide(2))
@@ -158,10 +159,10 @@ def test_results_before_the_end_of_the_connection_are_kept(
         statements.rows("SELECT 1", {})
 
 
-def end_when_it_sleeps(server: psycopg.Connection[Any]) -> None:
-    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
-    wait_until(lambda: server.execute(query).fetchone() == (1,))
-    server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+def end_when_it_sleeps(server: psycopg.Connection[Any], process_id: int) -> None:
+    query = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s"
+    wait_until(lambda: server.execute(query, [process_id]).fetchone() == ("PgSleep",))
+    server.execute("SELECT pg_terminate_backend(%s)", [process_id])
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
