@@ -19,8 +19,8 @@ class Label(NamedTuple):
     href: str
 
 
-class Column(NamedTuple):
-    """The place of a column, from `x` to the next column, and its label."""
+class ChartColumn(NamedTuple):
+    """A column, from `x` to the next column, and its label."""
 
     x: int
     label: Label
@@ -29,7 +29,7 @@ class Column(NamedTuple):
 class Bar(NamedTuple):
     """A bar, the height of its darker part, and its column."""
 
-    column: Column
+    column: ChartColumn
     x: int
     width: int
     height: int
@@ -44,7 +44,7 @@ class BarChart(NamedTuple):
     top: int
 
     @property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[ChartColumn]:
         return [bar.column for bar in self.bars]
 
 
@@ -52,7 +52,7 @@ class LineChart(NamedTuple):
     """A line from column to column, as SVG points. Columns without a value divide it into segments."""
 
     segments: Sequence[str]
-    columns: Sequence[Column]
+    columns: Sequence[ChartColumn]
     width: int
 
 
@@ -61,14 +61,14 @@ def bar_chart(numbers: Sequence[int], *, parts: Sequence[int], labels: Sequence[
     top = round_up(max(numbers, default=0))
     bars = [
         Bar(column, column.x + GAP // 2, STEP - GAP, bar_height(number, top), bar_height(part, top))
-        for column, number, part in zip(place(labels), numbers, parts, strict=True)
+        for column, number, part in zip(chart_columns(labels), numbers, parts, strict=True)
     ]
     return BarChart(bars, len(bars) * STEP, top)
 
 
-def place(labels: Sequence[Label]) -> list[Column]:
+def chart_columns(labels: Sequence[Label]) -> list[ChartColumn]:
     """Return columns side by side."""
-    return [Column(index * STEP, label) for index, label in enumerate(labels)]
+    return [ChartColumn(index * STEP, label) for index, label in enumerate(labels)]
 
 
 def bar_height(number: int, top: int) -> int:
@@ -95,7 +95,7 @@ def line_chart(shares: Sequence[float | None], *, labels: Sequence[Label]) -> Li
         else:
             segments[-1].append(f"{index * STEP + STEP // 2},{round((1 - share) * HEIGHT)}")
     lines = [" ".join(visible_points(points)) for points in segments if points]
-    return LineChart(lines, place(labels), len(shares) * STEP)
+    return LineChart(lines, chart_columns(labels), len(shares) * STEP)
 
 
 def visible_points(points: Sequence[str]) -> Sequence[str]:

@@ -29,17 +29,17 @@ class Format(NamedTuple):
     write: Callable[[Sequence[Row]], bytes]
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """A part of a file, and the ID of the payment that starts the next part (None if this is the last part)."""
 
     content: bytes
     next_from: str | None
 
 
-def export_part(page: Page, *, is_first: bool, file_format: Format) -> Part:
+def export_part(page: Page, *, is_first: bool, file_format: Format) -> FilePart:
     """Return the part of the file with the payments of a page of `PART_ROWS`."""
     file_start = file_format.start if is_first else b""
-    return Part(file_start + file_format.write(page.rows), page.next_from)
+    return FilePart(file_start + file_format.write(page.rows), page.next_from)
 
 
 def write_json_lines(rows: Sequence[Row]) -> bytes:

@@ -23,8 +23,8 @@ from payments.totals import GROUP_COLUMNS, Total, compute_totals, daily_totals, 
 if TYPE_CHECKING:
     from payments.admin.search_listing import SearchedPage
 
-PAYMENTS_MAX = 10_000  # of a list that is summed payment by payment
-DAYS_MAX = 366  # of a list that is summed day by day
+SUMMED_PAYMENTS_MAX = 10_000  # of a list that is summed payment by payment
+SUMMED_DAYS_MAX = 366  # of a list that is summed day by day
 DAYS_COMPUTED_MAX = 3  # as long as their totals are not stored
 
 # The filters by which the totals of days are grouped.
@@ -83,7 +83,7 @@ def fetch_list_totals(searched: SearchedPage, *, created: DateRange) -> ListTota
         with optional_statements():
             totals = ListTotals(exact_totals(searched.listing, created=created))
     except TooManyPayments:
-        totals = ListTotals(problem=f"More than {PAYMENTS_MAX:,}.")
+        totals = ListTotals(problem=f"More than {SUMMED_PAYMENTS_MAX:,}.")
     return totals
 
 
@@ -108,25 +108,25 @@ def exact_totals(listing: Listing, *, created: DateRange) -> list[Total]:
 def listed_totals(listing: Listing) -> list[Total]:
     """Return the totals of the payments in the list.
 
-    :raises TooManyPayments: there are more than `PAYMENTS_MAX`
+    :raises TooManyPayments: there are more than `SUMMED_PAYMENTS_MAX`
     """
     statement = totals_statement(listing.selection.order, listing.shape)
     rows = statement.rows(listing.values(start=None), listing.using)
     totals = [Total(currency, status, method, number, int(amount)) for currency, status, method, number, amount in rows]
-    if number_of_payments(totals) > PAYMENTS_MAX:
+    if number_of_payments(totals) > SUMMED_PAYMENTS_MAX:
         raise TooManyPayments
     return totals
 
 
 @lru_cache(STATEMENTS_MAX)
 def totals_statement(order: Order, shape: Shape) -> Statement[Any]:
-    """Return the statement for the totals of the list's first payments, one more than `PAYMENTS_MAX`."""
+    """Return the statement for the totals of the list's first payments, one more than `SUMMED_PAYMENTS_MAX`."""
     replaces_list = any(part.filter.replaces_list for part in shape)
     payments = apply_filters(visible_payments(hides_list=replaces_list), shape)
     # In the order of the list, so that PostgreSQL reads it along its index, and not the payments of all organizations.
     payments = payments if replaces_list else payments.order_by(*order)
     rows = payments.annotate(hundredths=hundredths()).values_list(*GROUP_COLUMNS, "hundredths")
-    return Statement(rows[: PAYMENTS_MAX + 1], is_planned_each_time=bool(shape), around=GROUPED)
+    return Statement(rows[: SUMMED_PAYMENTS_MAX + 1], is_planned_each_time=bool(shape), around=GROUPED)
 
 
 def selected_totals(listing: Listing, *days: Mapping[date, Sequence[Total]]) -> list[Total]:
@@ -145,7 +145,7 @@ def days_to_sum(listing: Listing, created: DateRange) -> list[date] | None:
         return []
     first = max(created.first or date.min, oldest.date())
     period = Period(first, min(created.last or date.max, newest.date()))
-    return period.days if period.length <= DAYS_MAX else None
+    return period.days if period.length <= SUMMED_DAYS_MAX else None
 
 
 def is_selected(total: Total, listing: Listing) -> bool:

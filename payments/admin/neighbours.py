@@ -1,4 +1,4 @@
-"""The place of a payment in the list that its page was opened from: the previous payment and the next one."""
+"""The position of a payment in the list that its page was opened from: the previous payment and the next one."""
 
 from typing import NamedTuple
 
@@ -22,15 +22,15 @@ class Neighbour(NamedTuple):
     href: str | None
 
 
-class Place(NamedTuple):
+class ListPosition(NamedTuple):
     """The list's query string, and the links to the neighbours of a payment. There are none if they are unknown."""
 
     query: str
     neighbours: tuple[Neighbour, ...] = ()
 
 
-def find_place(query: QueryDict, payment: PaymentDisplay) -> Place:
-    """Return the place of a payment in the list of a query.
+def find_position(query: QueryDict, payment: PaymentDisplay) -> ListPosition:
+    """Return the position of a payment in the list of a query.
 
     Without a query, and if the list cannot contain the payment, it is the list of the payment's organization and mode.
     """
@@ -38,8 +38,8 @@ def find_place(query: QueryDict, payment: PaymentDisplay) -> Place:
     own_query = QueryDict(access_query(access))
     form = SearchForm.from_query(query or own_query)
     if not form.is_valid() or form.access != access or form.search.payment_id:
-        return Place(own_query.urlencode())
-    return Place(list_query(form).urlencode(), find_neighbours(form, payment.record.id))
+        return ListPosition(own_query.urlencode())
+    return ListPosition(list_query(form).urlencode(), find_neighbours(form, payment.record.id))
 
 
 def find_neighbours(form: SearchForm, payment_id: str) -> tuple[Neighbour, ...]:

@@ -21,7 +21,7 @@ from payments.admin.emptiness import explain_emptiness
 from payments.admin.list_actions import action_urls
 from payments.admin.list_links import access_query
 from payments.admin.list_query import list_query, query_of_parts
-from payments.admin.neighbours import find_place
+from payments.admin.neighbours import find_position
 from payments.admin.payment_list import PaymentList, fetch_list, fetch_selected, list_context
 from payments.admin.payment_reads import record_read
 from payments.admin.preferences import read_preferences
@@ -93,7 +93,7 @@ class PaymentAdmin(ReadOnlyAdmin):
             request,
             payment.record.id,
             **payment_context(payment, links=Links.of(request)),
-            place=find_place(request.GET, payment),
+            position=find_position(request.GET, payment),
         )
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 

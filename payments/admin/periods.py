@@ -31,7 +31,7 @@ class Preset(TextChoices):
 LENGTHS = {Preset.TODAY: 1, Preset.DAYS_7: 7, Preset.DAYS_30: 30, Preset.DAYS_90: 90}
 
 # A longer period has weeks instead of days, so that charts are readable on a phone: a quarter has up to 92 days.
-DAYS_MAX = 92
+DAILY_PARTS_MAX = 92
 
 
 class DateRange(NamedTuple):
@@ -73,7 +73,7 @@ class Period:
 
     @property
     def has_weeks(self) -> bool:
-        return self.length > DAYS_MAX
+        return self.length > DAILY_PARTS_MAX
 
     @property
     def previous(self) -> Period | None:
