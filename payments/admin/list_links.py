@@ -15,12 +15,12 @@ def access_query(access: Access) -> str:
 
 
 def list_href(
-    access: Access, period: Period, *, statuses: Sequence[str] = (), method: str = "", currency: str = ""
+    access: Access, period: Period, *, statuses: Sequence[str] = (), methods: Sequence[str] = (), currency: str = ""
 ) -> str:
     """Return the URL of the list of an organization's payments in a period."""
     values = {
         "status": statuses,
-        "method": method or (),
+        "method": methods,
         "currency": currency or (),
         "since": period.first,
         "until": period.last,

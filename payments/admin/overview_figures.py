@@ -12,7 +12,8 @@ from payments.admin.comparisons import compare_amounts, compare_numbers, compare
 from payments.admin.emptiness import Emptiness, explain_absence
 from payments.admin.list_links import list_href
 from payments.admin.periods import Period, current_day, join_days
-from payments.admin.statistics import Group, Paid, Part, Statistics
+from payments.admin.statistics import Group, Paid, PeriodPart, Statistics
+from payments.filter_types import VALUES_MAX
 from payments.models import IN_PROGRESS, Access, Payment, Status
 from payments.ordering import NEWEST_FIRST
 from payments.templatetags.numbers import grouped, money, percent
@@ -45,7 +46,7 @@ class PaidChart(NamedTuple):
 class PartRow(NamedTuple):
     """The figures of a day or a week, and the list of its payments."""
 
-    part: Part
+    part: PeriodPart
     href: str
 
 
@@ -148,7 +149,7 @@ class Overview:
         return len(self.parts) > 1
 
     @cached_property
-    def parts(self) -> Sequence[Part]:
+    def parts(self) -> Sequence[PeriodPart]:
         return self.statistics.by_part
 
     @property
@@ -204,15 +205,15 @@ class Overview:
 
     @property
     def status_rows(self) -> list[GroupRow]:
-        return [GroupRow(group, self.href(statuses=[group.value])) for group in self.statistics.groups_by_status]
+        return [GroupRow(group, self.href(statuses=group.values)) for group in self.statistics.groups_by_status]
 
     @property
     def method_rows(self) -> list[GroupRow]:
-        """Return the rows of methods. No filter selects the payments whose method is unknown."""
-        return [
-            GroupRow(group, self.href(method=group.value) if group.value else "")
-            for group in self.statistics.groups_by_method
-        ]
+        return [GroupRow(group, self.methods_href(group.values)) for group in self.statistics.groups_by_method]
+
+    def methods_href(self, methods: Sequence[str]) -> str:
+        """Return the list of the payments with these methods; empty if no filter selects them."""
+        return self.href(methods=methods) if all(methods) and len(methods) <= VALUES_MAX else ""
 
     # Missing figures.
 

@@ -26,9 +26,9 @@ class Paid(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The payments that share a status or a method: `value`. `percent` is their share of all payments."""
+    """The payments with one of the statuses or methods in `values`. `percent` is their share of all payments."""
 
-    value: str
+    values: Sequence[str]
     name: str
     payments: int
     percent: float
@@ -40,7 +40,7 @@ class Group(NamedTuple):
         return self.percent if self.percent < VISIBLE_PERCENT else max(self.percent, BAR_PERCENT_MIN)
 
 
-class Part(NamedTuple):
+class PeriodPart(NamedTuple):
     """The figures of a day or a week. `paid` has the hundredths of each currency, in the order of `currencies`."""
 
     period: Period
@@ -98,25 +98,27 @@ class Statistics:
 
     @property
     def groups_by_status(self) -> list[Group]:
-        return [group(self.totals, "status", status.value, name=status.label) for status in Status]
+        return [group(self.totals, "status", [status.value], name=status.label) for status in Status]
 
     @property
     def groups_by_method(self) -> list[Group]:
-        """Return the groups of the most frequent methods. An unknown method has an empty value."""
-        methods = by_frequency(self.totals, "method")[:METHODS_MAX]
-        return [group(self.totals, "method", method, name=method or "unknown") for method in methods]
+        """Return the groups of the most frequent methods and of the others. An unknown method has an empty value."""
+        methods = by_frequency(self.totals, "method")
+        frequent, others = methods[:METHODS_MAX], methods[METHODS_MAX:]
+        groups = [group(self.totals, "method", [method], name=method or "unknown") for method in frequent]
+        return [*groups, group(self.totals, "method", others, name="others")] if others else groups
 
     @cached_property
-    def by_part(self) -> list[Part]:
+    def by_part(self) -> list[PeriodPart]:
         """Return the figures of each day or week, the oldest first."""
         return list(map(self.part, self.period.parts))
 
-    def part(self, period: Period) -> Part:
+    def part(self, period: Period) -> PeriodPart:
         totals = self.totals_of(period)
         paid: Counter[str] = Counter()
         for total in succeeded(totals):
             paid[total.currency] += total.hundredths
-        return Part(
+        return PeriodPart(
             period=period,
             payments=number_of_payments(totals),
             succeeded=number_of_payments(succeeded(totals)),
@@ -162,8 +164,8 @@ def by_frequency(totals: Iterable[Total], field: str) -> list[str]:
     return sorted(counts, key=lambda value: (-counts[value], value))
 
 
-def group(totals: Sequence[Total], field: str, value: str, *, name: str) -> Group:
-    """Return the group of payments whose field has the value."""
-    members = [total for total in totals if getattr(total, field) == value]
+def group(totals: Sequence[Total], field: str, values: Sequence[str], *, name: str) -> Group:
+    """Return the group of payments whose field has one of the values."""
+    members = [total for total in totals if getattr(total, field) in values]
     percent = 100 * number_of_payments(members) / (number_of_payments(totals) or 1)
-    return Group(value, name, number_of_payments(members), percent, success_percent(members))
+    return Group(values, name, number_of_payments(members), percent, success_percent(members))

@@ -19,7 +19,8 @@ from payments.admin import overview
 from payments.admin.overview_figures import Overview
 from payments.admin.overview_form import DAYS_MAX
 from payments.admin.periods import Period
-from payments.admin.statistics import Group, Paid, Part, Statistics
+from payments.admin.statistics import Group, Paid, PeriodPart, Statistics
+from payments.filter_types import VALUES_MAX
 from payments.models import IN_PROGRESS, Access, Organization, Payment, Status
 from payments.templatetags.numbers import grouped, money, percent
 from payments.totals import DailyTotals, Total
@@ -65,9 +66,9 @@ def test_amounts_have_two_decimal_places(hundredths: int, text: str) -> None:
 
 def test_groups_have_their_share_and_their_own_success_rate(two_days: Statistics) -> None:
     assert two_days.groups_by_method == [
-        Group("creditcard", "creditcard", 5, 100 * 5 / 7, 80.0),
-        Group("", "unknown", 1, 100 / 7, None),
-        Group("ideal", "ideal", 1, 100 / 7, 100.0),
+        Group(["creditcard"], "creditcard", 5, 100 * 5 / 7, 80.0),
+        Group([""], "unknown", 1, 100 / 7, None),
+        Group(["ideal"], "ideal", 1, 100 / 7, 100.0),
     ]
     assert [(group.name, group.payments) for group in two_days.groups_by_status if group.payments] == [
         ("Open", 1),
@@ -78,13 +79,13 @@ def test_groups_have_their_share_and_their_own_success_rate(two_days: Statistics
 
 @pytest.mark.parametrize(("share", "length"), [(0, 0), (0.4, 0.4), (0.5, 2.0), (1.9, 2.0), (2.1, 2.1), (100, 100)])
 def test_bar_of_a_share_is_empty_visible_or_to_scale(share: float, length: float) -> None:
-    assert Group("ideal", "ideal", 1, share, None).bar_percent == length
+    assert Group(["ideal"], "ideal", 1, share, None).bar_percent == length
 
 
 def test_each_day_has_its_own_figures(two_days: Statistics) -> None:
     assert two_days.by_part == [
-        Part(Period(FIRST, FIRST), 5, 4, 80.0, [123_456, 1]),
-        Part(Period(SECOND, SECOND), 2, 1, 100.0, [-456, 0]),
+        PeriodPart(Period(FIRST, FIRST), 5, 4, 80.0, [123_456, 1]),
+        PeriodPart(Period(SECOND, SECOND), 2, 1, 100.0, [-456, 0]),
     ]
 
 
@@ -120,6 +121,31 @@ def test_currencies_beyond_the_charts_are_named(two_days: Statistics) -> None:
     assert [paid.currency for paid, _, _ in charts.paid_charts] == codes[:4]
     assert [tile.name for tile in charts.tiles][3:] == [f"Paid in {code}" for code in codes[:4]]
     assert charts.other_paid == [Paid("USD", 100)]
+
+
+MANY_METHODS = [f"method{number:02}" for number in range(VALUES_MAX + 1)]
+
+
+@pytest.mark.parametrize(
+    ("others", "filtered"),
+    [
+        (["zelle"], ["zelle"]),
+        (["zelle", "bizum"], ["zelle", "bizum"]),
+        (["zelle", ""], None),  # no filter selects payments without a method
+        (MANY_METHODS[1:], MANY_METHODS[1:]),
+        (MANY_METHODS, None),
+    ],
+)
+def test_methods_beyond_the_table_share_a_row(others: list[str], filtered: list[str] | None) -> None:
+    frequent = [f"frequent{number}" for number in range(10)]
+    numbers = {method: 100 - index for index, method in enumerate([*frequent, *others])}
+    totals = [Total("EUR", "succeeded", method, number, 100) for method, number in numbers.items()]
+
+    rows = Overview(ACCESS, Statistics(BOTH_DAYS, DailyTotals({FIRST: totals, SECOND: []}, [])), None).method_rows
+
+    assert [row.group.name for row in rows] == [*frequent, "others"]
+    assert rows[-1].group.payments == sum(numbers[method] for method in others)
+    assert parse_qs(rows[-1].href).get("method") == filtered
 
 
 def test_comparison_waits_for_all_days_of_the_period_before(two_days: Statistics) -> None:
@@ -336,7 +362,7 @@ def test_figures_are_those_of_the_payments(admin_client: Client, organization: O
     assert page.previous.payments == len(
         payments_of(Period(period.first - timedelta(days=length), period.first))
     ) - len(payments_of(Period(period.first, period.first)))
-    assert {row.group.value: row.group.payments for row in page.method_rows} == {
+    assert {row.group.values[0]: row.group.payments for row in page.method_rows} == {
         method: len(payments_of(period, method=method)) for method in ("creditcard", "ideal", "")
     }
 
@@ -345,7 +371,7 @@ def linked_numbers(page: Overview) -> Iterator[tuple[str, int]]:
     """Yield the list that each figure links to, and the number of its payments."""
     statistics = page.statistics
     tiles = {tile.name: tile.href for tile in page.tiles}
-    by_status = {row.group.value: row.group.payments for row in page.status_rows}
+    by_status = {row.group.values[0]: row.group.payments for row in page.status_rows}
     yield tiles["Payments"], statistics.payments
     yield tiles["In progress"], statistics.in_progress
     yield tiles["Success rate"], statistics.payments - statistics.in_progress
