@@ -4,6 +4,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
+from math import ceil
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -384,7 +385,9 @@ def test_address_can_begin_a_limited_number_of_sign_ins(service: Service) -> Non
     page = Visitor(service).get("/admin/sign-in/")
 
     assert page.status_code == 429
-    assert "Too many sign-ins from your address." in page.text
+    wait_seconds = int(page.headers["Retry-After"])
+    assert 0 < wait_seconds <= ADDRESS_ATTEMPTS.seconds
+    assert f"Too many sign-ins from your address. Try again in {ceil(wait_seconds / 60)} min." in page.text
 
 
 @pytest.mark.parametrize("path", ["/accounts/login/", "/accounts/signup/", "/admin/account/emailaddress/"])

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
+from math import ceil
 from typing import TYPE_CHECKING, TypeAlias
 
 from allauth.socialaccount.providers.base.constants import AuthProcess
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     View: TypeAlias = Callable[[HttpRequest], HttpResponse]
 
 UNAVAILABLE = "The provider of your account does not respond correctly. Try again later, or ask your administrator."
-TOO_MANY = "Too many sign-ins from your address. Try again in 10 minutes."
 
 # Errors of allauth and of the database if the provider's answer is no OpenID Connect.
 INVALID_ANSWER = (AttributeError, DataError, KeyError, TypeError, ValueError)
@@ -45,6 +45,13 @@ def describe(error: Exception) -> str:
     return f"{type(error).__name__}: {text:.{ERROR_CHARACTERS_MAX}}"
 
 
+def too_many(request: HttpRequest, wait_seconds: float) -> HttpResponse:
+    message = f"Too many sign-ins from your address. Try again in {ceil(wait_seconds / 60)} min."
+    response = refusal(request, message, status=HTTPStatus.TOO_MANY_REQUESTS)
+    response.headers["Retry-After"] = str(ceil(wait_seconds))
+    return response
+
+
 def limited(view: View) -> View:
     """Limit the requests of an address, and respond with a page if the provider fails.
 
@@ -54,8 +61,9 @@ def limited(view: View) -> View:
     @wraps(view)
     def limited_view(request: HttpRequest) -> HttpResponse:
         address = client_address(request.META)
-        if process.rate_limits.count(f"sign-in {address}", ADDRESS_ATTEMPTS).wait_seconds:
-            return refusal(request, TOO_MANY, status=HTTPStatus.TOO_MANY_REQUESTS)
+        wait_seconds = process.rate_limits.count(f"sign-in {address}", ADDRESS_ATTEMPTS).wait_seconds
+        if wait_seconds:
+            return too_many(request, wait_seconds)
         try:
             return view(request)
         except (RequestException, OAuth2Error, *INVALID_ANSWER) as error:
