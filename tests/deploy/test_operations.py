@@ -2,14 +2,20 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
 import yaml
+from django.contrib.sessions.models import Session
+from django.utils import timezone
 
+from payments.models import PaymentRead
 from tests.support.commands import output_of
+from tests.support.connecting import connected_to
 from tests.support.load import Load
 from tests.support.migrated import empty_database, fresh_database
 from tests.support.postgresql import get_server
@@ -73,6 +79,23 @@ def revisions(service: Service) -> list[tuple[int, str, int]]:
     select = "SELECT organization_id, mode, revision FROM payments_accessstate ORDER BY organization_id, mode"
     with psycopg.connect(service.database_url) as database:
         return database.execute(select).fetchall()
+
+
+def test_old_rows_are_deleted(dumped: Service) -> None:
+    now = timezone.now()
+    with connected_to(dumped.database_url):
+        for name, days in (("old", -400), ("new", 1)):
+            time = now + timedelta(days=days)
+            Session.objects.create(session_key=name, session_data="", expire_date=time)
+            PaymentRead.objects.create(read_at=time, user_id=1, user_name=name, organization_id=1, payment_id="pt_1")
+
+    for command in commands("## Delete old rows"):
+        shell = f'manage() {{ {sys.executable} manage.py "$@"; }}; {command}'
+        output_of(["sh", "-euc", shell], cwd=ROOT, env=dumped.environment)
+
+    with connected_to(dumped.database_url):
+        assert [session.session_key for session in Session.objects.all()] == ["new"]
+        assert [read.user_name for read in PaymentRead.objects.all()] == ["new"]
 
 
 PATRONI = (ROOT / "deploy/patroni.yml").read_text()
