@@ -84,16 +84,18 @@ class PaymentAdmin(ReadOnlyAdmin):
     ) -> HttpResponse:
         """Show a payment, its neighbours in the list of the query, and other payments by the same customer."""
         self.require_view_permission(request)
-        payment = get_payment(unquote(object_id))
-        if payment is None:
+        payments = get_payments(unquote(object_id), organization_id=request.GET.get("organization"))
+        if not payments:
             messages.warning(request, "No payment has this ID.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
+        payment, *others = payments
         record_read(request.user, payment.record, now=timezone.now())
         context = self.page_context(
             request,
             payment.record.id,
             **payment_context(payment, links=Links.of(request)),
             position=find_position(request.GET, payment),
+            others_with_id=others,
         )
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 
@@ -134,11 +136,13 @@ class PaymentAdmin(ReadOnlyAdmin):
             raise PermissionDenied
 
 
-def get_payment(payment_id: str) -> PaymentDisplay | None:
+def get_payments(payment_id: str, *, organization_id: str | None) -> list[PaymentDisplay]:
+    """Return the payments with this ID, that of the organization first. Several only if they are distributed."""
     if not re.fullmatch(PAYMENT_ID, payment_id):
-        return None
+        return []
     rows = as_rows(payments_with_id(payment_id), "change_id")
-    return next((PaymentDisplay(row, change_id=row[-1]) for row in rows), None)
+    payments = [PaymentDisplay(row, change_id=row[-1]) for row in rows]
+    return sorted(payments, key=lambda payment: payment.record.organization_id != organization_id)
 
 
 def payments_with_id(payment_id: str) -> PaymentQuerySet:

@@ -142,6 +142,21 @@ def test_admin_pages_are_shown(distributed: Cluster) -> None:
     assert {path: distributed.client.get(path).status_code for path in ADMIN_PAGES} == dict.fromkeys(ADMIN_PAGES, 200)
 
 
+def test_admin_shows_each_payment_with_the_same_id(distributed: Cluster, tmp_path: Path) -> None:
+    texts = {str(shop): f"Payment of shop {shop}" for shop in (1001, 1002)}
+    for shop, text in texts.items():
+        file = tmp_path / shop
+        file.write_bytes(line(id="pt_same", organizationId=shop, description=text))
+        call_command("import_payments", str(file), verbosity=0)
+    address = "/admin/payments/payment/pt_same/change/"
+
+    pages = {shop: distributed.client.get(address, {"organization": shop}).content.decode() for shop in texts}
+
+    assert [[text in page for text in texts.values()] for page in pages.values()] == [[True, False], [False, True]]
+    links = {shop: re.findall(r'href="(\?[^"]+)">another payment', page) for shop, page in pages.items()}
+    assert links == {"1001": ["?organization=1002&amp;mode=live"], "1002": ["?organization=1001&amp;mode=live"]}
+
+
 def test_imports_report_what_they_changed(
     distributed: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
