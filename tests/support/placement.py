@@ -50,6 +50,7 @@ ONLY_POSTGRESQL: Final = (
     "access/test_authentication.py::test_replica_provides_keys_during_an_outage",
     "access/test_authentication.py::test_writing_a_use_restores_the_settings_of_the_transaction",
     "database/test_backup.py::test_command_on_postgresql_names_its_tools",
+    "ingest/test_import_plans.py",
     "deploy/test_replica.py",
     "management/test_distribute_payments.py",
     "management/test_failures.py::test_connection_that_postgresql_ended_leads_to_the_server",

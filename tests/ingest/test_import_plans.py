@@ -1,0 +1,52 @@
+"""Plans of PostgreSQL for an import, with statistics of an empty table."""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from payments.runtime.hooks import Hook, Progress
+from payments.runtime.process import process
+from tests.support.connecting import connected_to
+from tests.support.lines import line
+from tests.support.loading import store
+from tests.support.migrated import fresh_database
+from tests.support.sql import execute, fetch_value
+
+# More payments than PostgreSQL reads without an index.
+PAYMENTS = 2000
+ROWS = "SELECT reltuples FROM pg_class WHERE relname = 'payments_payment'"
+SCANS = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'payment_list'"
+
+
+class VacuumDuringImport(Hook):
+    """Vacuums the table before the import is committed, as autovacuum does after an import that failed."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def import_progressed(self, progress: Progress) -> None:
+        with psycopg.connect(self.url, autocommit=True) as other:
+            other.execute("VACUUM payments_payment")
+
+
+def scans_of_the_list() -> int:
+    execute("SELECT pg_stat_force_next_flush()")
+    return int(fetch_value(SCANS))
+
+
+def test_import_after_the_vacuum_of_an_uncommitted_one_looks_payments_up_by_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [line(id=f"pt_{number}", organizationId="1") for number in range(PAYMENTS)]
+    with fresh_database(tmp_path) as url, connected_to(url):
+        monkeypatch.setattr(process.hooks, "registered", [VacuumDuringImport(url)])
+        store(lines)
+        monkeypatch.setattr(process.hooks, "registered", [])
+        assert fetch_value(ROWS) == 0
+        before = scans_of_the_list()
+
+        assert store(lines).changed == 0
+
+        assert scans_of_the_list() == before
+        assert fetch_value(ROWS) == PAYMENTS
