@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from django.db import Error, connection, transaction
 
+from payments.database.sqlite.search_index import merge_parts
 from payments.ingest.background import background_writer
 from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divide_into_rounds, read_batches
 from payments.ingest.changes import ChangeLog
@@ -86,6 +87,7 @@ def import_payments(
                     break
         if run.will_commit:
             run.log.record(run.changed_days, is_import=True)
+            merge_parts(written=result.changed)
         else:
             transaction.set_rollback(True)
             result.changed = 0

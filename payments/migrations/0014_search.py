@@ -33,6 +33,7 @@ UNDO_ON_SQLITE = (
 def create(apps, schema_editor):
     execute(schema_editor, CREATE, CREATE_ON_SQLITE)
     search_index.index_new_payments(TABLE, schema_editor.connection.alias)
+    search_index.merge_parts(schema_editor.connection.alias)
 
 
 def undo(apps, schema_editor):

@@ -7,12 +7,15 @@ import pytest
 from django.db import connection, transaction
 
 from payments.database.sqlite import search_index
+from payments.ingest import batches
 from payments.models import Access, Payment
 from payments.search_terms import HasSearchTerms
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.lines import line
+from tests.support.loading import store
 from tests.support.migrated import fresh_database
-from tests.support.sql import execute
+from tests.support.sql import execute, fetch_value
 
 TABLE = "payments_payment"
 
@@ -115,6 +118,22 @@ def test_triggers_are_those_of_the_code_after_all_migrations() -> None:
     assert triggers == {
         statement for statement in search_index.create_statements(TABLE) if statement.startswith("CREATE TRIGGER")
     }
+
+
+def parts() -> int:
+    """Return the number of parts of the index."""
+    return int(fetch_value("SELECT count(DISTINCT segid) FROM payments_search_idx"))
+
+
+def test_large_import_merges_the_parts_of_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "BATCH_RECORDS", 10)
+
+    store(line(id=f"pt_{number}", organizationId="1", description=f"Order {number}") for number in range(30))
+    parts_after_many = parts()
+    store([line(id="pt_30", organizationId="1", description="Order 30")])
+
+    assert (parts_after_many, parts()) == (1, 2)
+    assert len(found(":order")) == 31
 
 
 def test_many_payments_are_indexed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
