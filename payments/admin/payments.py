@@ -137,7 +137,7 @@ class PaymentAdmin(ReadOnlyAdmin):
 
 
 def get_payments(payment_id: str, *, organization_id: str | None) -> list[PaymentDisplay]:
-    """Return the payments with this ID, that of the organization first. Several only if they are distributed."""
+    """Return the payments with this ID. The payment of the organization comes first."""
     if not re.fullmatch(PAYMENT_ID, payment_id):
         return []
     rows = as_rows(payments_with_id(payment_id), "change_id")
