@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from http import HTTPStatus
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from payments.runtime.rate_limits import RateLimit
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+    from django.http import HttpResponse
 
 # The first limit is for one account from one address, the second for any accounts from one address. A limit per account
 # from all addresses would let an attacker lock the owner out.
@@ -52,6 +54,12 @@ class LoginForm(AdminAuthenticationForm):
             for name in limits:
                 process.rate_limits.uncount(name)
             raise
+
+
+def mark_as_limited(response: HttpResponse, wait_seconds: float) -> None:
+    """Turn the response into one of status 429 that names the seconds to wait."""
+    response.status_code = HTTPStatus.TOO_MANY_REQUESTS
+    response.headers["Retry-After"] = str(ceil(wait_seconds))
 
 
 def limits_of(address: str, *, account: str) -> dict[str, RateLimit]:

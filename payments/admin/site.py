@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-from math import ceil
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -13,7 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 
-from payments.admin.login import LoginForm, SecondFactorNeeded
+from payments.admin.login import LoginForm, SecondFactorNeeded, mark_as_limited
 from payments.admin.overview import overview_context
 from payments.admin.sessions import began_with_password, lacks_second_factor
 from payments.admin.sign_in.urls import sign_in_urls
@@ -70,8 +68,7 @@ class PaymentsAdminSite(AdminSite):
             return ask_for_code(request, needed.user)
         form = getattr(response, "context_data", {}).get("form")
         if form is not None and form.wait_seconds:
-            response.status_code = HTTPStatus.TOO_MANY_REQUESTS
-            response.headers["Retry-After"] = str(ceil(form.wait_seconds))
+            mark_as_limited(response, form.wait_seconds)
         return response
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:

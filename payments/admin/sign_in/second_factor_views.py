@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from http import HTTPStatus
 from math import ceil
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +19,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from payments.access.clients import client_address
-from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS
+from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS, mark_as_limited
 from payments.admin.sessions import began_with_password, end_sessions
 from payments.admin.sign_in.pages import page
 from payments.admin.sign_in.pending import SECRET, PendingLogin, complete_login, find_pending_login
@@ -87,10 +86,9 @@ class CodeForm(forms.Form):
 
     def page(self, request: HttpRequest, name: str, **context: Any) -> HttpResponse:
         """Return the page with this form."""
-        status = HTTPStatus.TOO_MANY_REQUESTS if self.wait_seconds else HTTPStatus.OK
-        response = page(request, name, form=self, status=status, **context)
+        response = page(request, name, form=self, **context)
         if self.wait_seconds:
-            response.headers["Retry-After"] = str(ceil(self.wait_seconds))
+            mark_as_limited(response, self.wait_seconds)
         return response
 
 

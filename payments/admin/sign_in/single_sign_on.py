@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET
 from requests import RequestException
 
 from payments.access.clients import client_address
-from payments.admin.login import ADDRESS_ATTEMPTS
+from payments.admin.login import ADDRESS_ATTEMPTS, mark_as_limited
 from payments.admin.sign_in.pages import refusal, safe_next
 from payments.admin.sign_in.provider import StaffOAuth2Adapter, staff_provider
 from payments.runtime.process import process
@@ -47,8 +47,8 @@ def describe(error: Exception) -> str:
 
 def too_many(request: HttpRequest, wait_seconds: float) -> HttpResponse:
     message = f"Too many sign-ins from your address. Try again in {ceil(wait_seconds / 60)} min."
-    response = refusal(request, message, status=HTTPStatus.TOO_MANY_REQUESTS)
-    response.headers["Retry-After"] = str(ceil(wait_seconds))
+    response = refusal(request, message)
+    mark_as_limited(response, wait_seconds)
     return response
 
 
