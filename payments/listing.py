@@ -1,6 +1,7 @@
 """A list of payments: its access, filters and order, and the parts of its SQL statements."""
 
 import re
+from collections.abc import Hashable
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -51,7 +52,7 @@ class Listing(NamedTuple):
     # The revision of the payments on the primary, read after the key. None: it was not needed, or could not be read.
     revision: int | None = None
     read_ahead: ReadAhead = NOTHING
-    needs_admission: bool = False  # for the API, because many of its requests may read the same slow data
+    client: Hashable = None  # the client of the API that reads the list, because its reads with filters have a share
 
     @property
     def shape(self) -> Shape:

@@ -42,12 +42,12 @@ def fetch_rows(listing: Listing, query: Query, *, proves_start: ProvesStart | No
 
     Only the primary can prove that it does not know the start of a query. Without `proves_start`, it has none.
 
-    :raises NoPlace, RecentOutage: the listing needs admission; see `reading`
+    :raises NoPlace, CircuitOpen: the listing belongs to a client; see `reading`
     """
     if (rows := listing.read_ahead.rows(query)) is not None:
         return from_primary(rows)
-    if listing.needs_admission:
-        with reading(listing.access, has_filters=query.has_filters):
+    if listing.client is not None:
+        with reading(listing.access, has_filters=query.has_filters, client=listing.client):
             return run_query(listing, query, proves_start)
     return run_query(listing, query, proves_start)
 

@@ -27,10 +27,11 @@ SQLITE = {
     },
 }
 
-# Connections are persistent: each request checks its connection and replaces a broken one.
+# Each thread keeps its connection, and each request replaces a broken one. After three minutes a connection is replaced
+# in any case: some firewalls drop idle connections without a word.
 POSTGRESQL = {
     "ENGINE": "payments.database.postgresql",
-    "CONN_MAX_AGE": None,
+    "CONN_MAX_AGE": 180,
     "CONN_HEALTH_CHECKS": True,
 }
 POSTGRESQL_OPTIONS = {"server_side_binding": True}

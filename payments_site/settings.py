@@ -67,13 +67,12 @@ ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 PUBLIC_BASE_URL = env.base_url("PUBLIC_BASE_URL", "")
 TRUST_PROXY = env.flag("TRUST_PROXY", "false")
 RATE_LIMIT = env.rate("RATE_LIMIT", "")
-BAD_KEY_LIMIT = env.rate("BAD_KEY_LIMIT", "100/minute")
 ACCESS_LOG = env.flag("ACCESS_LOG", "false")
 METRICS = env.flag("METRICS", "false")
 TRACING = env.flag("TRACING", "false")
 RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
 WEB_WORKERS = env.number("WEB_WORKERS", "1", maximum=1000)
-WEB_THREADS = env.number("WEB_THREADS", "8", maximum=100)
+WEB_THREADS = env.number("WEB_THREADS", "4", maximum=100)
 HSTS_SECONDS = env.seconds("HSTS_SECONDS", "0", minimum=0)
 OIDC_ISSUER = env.issuer("OIDC_ISSUER", "")
 OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", "")
@@ -158,7 +157,6 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "payments.service.password_turns.PasswordTurns",
     *(["payments.service.migration_page.MigrationPage"] if DEBUG else []),
 ]
 
@@ -199,8 +197,8 @@ WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 WHITENOISE_IMMUTABLE_FILE_TEST = "^$"  # matches no name
 
-# No other hasher: its hashes would not be limited.
-PASSWORD_HASHERS = ["payments.access.password_hasher.QueuedPasswordHasher"]
+# No other hasher: a worker would compute several of its hashes at a time.
+PASSWORD_HASHERS = ["payments.access.password_hasher.SerialPasswordHasher"]
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

@@ -5,7 +5,6 @@ import os
 import sys
 
 import django
-from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.urls import get_resolver
 
@@ -17,12 +16,10 @@ except ImproperlyConfigured as error:  # Granian's workers print the message wit
 
 # These modules need Django's settings and applications.
 from payments.runtime.process import process
-from payments.runtime.processors import keep_processor
 from payments.service import telemetry
 from payments.service.handler import Handler
 
 process.rate_limits.open()  # without the rate limit file, the service does not start
-keep_processor(process.processor_locks, workers=settings.WEB_WORKERS)
 telemetry.register_tracing()
 process.hooks.worker_started()
 application = Handler()

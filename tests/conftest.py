@@ -19,14 +19,13 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
 from payments.models import ApiKey, Organization
-from payments.runtime.password_queue import PasswordQueue
 from payments.runtime.process import process
 from payments.service.handler import ApiHandler
 from tests.support import placement
 from tests.support.api import REQUEST_ID, Api
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.migrated import VARIABLE, fresh_database, migrated, name_of
-from tests.support.password_turns import QUICK_HASHER, RecordingHasher
+from tests.support.password_hashing import QUICK_HASHER, RecordingHasher
 from tests.support.scale import examples
 from tests.support.service import Service
 from tests.support.tools import require
@@ -127,8 +126,7 @@ def reset_limits() -> None:
     process.rate_limits.open().execute("DELETE FROM windows")
     process.rate_limits.warned_at = None
     process.last_use_paused_until.clear()
-    process.outages.by_name.clear()
-    process.refused_hosts.clear()
+    process.data_breakers.clear()
 
 
 @pytest.fixture
@@ -137,12 +135,6 @@ def quick_hasher(settings: Settings) -> Iterator[None]:
     settings.PASSWORD_HASHERS = [QUICK_HASHER]
     yield
     RecordingHasher.hashed.clear()
-
-
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refuse a request that would have to wait."""
-    monkeypatch.setattr(process, "password_queue", PasswordQueue(wait_seconds_max=0))
 
 
 @pytest.fixture
@@ -172,7 +164,7 @@ def api(client: Client, key: ApiKey) -> Api:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The deployed service: scripts/start with its own database."""
     directory = tmp_path_factory.mktemp("service")
-    settings = {"ACCESS_LOG": "true", "BAD_KEY_LIMIT": ""}  # many tests send invalid keys
+    settings = {"ACCESS_LOG": "true"}
     with (
         fresh_database(directory) as url,
         Service(url, settings=settings, workers=2, log=directory / "log").serving() as running,

@@ -5,8 +5,8 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, conn
 
 from payments.admission import PaymentsGuard
 from payments.models import Access
-from payments.runtime import outages
-from payments.runtime.outages import Outages
+from payments.runtime import circuit_breaker
+from payments.runtime.circuit_breaker import DataBreakers
 from payments.runtime.servers import REPLICA
 from tests.support.list_errors import timeout_error
 
@@ -16,7 +16,7 @@ LOST = OperationalError("the connection is lost")
 
 @pytest.fixture(autouse=True)
 def any_failure_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outages, "SLOW_SECONDS", 0)
+    monkeypatch.setattr(circuit_breaker, "SLOW_SECONDS", 0)
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def replica(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def is_recorded(error: Exception, *, has_read_key: bool = False) -> bool:
     """Return whether an error of a read is recorded as an outage of the payments."""
-    current = Outages()
+    current: DataBreakers = {}
     with PaymentsGuard(current, ACCESS) as guard:
         guard.has_read_key = has_read_key
         guard.error = error
-    return ACCESS in current.by_name
+    return ACCESS in current
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,11 @@ from datetime import UTC, datetime
 
 from django.contrib.auth.models import AnonymousUser
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import AuthenticationFailed, Throttled
+from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from payments.access.keys import AuthenticatedKey, QueriesFor, find_key, no_queries
 from payments.access.last_use import record_use
-from payments.access.limits import count_invalid_key
 
 CHALLENGE = 'Bearer realm="payments"'
 ANONYMOUS = AnonymousUser()
@@ -17,8 +16,6 @@ ANONYMOUS = AnonymousUser()
 
 class BearerAuthentication(BaseAuthentication):
     """Sets `request.auth` to the client's key. The user stays anonymous: a key is not a login.
-
-    Only failures count towards BAD_KEY_LIMIT, so a valid key is never blocked.
 
     `queries_for` returns the queries of the view. If possible, they run in the same round trip as the key's.
     """
@@ -30,22 +27,19 @@ class BearerAuthentication(BaseAuthentication):
         scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        return self.authenticate_key(credentials.strip(), request)
+        return self.authenticate_key(credentials.strip())
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE
 
-    def authenticate_key(self, text: str, request: Request) -> tuple[AnonymousUser, AuthenticatedKey]:
+    def authenticate_key(self, text: str) -> tuple[AnonymousUser, AuthenticatedKey]:
         """Return the anonymous user and the key with this text. Record that the key was used.
 
         :raises AuthenticationFailed: there is no usable key with this text
-        :raises Throttled: too many invalid keys came from the client's address
         """
         now = datetime.now(UTC)
         key = find_key(text, now=now, queries_for=self.queries_for)
         if key is None:
-            if wait := count_invalid_key(request):
-                raise Throttled(wait)
             raise AuthenticationFailed("This API key is invalid.")
         record_use(key, now=now)
         return ANONYMOUS, key

@@ -6,18 +6,18 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from payments import api_keys
-from payments.access.limits import has_requests_left
+from payments.access.throttling import has_requests_left
 from payments.admission import run_admitted
 from payments.database.round_trips import NOTHING, Query, ReadAhead, can_pipeline, unwrap
 from payments.database.statements import Placeholder, Statement
 from payments.expressions import SecondsText
 from payments.models import Access, ApiKey
-from payments.runtime.outages import Guard, RecentOutage
+from payments.runtime.circuit_breaker import CircuitOpen, Guard
 from payments.runtime.process import KnownKey, process
 from payments.runtime.servers import PRIMARY, has_replica, run_with_failover
 from payments.runtime.shares import NoPlace
 
-KEYS = "keys"  # the name of an outage in which no key can be read
+KEYS = "API keys"  # the name of their circuit breaker
 
 # Returns the queries of a request, if its key has this access.
 QueriesFor: TypeAlias = Callable[[Access], Sequence[Query]]
@@ -29,6 +29,7 @@ class AuthenticatedKey(NamedTuple):
     id: int
     access: Access
     last_used_at: str | None  # seconds since 1970
+    digest: str
     is_from_primary: bool = True
     read_ahead: ReadAhead = NOTHING
 
@@ -57,16 +58,16 @@ def find_key(text: str, *, now: datetime, queries_for: QueriesFor = no_queries) 
     find = find_key_with_failover if has_replica() else find_key_on_primary
     key = find(query, known, queries_for)
     if key is None:
-        process.known_keys.remove(digest)
+        process.known_keys.pop(digest, None)
     elif known != (key.id, *key.access):
-        process.known_keys.set(digest, KnownKey(key.id, *key.access))
+        process.remember_key(digest, KnownKey(key.id, *key.access))
     return key
 
 
 def find_key_on_primary(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> AuthenticatedKey | None:
-    with Guard(process.outages, KEYS):
+    with Guard(process.data_breakers, KEYS):
         rows, read_ahead = read_key(query, known, queries_for)
-    return authenticated_key(*rows[0], read_ahead=read_ahead) if rows else None
+    return authenticated_key(query, rows, read_ahead=read_ahead)
 
 
 def find_key_with_failover(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> AuthenticatedKey | None:
@@ -77,7 +78,7 @@ def find_key_with_failover(query: Query, known: KnownKey | None, queries_for: Qu
     is_from_primary = server is process.primary
     if not rows and not is_from_primary:
         rows, is_from_primary = query.rows(), True  # only the primary can prove that a key does not exist
-    return authenticated_key(*rows[0], is_from_primary=is_from_primary, read_ahead=read_ahead) if rows else None
+    return authenticated_key(query, rows, is_from_primary=is_from_primary, read_ahead=read_ahead)
 
 
 def read_key(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> KeyRead:
@@ -91,16 +92,20 @@ def read_key(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> K
     access = Access(known.organization_id, known.mode)
     queries = queries_for(access)
     try:
-        key, *others = run_admitted(access, queries, key_query=query, can_wait=False)
-    except (NoPlace, RecentOutage):  # the response reports it, if the key is valid
+        key, *others = run_admitted(access, queries, client=query.values["digest"], key_query=query, can_wait=False)
+    except (NoPlace, CircuitOpen):  # the response reports it, if the key is valid
         return query.rows(), NOTHING
     return unwrap(key), ReadAhead(queries, others)
 
 
-def authenticated_key(
-    key_id: int, organization_id: int, mode: str, last_used_at: str | None, **details: Any
-) -> AuthenticatedKey:
-    return AuthenticatedKey(key_id, Access(organization_id, mode), last_used_at, **details)
+def authenticated_key(query: Query, rows: list[tuple[Any, ...]], **details: Any) -> AuthenticatedKey | None:
+    """Return the key of the row that the key statement returned; None if there is none."""
+    if not rows:
+        return None
+    [(key_id, organization_id, mode, last_used_at)] = rows
+    return AuthenticatedKey(
+        key_id, Access(organization_id, mode), last_used_at, digest=query.values["digest"], **details
+    )
 
 
 @lru_cache

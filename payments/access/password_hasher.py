@@ -1,19 +1,17 @@
-"""Django's default password hasher, which lets requests hash one at a time."""
+"""Django's default password hasher, which lets a worker hash one password at a time."""
 
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
-from payments.runtime import password_queue
 from payments.runtime.process import process
 
 
-class QueuedPasswordHasher(PBKDF2PasswordHasher):
-    """Hashes like Django's hasher, in the turn of the request. It checks and upgrades hashes with `encode` too."""
+class SerialPasswordHasher(PBKDF2PasswordHasher):
+    """Hashes like Django's hasher. A hash occupies a processor for half a second on purpose."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
-        """Return the encoded hash. A command hashes at once, a request in its turn.
+        """Return the encoded hash. Checking a password and upgrading a hash call this too.
 
-        :raises TooManyPasswordChecks: if the request gets no turn
+        The wait for other requests is short: the shares of pages and of addresses limit their number.
         """
-        with process.deadlines.database.paused():
-            password_queue.wait_for_turn()
+        with process.deadlines.database.paused(), process.shares.hashing:
             return super().encode(password, salt, iterations)

@@ -1,14 +1,13 @@
-"""Rate limits: how many requests a key may send, and how many invalid keys an address may try."""
+"""The rate limit: how many requests a key may send."""
 
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from rest_framework.throttling import BaseThrottle
 
-from payments.access.limits import limit_name
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 
@@ -16,7 +15,14 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
-    from payments.access.keys import AuthenticatedKey
+
+def has_requests_left(key_id: int) -> bool:
+    """Return whether the key's rate limit allows another request. It is not counted."""
+    return not settings.RATE_LIMIT or process.rate_limits.remaining(limit_name(key_id), settings.RATE_LIMIT) > 0
+
+
+def limit_name(key_id: int) -> str:
+    return f"key {key_id}"
 
 
 class KeyThrottle(BaseThrottle):
@@ -29,10 +35,11 @@ class KeyThrottle(BaseThrottle):
     wait_seconds = 0.0
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        if request.auth is None:
+        key: Any = request.auth
+        if key is None:
             return True
         limit: RateLimit = settings.RATE_LIMIT
-        usage = process.rate_limits.count(limit_name(cast("AuthenticatedKey", request.auth).id), limit)
+        usage = process.rate_limits.count(limit_name(key.id), limit)
         self.wait_seconds = usage.reset_seconds
         self.headers = {
             "RateLimit-Policy": f'"key";q={limit.events_max};w={limit.seconds}',

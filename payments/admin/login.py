@@ -11,9 +11,9 @@ from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
 
 from payments.access.clients import client_address
-from payments.runtime.password_queue import TooManyPasswordChecks
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
+from payments.runtime.shares import NoPlace
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # from all addresses would let an attacker lock the owner out.
 ACCOUNT_ATTEMPTS = RateLimit(10, seconds=600)
 ADDRESS_ATTEMPTS = RateLimit(50, seconds=600)
+
+BUSY = "Another login from this network is being checked. Wait a second, and try again."
+BUSY_SECONDS = 1
 
 logger = logging.getLogger(__name__)
 
@@ -49,11 +52,13 @@ class LoginForm(AdminAuthenticationForm):
             message = "Too many login attempts. Try again in %(minutes)s min."
             raise ValidationError(message, code="too_many_attempts", params={"minutes": ceil(self.wait_seconds / 60)})
         try:
-            return super().clean()
-        except TooManyPasswordChecks:  # the password was not checked
+            with process.shares.logins(address):
+                return super().clean()
+        except NoPlace:  # the password was not checked
             for name in limits:
                 process.rate_limits.uncount(name)
-            raise
+            self.wait_seconds = BUSY_SECONDS
+            raise ValidationError(BUSY, code="busy") from None
 
 
 def mark_as_limited(response: HttpResponse, wait_seconds: float) -> None:

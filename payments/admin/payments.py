@@ -184,7 +184,7 @@ def export_response(request: HttpRequest, form: SearchForm, file_format: Format)
     :raises NoPlace: the worker is writing another part
     """
     start = request.GET.get("from")
-    with process.export_share.place("exports"):
+    with process.shares.exports():
         page = fetch_selected(form, start=start, limit=PART_ROWS).page
         part = export_part(page, is_first=start is None, file_format=file_format)
     response = HttpResponse(part.content, content_type=file_format.content_type)

@@ -18,9 +18,9 @@ from payments.api.hosts import MALFORMED, describe_refused_host
 from payments.api.problems import Problem, problem
 from payments.api.renderers import ProblemRenderer
 from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
+from payments.runtime.circuit_breaker import CircuitOpen
 from payments.runtime.database_errors import is_outage
-from payments.runtime.outages import RecentOutage
-from payments.runtime.shares import NoPlace
+from payments.runtime.shares import NoPlace, NoThread
 
 RETRY_SECONDS = 1
 
@@ -82,7 +82,7 @@ class QueryTimeout(Unavailable):
 
 
 class TooManyFilters(exceptions.Throttled):
-    """Requests with filters of the same organization and mode occupy all of their places."""
+    """Requests with filters of the same key use their share of the threads."""
 
     default_detail = "Too many requests with filters at the same time. Send fewer at once, or narrow createdAt."
 
@@ -103,9 +103,11 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> HttpRespo
     Returns None for a bug, so that Django logs it and, with DEBUG, shows its own error page.
     """
     if is_outage(exception):
-        if not isinstance(exception, RecentOutage):
+        if not isinstance(exception, CircuitOpen):
             logger.error("The database %s failed: %s", connection.settings_dict["NAME"], exception)
         exception = Unmigrated() if settings.DEBUG and is_unmigrated(exception) else Unavailable()
+    elif isinstance(exception, NoThread):
+        exception = Unavailable()
     elif isinstance(exception, NoPlace):
         exception = TooManyFilters()
     elif isinstance(exception, DisallowedHost):

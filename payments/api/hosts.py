@@ -8,7 +8,6 @@ from django.conf import settings
 from django.http.request import split_domain_port
 
 from payments.links import HOST_LENGTH_MAX
-from payments.runtime.process import process
 
 NOT_ALLOWED = "This host is not allowed. Check the URL, or add the host to ALLOWED_HOSTS."
 MALFORMED = "This request is malformed. Check the Host header and the URL."
@@ -25,8 +24,7 @@ def describe_refused_host(variables: Mapping[str, Any]) -> str:
     domain, _ = split_domain_port(host) if len(host) <= HOST_LENGTH_MAX else ("", "")
     if not domain:
         return MALFORMED
-    if process.refused_hosts.allows(domain):
-        logger.warning("Refused a request to the host %s. If it is this service, add it to ALLOWED_HOSTS.", domain)
+    logger.warning("Refused a request to the host %s. If it is this service, add it to ALLOWED_HOSTS.", domain)
     return NOT_ALLOWED
 
 

@@ -6,9 +6,9 @@ from django.http import HttpRequest
 from msgspec import UNSET, Struct, UnsetType
 from rest_framework.request import Request
 
+from payments.api import request_ids
 from payments.hal import HTML, Link
 from payments.links import Links
-from payments.runtime import request_ids
 
 
 class ProblemLinks(Struct, frozen=True):

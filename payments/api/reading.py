@@ -1,6 +1,7 @@
 """What a request reads: its key, the revision of its payments and its content, if possible in one round trip."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from django.utils.functional import cached_property
@@ -55,12 +56,12 @@ class RequestReads:
             return []
         return [revision_query(access)] if self.needs_revision else self.content.queries_for(access)
 
-    def listing(self, key: AuthenticatedKey) -> Listing:
-        """Return the list that the request asks for, with its revision if it is needed.
+    def listing(self, key: AuthenticatedKey, *, client: str) -> Listing:
+        """Return the list that the client asks for, with its revision if it is needed.
 
         :raises Error: the revision cannot be read, and there is no replica
         """
-        read_ahead = self.read_ahead(key) if key.is_from_primary else None
+        read_ahead = self.read_ahead(key, client) if key.is_from_primary else None
         revision = read_revision(key.access, read_ahead) if read_ahead and self.needs_revision else None
         using = self.using if self.has_replica else PRIMARY
         return Listing(
@@ -69,20 +70,19 @@ class RequestReads:
             using=using,
             revision=revision,
             read_ahead=read_ahead or NOTHING,
-            needs_admission=True,
+            client=client,
         )
 
-    def read_ahead(self, key: AuthenticatedKey) -> ReadAhead | None:
+    def read_ahead(self, key: AuthenticatedKey, client: str) -> ReadAhead | None:
         """Return what has been read with the key, or read it; None if the primary has just failed."""
-        return key.read_ahead if key.read_ahead.queries else self.read_on_primary(key.access)
+        if key.read_ahead.queries:
+            return key.read_ahead
+        read = partial(self.read, key.access, client)
+        return process.primary.run(lambda _alias: read()) if self.has_replica else read()
 
-    def read_on_primary(self, access: Access) -> ReadAhead | None:
-        """Return what has not been read with the key; None if the primary has just failed and there is a replica."""
-        return process.primary.run(lambda _alias: self.read(access)) if self.has_replica else self.read(access)
-
-    def read(self, access: Access) -> ReadAhead:
+    def read(self, access: Access, client: str) -> ReadAhead:
         """Read in one round trip what has not been read with the key."""
         queries = self.queries_for(access)
         if not queries or not can_pipeline():
             return NOTHING
-        return ReadAhead(queries, run_admitted(access, queries))
+        return ReadAhead(queries, run_admitted(access, queries, client=client))

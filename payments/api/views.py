@@ -16,6 +16,7 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
 from payments.access.authentication import BearerAuthentication
+from payments.access.clients import client_of
 from payments.access.keys import AuthenticatedKey, no_queries
 from payments.access.throttling import KeyThrottle
 from payments.api.changes_pagination import ChangesPagination
@@ -126,7 +127,7 @@ class PaymentView(APIView):
     def listing(self) -> Listing:
         """Return the list of all payments that the key gives access to."""
         key: AuthenticatedKey = self.request.auth  # type: ignore[assignment]  # HasKey requires it
-        return self.reads.listing(key)
+        return self.reads.listing(key, client=client_of(self.request))
 
     def respond(
         self, read: Callable[[], Document], *, listing: Listing, parameters: tuple[Any, ...]

@@ -10,14 +10,11 @@ only when libpq has all of it.
 
 import select
 from collections.abc import Callable, Iterator, Sequence
-from time import monotonic
 from typing import Any
 
 import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
-
-from payments.runtime.process import process
 
 # Sends one statement, for example with `PGconn.send_query_prepared`.
 Send = Callable[[], None]
@@ -40,9 +37,7 @@ class Pipeline:
 
         :raises psycopg.OperationalError: the connection failed, or the watchdog aborted it
         """
-        pgconn, turns = self.connection.pgconn, process.turns
-        started_at = monotonic()  # before sending: then the time cannot be shorter than the round trip
-        turns.begin_wait(started_at)
+        pgconn = self.connection.pgconn
         try:
             pgconn.enter_pipeline_mode()
             for send in sends:
@@ -51,7 +46,6 @@ class Pipeline:
             if pgconn.flush():
                 self.send_rest(pgconn)
             self.input.poll()
-            turns.record(monotonic() - started_at)
             pgconn.consume_input()
             for _ in sends:
                 yield self.receive(pgconn)
@@ -60,8 +54,6 @@ class Pipeline:
             self.connection.close()
             pgconn.finish()  # psycopg does not close a broken connection, which would remain in pipeline mode
             raise
-        finally:
-            turns.end_wait()
 
     def send_rest(self, pgconn: PGconn) -> None:
         """Wait until everything is sent. Read meanwhile, because the server may wait for that."""

@@ -23,7 +23,6 @@ from psycopg.pq.abc import PGconn, PGresult
 from xxhash import xxh3_64_hexdigest
 
 from payments.database.pipeline import Pipeline
-from payments.runtime.process import process
 
 # For each connection. The server caches a plan for each statement.
 STATEMENTS_MAX = 100
@@ -80,7 +79,6 @@ class PreparedStatements:
 
         :raises psycopg.Error: the statement or the connection failed
         """
-        process.turns.end()
         statement = self.find_or_prepare(sql)
         try:
             return statement.rows(values)

@@ -11,14 +11,13 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 
 from payments.database.prepared import PreparedStatements
-from payments.runtime.process import process
 
 Runner = TypeVar("Runner")
 
 
 def open_connection(using: str) -> BaseDatabaseWrapper:
     """Return the thread's connection to a database, open and checked once for each request."""
-    connection = process.thread_connections.current.get(using) or connections[using]
+    connection = connections[using]
     if not connection.health_check_done:  # type: ignore[attr-defined]  # missing in the stubs
         connection.close_if_health_check_failed()
     if connection.connection is None:

@@ -18,6 +18,9 @@ class Access(NamedTuple):
     organization_id: int
     mode: str
 
+    def __str__(self) -> str:
+        return f"organization {self.organization_id} ({self.mode})"
+
 
 class Organization(models.Model):
     """The owner of payments. Its ID is the record's `organizationId`, so the operator chooses it."""

@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
+from payments.runtime.circuit_breaker import CircuitBreaker, CircuitOpen
 from payments.runtime.database_errors import is_outage, is_timeout
-from payments.runtime.outages import RecentOutage
 
 PRIMARY = DEFAULT_DB_ALIAS
 REPLICA = "replica"
@@ -39,38 +39,12 @@ Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 
-class CircuitBreaker:
-    """Skips a failing server for a while."""
-
-    def __init__(self, server: str) -> None:
-        self.server = server
-        self.retry_at = 0.0  # a time of time.monotonic()
-        self.is_tripped = False  # from the first failure to the next success
-
-    @property
-    def is_open(self) -> bool:
-        return monotonic() < self.retry_at
-
-    def open(self, error: Error, *, failed_after_seconds: float) -> None:
-        """Skip the server for one to five seconds, depending on how long the failure took."""
-        seconds = failed_after_seconds * OPEN_SECONDS_PER_SECOND
-        self.retry_at = monotonic() + min(max(seconds, OPEN_SECONDS_MIN), OPEN_SECONDS_MAX)
-        if not self.is_tripped:
-            self.is_tripped = True
-            logger.warning("Circuit breaker of the %s opened: %s", self.server, error)
-
-    def close(self) -> None:
-        if self.is_tripped:
-            self.is_tripped = False
-            logger.warning("Circuit breaker of the %s closed.", self.server)
-
-
 class Server:
     """A database server behind a circuit breaker."""
 
     def __init__(self, alias: str) -> None:
         self.alias = alias
-        self.breaker = CircuitBreaker("primary" if alias == PRIMARY else alias)
+        self.breaker = CircuitBreaker("the primary" if alias == PRIMARY else "the replica")
 
     def run(self, query: Callable[[str], Result], *, timeout_opens: bool = False) -> Result | None:
         """Call `query` with the server's alias and return its result; None if the circuit breaker is open or opens.
@@ -80,17 +54,19 @@ class Server:
 
         :raises Error: the query is invalid, or timed out without `timeout_opens`
         """
-        if self.breaker.is_open:
+        if not self.breaker.admits():
             return None
         started_at = monotonic()
         try:
             result = query(self.alias)
-        except RecentOutage:
+        except CircuitOpen:
             return None  # the server was not asked
         except Error as error:
             if not is_outage(error) or (is_timeout(error) and not timeout_opens):
+                self.breaker.close()
                 raise
-            self.breaker.open(error, failed_after_seconds=monotonic() - started_at)
+            seconds = (monotonic() - started_at) * OPEN_SECONDS_PER_SECOND
+            self.breaker.open(error, seconds=min(max(seconds, OPEN_SECONDS_MIN), OPEN_SECONDS_MAX))
             return None
         self.breaker.close()
         return result

@@ -1,86 +1,123 @@
 """Shares of a worker's threads, so that slow work of one kind or of one client leaves threads for other requests."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
-from threading import Lock
+from contextlib import AbstractContextManager, contextmanager
+from threading import Condition, Lock
+
+# How long a read with filters waits until an earlier one of its client has ended.
+WAIT_SECONDS_MAX = 0.5
 
 
 class NoPlace(Exception):
     """A client, or a kind of work, already uses its share."""
 
 
-class Share:
-    """Gives places to work by its name: at most `places_max` at a time, and `waiting_max` that wait for a place.
+class NoThread(NoPlace):
+    """Slow work of others uses all threads that are not reserved for fast requests."""
 
-    The work that has waited longest gets the next place.
+
+class Shares:
+    """The shares of a worker with so many threads. The public methods return context managers for slow work.
+
+    All slow work together leaves one thread for fast requests. A worker with one thread does one thing at a time.
     """
 
-    def __init__(self, *, places_max: int, waiting_max: int = 0) -> None:
-        self.places_max = places_max
-        self.waiting_max = waiting_max
-        self.lock = Lock()
-        self.running: Counter[Hashable] = Counter()
-        self.waiting: dict[Hashable, deque[Lock]] = {}  # each lock is released when its thread has a place
+    def __init__(self, threads: int) -> None:
+        self.threads_max = max(1, threads - 1)
+        self.pages_max = max(1, threads // 2)
+        self.filters_max = max(2, threads // 2)
+        self.changed = Condition()
+        self.occupied = 0  # threads that slow work uses, or that wait for their share
+        self.running: Counter[Hashable] = Counter()  # by the name of a share
+        self.waiting: dict[Hashable, object] = {}  # at most one thread for each share
+        self.hashing = Lock()  # a worker hashes one password at a time
+
+    def filters(self, client: Hashable, *, can_wait: bool = True) -> AbstractContextManager[None]:
+        """Read with filters: for each client in half of the threads, but at least in two. One more read may wait.
+
+        Entering raises NoPlace if the client uses its share, and NoThread if others use the threads.
+        """
+        return self.thread(("filters", client), self.filters_max, wait_seconds=WAIT_SECONDS_MAX if can_wait else 0)
+
+    def pages(self) -> AbstractContextManager[None]:
+        """Respond with a page: in half of the threads. Entering raises NoPlace or NoThread."""
+        return self.thread("pages", self.pages_max)
+
+    def exports(self) -> AbstractContextManager[None]:
+        """Compute a part of an export: one at a time, because this delays all other threads. It may raise NoPlace."""
+        return self.place("exports")
+
+    def logins(self, address: str) -> AbstractContextManager[None]:
+        """Check a password from an address: one at a time for each address. Entering raises NoPlace."""
+        return self.place(("logins", address))
 
     @contextmanager
     def place(self, name: Hashable) -> Iterator[None]:
-        """Occupy a place for the duration of the block, without waiting.
-
-        :raises NoPlace: all places are occupied
-        """
-        if not self.acquire(name):
-            raise NoPlace
+        """Occupy the only place of a share, in a thread that a page occupies already."""
+        with self.changed:
+            self.occupy(name, 1)
         try:
             yield
         finally:
-            self.release(name)
+            with self.changed:
+                self.release(name)
 
-    def acquire(self, name: Hashable) -> bool:
-        """Occupy a place, and return whether there was one."""
-        with self.lock:
-            if self.running[name] >= self.places_max:
-                return False
-            self.running[name] += 1
-            return True
+    @contextmanager
+    def thread(self, name: Hashable, places_max: int, *, wait_seconds: float = 0) -> Iterator[None]:
+        with self.changed:
+            self.occupy_thread(name, places_max, wait_seconds=wait_seconds)
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.occupied -= 1
+                self.release(name)
 
-    def wait(self, name: Hashable, *, seconds_max: float) -> None:
-        """Wait for a place, and occupy it.
+    def occupy_thread(self, name: Hashable, places_max: int, *, wait_seconds: float) -> None:
+        """Occupy a thread and a place of a share. Wait for the place, if the share has no other waiting thread.
 
-        :raises NoPlace: too many threads wait already, or no place has become free
+        If all threads are occupied, a thread that only waits gives way.
         """
-        with self.lock:
-            if self.running[name] < self.places_max:
-                self.running[name] += 1
-                return
-            if len(self.waiting.get(name, ())) >= self.waiting_max:
-                raise NoPlace
-            turn = Lock()
-            turn.acquire()
-            self.waiting.setdefault(name, deque()).append(turn)
-        if not turn.acquire(timeout=seconds_max):
-            self.stop_waiting(name, turn)
+        must_wait = name in self.waiting or self.running[name] >= places_max
+        if must_wait and (not wait_seconds or name in self.waiting or self.occupied >= self.threads_max):
+            raise NoPlace
+        if self.occupied >= self.threads_max:
+            if not self.waiting:
+                raise NoThread
+            self.waiting.popitem()
+            self.changed.notify_all()
+        self.occupied += 1
+        try:
+            if must_wait:
+                self.wait(name, places_max, seconds=wait_seconds)
+            self.occupy(name, places_max)
+        except NoPlace:
+            self.occupied -= 1
+            raise
 
-    def stop_waiting(self, name: Hashable, turn: Lock) -> None:
-        """Leave the queue, unless the thread has just got its place.
+    def wait(self, name: Hashable, places_max: int, *, seconds: float) -> None:
+        """Wait for a place of a share.
 
-        :raises NoPlace: the thread has left the queue
+        :raises NoPlace: there was none in time, or the thread had to give way
         """
-        with self.lock:
-            if turn in self.waiting.get(name, ()):
-                self.waiting[name].remove(turn)
-                if not self.waiting[name]:
-                    del self.waiting[name]
-                raise NoPlace
+        own = self.waiting[name] = object()
+
+        def gives_way() -> bool:
+            return self.waiting.get(name) is not own
+
+        self.changed.wait_for(lambda: gives_way() or self.running[name] < places_max, seconds)
+        if gives_way():
+            raise NoPlace
+        del self.waiting[name]
+
+    def occupy(self, name: Hashable, places_max: int) -> None:
+        if self.running[name] >= places_max:
+            raise NoPlace
+        self.running[name] += 1
 
     def release(self, name: Hashable) -> None:
-        """Give the place to the thread that has waited longest."""
-        with self.lock:
-            if waiting := self.waiting.get(name):
-                waiting.popleft().release()
-                if not waiting:
-                    del self.waiting[name]
-                return
-            self.running[name] -= 1
-            if not self.running[name]:
-                del self.running[name]
+        self.running[name] -= 1
+        if not self.running[name]:
+            del self.running[name]
+        self.changed.notify_all()

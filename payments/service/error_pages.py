@@ -11,10 +11,10 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 
+from payments.api import request_ids
 from payments.api.error_pages import RETRY_HEADERS, api_not_found, is_api, problem_page
 from payments.api.errors import Unavailable
 from payments.api.hosts import MALFORMED, describe_refused_host
-from payments.runtime import request_ids
 from payments.runtime.database_errors import is_outage
 
 

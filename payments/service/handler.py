@@ -21,19 +21,18 @@ from django.conf import settings
 from django.core.handlers.base import BaseHandler
 from django.core.handlers.exception import convert_exception_to_response
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest, get_path_info
+from django.db import connections
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.response import SimpleTemplateResponse
 from django.urls import ResolverMatch, resolve, set_script_prefix
 from django.utils.log import log_response
 
+from payments.api import request_ids
 from payments.api.error_pages import is_api
 from payments.api.responses import list_fields, set_fields
-from payments.runtime import request_ids
 from payments.runtime.process import process
-from payments.runtime.sessions import Sessions
 from payments.runtime.shares import NoPlace
-from payments.runtime.slots import Slot
 from payments.service.bodies import InvalidBody, read_body
 from payments.service.error_pages import error_page, too_many_pages
 
@@ -41,8 +40,6 @@ PROBES = {"/healthz", "/readyz", *(["/metrics"] if settings.METRICS else [])}
 
 # Read once: later, the setting begins with the path that the site is mounted at, which the path of a request lacks.
 STATIC_PATH = settings.STATIC_URL
-
-PAGES = "pages"  # the name of the share of threads that pages use, and of their client
 
 # Only the URL matches of paths without an ID are cached. IDs are too many, and a response time must not reveal which
 # IDs other clients have requested.
@@ -149,10 +146,6 @@ class Handler(ApiHandler, WSGIHandler):
     Static files are exempt: a page needs several of them at once, and they are read fast.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.sessions = Sessions()
-
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         path = environ["PATH_INFO"]
         if respond := self.direct_responder(path):
@@ -160,7 +153,7 @@ class Handler(ApiHandler, WSGIHandler):
         if path.startswith(STATIC_PATH):
             return self.respond_to_page(environ, start_response)
         try:
-            with process.page_share.place(PAGES):
+            with process.shares.pages():
                 return self.respond_to_page(environ, start_response)
         except NoPlace:
             return self.send(environ, start_response, partial(self.refuse, respond=too_many_pages))
@@ -171,7 +164,7 @@ class Handler(ApiHandler, WSGIHandler):
         except InvalidBody as error:
             respond = partial(error_page, status=error.status, text=str(error))
             return self.send(environ, start_response, partial(self.refuse, respond=respond))
-        with Slot(self.sessions, PAGES, takes_turn=False), closing(super().__call__(environ, start_response)) as parts:
+        with process.deadlines.database, closing(super().__call__(environ, start_response)) as parts:
             return [b"".join(parts)]
 
     def refuse(self, request: HttpRequest, *, respond: Responder) -> HttpResponse:
@@ -182,8 +175,10 @@ class Handler(ApiHandler, WSGIHandler):
     def respond_directly(
         self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder
     ) -> list[bytes]:
-        client = environ.get("HTTP_AUTHORIZATION", "")
-        with Slot(self.sessions, client, takes_turn=True):
+        with process.deadlines.database:
+            # For pages, a signal of Django's handler does this.
+            for connection in connections.all(initialized_only=True):
+                connection.close_if_unusable_or_obsolete()
             return self.send(environ, start_response, respond)
 
     def send(self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder) -> list[bytes]:

@@ -5,7 +5,7 @@ import logging
 import re
 from datetime import UTC, datetime
 
-from payments.runtime import request_ids
+from payments.api import request_ids
 
 # A character of an e-mail address.
 EMAIL_CHARACTER = r"[^\s@%<>\"'=:,;()\[\]{}\\]"

@@ -86,7 +86,7 @@ def test_304_costs_one_round_trip_without_payments(known: Api, trips: RoundTrips
 
 
 def test_unknown_key_costs_two_round_trips(known: Api, trips: RoundTrips) -> None:
-    process.known_keys.values.clear()
+    process.known_keys.clear()
 
     assert tables_of(trips, known.get) == [["key"], ["state", "payment"]]
 

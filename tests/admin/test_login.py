@@ -8,6 +8,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS
+from payments.runtime.process import process
 
 pytestmark = pytest.mark.django_db
 
@@ -96,3 +97,14 @@ def test_invalid_attempts_count_too(db: None, form: dict[str, str]) -> None:
     responses = [Client().post("/admin/login/", form) for _ in range(ACCOUNT_ATTEMPTS.events_max + 1)]
 
     assert {response.status_code for response in responses} == {200, 429}
+
+
+def test_second_attempt_of_an_address_at_a_time_is_refused_and_does_not_count(admin: User) -> None:
+    with process.shares.logins("192.0.2.1"):
+        refused = [log_in(password="right-password") for _ in range(ACCOUNT_ATTEMPTS.events_max + 1)]
+        other_address = log_in(password="right-password", address="192.0.2.2")
+
+    assert {(response.status_code, response["Retry-After"]) for response in refused} == {(429, "1")}
+    assert "Another login from this network is being checked." in refused[0].content.decode()
+    assert other_address.status_code == 302
+    assert log_in(password="right-password").status_code == 302

@@ -9,7 +9,6 @@ from urllib.parse import parse_qsl
 import pytest
 from django.db import OperationalError
 from django.test import Client
-from pytest_django import Settings
 
 from payments.api.browsable.basic_auth import BrowserAuthentication
 from payments.api.browsable.renderer import PageRenderer
@@ -17,7 +16,6 @@ from payments.api.renderers import HALRenderer
 from payments.api.views import PaymentChanges, PaymentDetail, PaymentList
 from payments.filters import FILTERS
 from payments.models import ApiKey, Organization
-from payments.runtime.rate_limits import RateLimit
 from tests.support.api import BROWSER, Api, key_text
 from tests.support.factories import PaymentFactory
 from tests.support.list_errors import failing_list_queries
@@ -108,17 +106,6 @@ def test_browser_with_an_invalid_key_is_asked_again(client: Client, key: ApiKey,
     assert {(response.status_code, response["WWW-Authenticate"]) for response in responses} == {(401, BASIC)}
     assert all("This API key is invalid." in html_of(response) for response in responses)
     assert not any(text in html_of(response) for response in responses)
-
-
-def test_invalid_user_names_count_as_invalid_keys(
-    client: Client, db: None, development: None, settings: Settings
-) -> None:
-    settings.BAD_KEY_LIMIT = RateLimit(2, seconds=60)
-
-    browser_statuses = [browse(client, "/v2/payments", basic("nonsense")).status_code for _ in range(3)]
-    program_status = client.get("/v2/payments", headers={"Authorization": "Bearer nonsense"}).status_code
-
-    assert (browser_statuses, program_status) == ([401, 401, 429], 429)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from moneyed import CURRENCIES
 
-from tests.support.application import application
+from payments.service.handler import Handler
 from tests.support.commands import run_command
 from tests.support.connecting import connected_to
 from tests.support.contract import assert_meets_contract
@@ -77,9 +77,8 @@ def tally() -> Iterator[Counter[str]]:
 
 
 @pytest.fixture
-def in_process(transactional_db: None, tally: Counter[str], monkeypatch: pytest.MonkeyPatch) -> ApiUnderTest:
-    monkeypatch.setattr("django.conf.settings.BAD_KEY_LIMIT", None)  # many cases have invalid keys
-    return ApiUnderTest(partial(call_application, application()), "testserver", store_payments(), tally)
+def in_process(transactional_db: None, tally: Counter[str]) -> ApiUnderTest:
+    return ApiUnderTest(partial(call_application, Handler()), "testserver", store_payments(), tally)
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ def staffed(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Itera
     directory = tmp_path_factory.mktemp("staffed")
     password = secrets.token_urlsafe()
     with fresh_database(directory) as url:
-        service = Service(url, settings={"BAD_KEY_LIMIT": ""}, log=directory / "log")
+        service = Service(url, log=directory / "log")
         service.create_demo_payments(PAYMENTS)
         service.create_superuser("staff", password=password)
         with service.serving():

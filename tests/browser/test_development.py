@@ -40,7 +40,7 @@ class Development(NamedTuple):
 def development(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Development]:
     directory = tmp_path_factory.mktemp("development")
     with fresh_database(directory) as url:
-        service = Service(url, settings={"DEBUG": "true", "BAD_KEY_LIMIT": ""}, log=directory / "log")
+        service = Service(url, settings={"DEBUG": "true"}, log=directory / "log")
         service.create_demo_payments(200)
         key = service.create_api_key(organization=SHOPS[0].id, mode="live")
         with service.serving(".venv/bin/python", "manage.py", "runserver", f"127.0.0.1:{service.port}"):

@@ -32,7 +32,7 @@ from payments.listing import Listing
 from payments.models import AccessState, ApiKey, Change, Organization
 from payments.page import fetch_page
 from payments.routing import Fetched, read_revision, split_revision
-from payments.runtime import outages
+from payments.runtime import circuit_breaker
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
@@ -474,7 +474,7 @@ def test_replica_serves_page_when_primary_fails_before_the_revision_is_read(
         revision = AccessState.objects.get(organization_id=key.organization_id).revision
         end_sessions(shared.servers.primary)
 
-        page = fetch_page(reads.listing(key_of_request), start=None, limit=10)
+        page = fetch_page(reads.listing(key_of_request, client="a"), start=None, limit=10)
 
     assert len(page.rows) == 3
     assert page.revision == revision
@@ -483,11 +483,11 @@ def test_replica_serves_page_when_primary_fails_before_the_revision_is_read(
 def test_slow_outage_of_the_primary_fails_no_read_of_a_replica(
     shared: Replicated, issued_key: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outages, "SLOW_SECONDS", 0)
+    monkeypatch.setattr(circuit_breaker, "SLOW_SECONDS", 0)
     _, text = issued_key
     with reading_on(shared.servers.replicas[0]):
-        listing = listing_on_replica(text)._replace(needs_admission=True)
-        with suppress(OperationalError), reading(listing.access, has_filters=False):
+        listing = listing_on_replica(text)._replace(client="a")
+        with suppress(OperationalError), reading(listing.access, has_filters=False, client="a"):
             raise OperationalError("the primary does not respond")
 
         page = fetch_page(listing, start=None, limit=10)

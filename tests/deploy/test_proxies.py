@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 import pytest
 from django.conf import settings
 
-from payments import api_keys
+from payments.admin.login import ACCOUNT_ATTEMPTS
 from payments.demo import SHOPS
 from payments.service.static_files import FOREVER
 from tests.support.migrated import fresh_database
@@ -32,7 +32,6 @@ from tests.support.tools import require
 
 HOST = "pay.example"
 OTHER_HOST = "elsewhere.example"
-INVALID_KEYS_ALLOWED = 3
 COUNT = 600
 SLOW_SECONDS = 1.5
 
@@ -58,10 +57,21 @@ class Proxy:
     def get(
         self, target: str, *, client: int = 1, headers: Mapping[str, str] | None = None
     ) -> tuple[HTTPResponse, bytes]:
+        return self.send("GET", target, client=client, headers=headers)
+
+    def send(
+        self,
+        method: str,
+        target: str,
+        *,
+        body: str | None = None,
+        client: int = 1,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[HTTPResponse, bytes]:
         with self.connected(client=client) as tls:
             connection = HTTPConnection(HOST)
             connection.sock = tls
-            connection.request("GET", target, headers=headers or {})
+            connection.request(method, target, body=body, headers=headers or {})
             response = connection.getresponse()
             return response, response.read()
 
@@ -96,7 +106,6 @@ def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         "ALLOWED_HOSTS": HOST,
         "PUBLIC_BASE_URL": f"https://{HOST}",
         "TRUST_PROXY": "true",
-        "BAD_KEY_LIMIT": f"{INVALID_KEYS_ALLOWED}/hour",
         "ACCESS_LOG": "true",
         "METRICS": "true",
         "RUNTIME_DIRECTORY": str(directory),
@@ -306,16 +315,28 @@ def test_forwarded_headers_of_clients_are_ignored(proxy: Proxy, headers: dict[st
 
 
 @pytest.mark.parametrize(("header", "first_client"), [("X-Forwarded-For", 10), ("X_Forwarded_For", 20)])
-def test_invalid_keys_are_counted_by_client_address(proxy: Proxy, header: str, first_client: int) -> None:
-    def send_invalid_key(client: int, *, forged: str) -> int:
-        headers = {header: forged, "Authorization": f"Bearer {api_keys.new_key('live')}"}
-        return proxy.get("/v2/payments", client=client, headers=headers)[0].status
+def test_login_attempts_are_counted_by_client_address(proxy: Proxy, header: str, first_client: int) -> None:
+    page, body = proxy.get("/admin/login/")
+    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', body.decode())
+    assert token is not None
+    fields = urlencode({"csrfmiddlewaretoken": token[1], "username": "nobody"})  # without a password: nothing is hashed
+    cookie = page.headers["Set-Cookie"].partition(";")[0]
 
-    forging = [send_invalid_key(first_client, forged=f"192.0.2.{n}") for n in range(INVALID_KEYS_ALLOWED + 1)]
-    honest = send_invalid_key(first_client + 1, forged="192.0.2.0")
+    def attempt(client: int, *, forged: str) -> int:
+        headers = {
+            header: forged,
+            "Cookie": cookie,
+            "Origin": f"https://{HOST}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        return proxy.send("POST", "/admin/login/", body=fields, client=client, headers=headers)[0].status
 
-    assert forging == [401] * INVALID_KEYS_ALLOWED + [429]
-    assert honest == 401
+    allowed = ACCOUNT_ATTEMPTS.events_max
+    forging = [attempt(first_client, forged=f"192.0.2.{n}") for n in range(allowed + 1)]
+    honest = attempt(first_client + 1, forged="192.0.2.0")
+
+    assert forging == [200] * allowed + [429]
+    assert honest == 200
 
 
 def test_slow_body_reaches_the_service_complete(proxy: Proxy) -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, ProgrammingError
 from psycopg.errors import QueryCanceled
 
-from payments.runtime.outages import RecentOutage
+from payments.runtime.circuit_breaker import CircuitOpen
 from payments.runtime.servers import (
     LAG_RETRY_SECONDS,
     OPEN_SECONDS_MIN,
@@ -77,7 +77,7 @@ def test_outage_opens_the_circuit_breaker(error: Exception) -> None:
 def test_server_that_was_not_asked_keeps_its_circuit_breaker() -> None:
     server = Server(PRIMARY)
 
-    assert server.run(failing(RecentOutage("another request has just waited"))) is None
+    assert server.run(failing(CircuitOpen("another request has just waited"))) is None
 
     assert not server.breaker.is_open
 

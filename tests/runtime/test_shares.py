@@ -1,137 +1,188 @@
-"""A share limits how many threads do the same kind of work."""
+"""Shares limit how many threads slow work uses, so that fast requests find one."""
 
 import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import partial
 
 import pytest
 
-from payments.runtime.shares import NoPlace, Share
-from tests.support.threads import most_at_once
+from payments.runtime import shares as module
+from payments.runtime.shares import NoPlace, NoThread, Shares
 from tests.support.waiting import wait_until
 
 
-def occupy(share: Share, name: str, stack: ExitStack, *, times: int) -> None:
-    for _ in range(times):
-        stack.enter_context(share.place(name))
+def may_filter(shares: Shares, client: str) -> bool:
+    """Return whether a client may read with filters now."""
+    try:
+        with shares.filters(client, can_wait=False):
+            return True
+    except NoPlace:
+        return False
 
 
-def test_places_are_counted_by_name() -> None:
-    share = Share(places_max=2)
+def may_open_a_page(shares: Shares) -> bool:
+    try:
+        with shares.pages():
+            return True
+    except NoPlace:
+        return False
+
+
+def read(shares: Shares) -> None:
+    with shares.filters("a"):
+        pass
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPoolExecutor]:
+    """Other threads, which wait as long as a test may take."""
+    monkeypatch.setattr(module, "WAIT_SECONDS_MAX", 60)
+    with ThreadPoolExecutor() as executor:
+        yield executor
+
+
+def start_waiting(shares: Shares, pool: ThreadPoolExecutor) -> Future[None]:
+    """Start a read of the client `a` in another thread, and return it when it waits."""
+    waiting = pool.submit(read, shares)
+    wait_until(lambda: ("filters", "a") in shares.waiting)
+    return waiting
+
+
+def test_work_that_has_ended_occupies_nothing() -> None:
+    shares = Shares(4)
+
+    for error in (ValueError, KeyboardInterrupt):
+        for share in (shares.filters("a"), shares.pages(), shares.exports(), shares.logins("192.0.2.1")):
+            with pytest.raises(error), share:
+                raise error
+
+    assert (shares.occupied, shares.running, shares.waiting) == (0, {}, {})
+
+
+@pytest.mark.parametrize(("threads", "at_once"), [(1, 1), (2, 1), (3, 2), (4, 2), (8, 4), (100, 50)])
+def test_client_filters_in_half_of_the_threads_and_at_least_in_two(threads: int, at_once: int) -> None:
+    shares = Shares(threads)
     with ExitStack() as stack:
-        occupy(share, "a", stack, times=2)
-        occupy(share, "b", stack, times=2)
+        for _ in range(at_once):
+            stack.enter_context(shares.filters("a", can_wait=False))
 
-        with pytest.raises(NoPlace), share.place("a"):
+        with pytest.raises(NoPlace), shares.filters("a", can_wait=False):
             raise AssertionError("unreachable")
 
 
-@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
-def test_place_is_free_after_the_block(error: type[BaseException] | None) -> None:
-    share = Share(places_max=1)
-    for _ in range(2):
-        with ExitStack() as stack:
-            if error:
-                stack.enter_context(pytest.raises(error))
-            stack.enter_context(share.place("a"))
-            if error:
-                raise error
+@pytest.mark.parametrize(("threads", "at_once"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (100, 50)])
+def test_pages_use_half_of_the_threads(threads: int, at_once: int) -> None:
+    shares = Shares(threads)
+    with ExitStack() as stack:
+        for _ in range(at_once):
+            stack.enter_context(shares.pages())
 
-    assert not share.running
+        assert not may_open_a_page(shares)
 
 
-def wait(share: Share) -> None:
-    share.wait("a", seconds_max=60)
+@pytest.mark.parametrize("threads", [2, 3, 4, 5, 8, 100])
+def test_slow_work_of_all_kinds_leaves_one_thread(threads: int) -> None:
+    shares = Shares(threads)
+    with ExitStack() as stack:
+        while may_open_a_page(shares):
+            stack.enter_context(shares.pages())
+        client = 0
+        while may_filter(shares, str(client)):
+            stack.enter_context(shares.filters(str(client), can_wait=False))
+            client += 1
+
+        assert shares.occupied == threads - 1
+        with pytest.raises(NoThread), shares.filters("another", can_wait=True):
+            raise AssertionError("unreachable")
 
 
-def test_waiting_thread_gets_the_place_that_becomes_free() -> None:
-    share = Share(places_max=1, waiting_max=1)
-    with ThreadPoolExecutor() as pool:
-        with share.place("a"):
-            waiting = pool.submit(wait, share)
-            wait_until(lambda: "a" in share.waiting)
-            assert not waiting.done()
-
-            with pytest.raises(NoPlace):  # another thread waits already
-                wait(share)
-        waiting.result(timeout=60)
-
-        assert not share.acquire("a")
-        assert not share.waiting
-    share.release("a")
-    assert not share.running
+def test_other_client_filters_beside_one_that_uses_its_share() -> None:
+    shares = Shares(4)
+    with shares.filters("a"), shares.filters("a"):
+        assert not may_filter(shares, "a")
+        assert may_filter(shares, "b")
+        assert may_open_a_page(shares)
 
 
-def test_thread_that_has_waited_longest_gets_the_place() -> None:
-    """A thread that has not waited does not overtake those that wait."""
-    share = Share(places_max=1, waiting_max=3)
-    order: list[int] = []
+def test_one_read_of_a_client_waits_for_the_next_place(pool: ThreadPoolExecutor) -> None:
+    shares = Shares(8)
+    with ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(shares.filters("a"))
+        waiting = start_waiting(shares, pool)
 
-    def work(number: int) -> None:
-        wait(share)
-        order.append(number)
-        share.release("a")
+        with pytest.raises(NoPlace), shares.filters("a"):  # another thread waits already
+            raise AssertionError("unreachable")
+        assert may_filter(shares, "b")
+        assert not waiting.done()
+    waiting.result(timeout=60)
 
-    with ThreadPoolExecutor() as pool:
-        assert share.acquire("a")
-        for number in range(3):
-            pool.submit(work, number)
-            wait_until(lambda: len(share.waiting["a"]) == number + 1)  # noqa: B023  ends before the next number
-        share.release("a")
-
-    assert order == [0, 1, 2]
+    assert (shares.occupied, shares.running, shares.waiting) == (0, {}, {})
 
 
-def test_free_place_needs_no_waiting() -> None:
-    share = Share(places_max=1)
+def test_waiting_read_gives_way_to_other_clients(pool: ThreadPoolExecutor) -> None:
+    """Otherwise one client would use all threads but the last one of a small worker."""
+    shares = Shares(4)
+    with shares.filters("a"), shares.filters("a"):
+        waiting = start_waiting(shares, pool)
 
-    share.wait("a", seconds_max=0)
+        assert may_filter(shares, "b")
 
-    assert share.running == {"a": 1}
-
-
-@pytest.mark.parametrize(("waiting_max", "seconds_max"), [(1, 0.01), (0, 60)])
-def test_place_that_does_not_become_free_is_refused(waiting_max: int, seconds_max: float) -> None:
-    share = Share(places_max=1, waiting_max=waiting_max)
-    with share.place("a"):
         with pytest.raises(NoPlace):
-            share.wait("a", seconds_max=seconds_max)
-
-        assert not share.waiting
-        assert share.running == {"a": 1}
+            waiting.result(timeout=60)
+        start_waiting(shares, pool)
 
 
-def test_many_threads_never_exceed_the_share() -> None:
-    share = Share(places_max=3, waiting_max=100)
-
-    most = most_at_once([(partial(wait, share), partial(share.release, "a"))] * 10)
-
-    assert most == 3
-    assert (share.running, share.waiting) == ({}, {})
+def test_read_does_not_wait_in_the_last_thread() -> None:
+    shares = Shares(2)
+    with shares.filters("a"), pytest.raises(NoPlace), shares.filters("a"):
+        raise AssertionError("unreachable")
 
 
-def test_threads_that_give_up_lose_no_place() -> None:
-    """A thread may get its place just when it gives up."""
-    share = Share(places_max=1, waiting_max=100)
+def test_read_that_waits_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WAIT_SECONDS_MAX", 0.01)
+    shares = Shares(4)
+    with shares.filters("a"), shares.filters("a"):
+        with pytest.raises(NoPlace), shares.filters("a"):
+            raise AssertionError("unreachable")
+
+        assert (shares.occupied, shares.waiting) == (2, {})
+
+
+def test_exports_run_one_at_a_time_and_logins_one_for_each_address() -> None:
+    shares = Shares(4)
+    with shares.exports(), shares.logins("192.0.2.1"), shares.logins("192.0.2.2"):
+        for share in (shares.exports(), shares.logins("192.0.2.1")):
+            with pytest.raises(NoPlace), share:
+                raise AssertionError("unreachable")
+
+
+def test_many_threads_never_exceed_the_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread may get its place just when it gives up, or when it has to give way."""
+    monkeypatch.setattr(module, "WAIT_SECONDS_MAX", 0.0005)
+    shares = Shares(6)
     outcomes: Counter[bool] = Counter()
+    exceeded: list[int] = []
 
-    def work() -> None:
-        for _ in range(100):
+    def work(client: str) -> None:
+        for _ in range(200):
             try:
-                share.wait("a", seconds_max=0.0005)
+                with shares.filters(client):
+                    if shares.running["filters", client] > 3:
+                        exceeded.append(1)
+                    threading.Event().wait(0.0003)
             except NoPlace:
                 outcomes[False] += 1
             else:
-                threading.Event().wait(0.0003)
-                share.release("a")
                 outcomes[True] += 1
 
-    with ThreadPoolExecutor(8) as pool:
-        for future in [pool.submit(work) for _ in range(8)]:
+    with ThreadPoolExecutor(12) as pool:
+        for future in [pool.submit(work, "ab"[number % 2]) for number in range(12)]:
             future.result(timeout=60)
 
     assert outcomes[True]
     assert outcomes[False]
-    assert (share.running, share.waiting) == ({}, {})
+    assert not exceeded
+    assert (shares.occupied, shares.running, shares.waiting) == (0, {}, {})

@@ -11,8 +11,8 @@ from django.test import RequestFactory
 from pytest_django import Settings
 
 from payments.service.bodies import InvalidBody, read_body
+from payments.service.handler import Handler
 from tests.support.api import REQUEST_ID
-from tests.support.application import application
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -79,7 +79,7 @@ def test_refusal_says_why_and_is_logged(settings: Settings, caplog: pytest.LogCa
     headers: dict[str, Any] = {}
     request = RequestFactory().get("/admin/login/", headers={"X-Request-ID": REQUEST_ID}).environ
 
-    (body,) = application()(request | environ(b"half", length="8"), lambda _status, fields: headers.update(fields))
+    (body,) = Handler()(request | environ(b"half", length="8"), lambda _status, fields: headers.update(fields))
 
     assert body.startswith(b"The request is incomplete or malformed.")
     assert (headers["Content-Type"], headers["X-Content-Type-Options"]) == ("text/plain", "nosniff")

@@ -15,8 +15,7 @@ from django.urls import clear_script_prefix
 
 from payments.api.hosts import MALFORMED, NOT_ALLOWED
 from payments.service import error_pages
-from payments.service.password_turns import too_many_password_checks
-from tests.support.application import application
+from payments.service.handler import Handler
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 REQUEST_ID = "0123456789abcdef"
@@ -45,7 +44,6 @@ RESPONSES = {
     400: lambda request: error_pages.bad_request(request, SuspiciousOperation()),
     403: lambda request: error_pages.permission_denied(request, PermissionError()),
     404: lambda request: error_pages.page_not_found(request, Http404()),
-    429: too_many_password_checks,
     500: raised(ZeroDivisionError()),
     503: raised(OperationalError("the connection is closed")),
 }
@@ -148,7 +146,7 @@ def test_refused_body_gets_an_error_page_below_the_mount_path(mounted: None) -> 
     environ = RequestFactory().post("/admin/login/", headers={"Accept": BROWSER}).environ
     status: list[str] = []
 
-    (body,) = application()(
+    (body,) = Handler()(
         environ | {"CONTENT_TYPE": "x" * 300, "SCRIPT_NAME": "/shop"}, lambda line, _fields: status.append(line)
     )
 

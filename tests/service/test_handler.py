@@ -16,10 +16,9 @@ from django.test.utils import CaptureQueriesContext, override_script_prefix
 from pytest_django import Settings
 
 from payments.models import Organization
-from payments.runtime import outages
-from payments.service.handler import BodilessRequest
+from payments.runtime import circuit_breaker
+from payments.service.handler import BodilessRequest, Handler
 from tests.support.api import REQUEST_ID, Api
-from tests.support.application import application
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_list_queries, failing_queries, timeout_error
 from tests.support.sql import tables_read
@@ -125,8 +124,8 @@ def test_only_failed_api_requests_are_logged(
 @pytest.fixture
 def failing_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make requests fail fast after an outage of any duration, for a minute."""
-    monkeypatch.setattr(outages, "SLOW_SECONDS", 0)
-    monkeypatch.setattr(outages, "RETRY_SECONDS", 60)
+    monkeypatch.setattr(circuit_breaker, "SLOW_SECONDS", 0)
+    monkeypatch.setattr(circuit_breaker, "DATA_OPEN_SECONDS", 60)
 
 
 def test_requests_fail_fast_after_an_outage(api: Api, failing_fast: None) -> None:
@@ -197,7 +196,7 @@ def test_bodiless_request_is_like_djangos(variables: dict[str, str]) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_response_leaves_nothing_to_the_garbage_collector(api: Api, organization: Organization) -> None:
     PaymentFactory.create_batch(3, organization=organization)
-    handler = application()
+    handler = Handler()
 
     def get(query: str) -> list[bytes]:
         request = RequestFactory().get(f"/v2/payments?{query}", headers=api.authorization)
@@ -225,7 +224,7 @@ def test_links_begin_with_the_script_name_of_the_request(
     api: Api, organization: Organization, script_names: tuple[str, str]
 ) -> None:
     PaymentFactory.create(organization=organization)
-    handler = application()
+    handler = Handler()
 
     for script_name in script_names:
         request = RequestFactory().get("/v2/payments", headers=api.authorization)

@@ -27,7 +27,7 @@ class BrowserAuthentication(BearerAuthentication):
     def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
         scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() == "basic" and is_page(request):
-            return self.authenticate_key(user_name(credentials), request)
+            return self.authenticate_key(user_name(credentials))
         return super().authenticate(request)
 
     def authenticate_header(self, request: Request) -> str:

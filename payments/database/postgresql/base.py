@@ -94,8 +94,6 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         :raises OperationalError: the time is not enough
         """
         timeout = self.connect_timeout()
-        process.turns.end()
-        process.connection_pace.wait()
         pending, self.pending = PendingConnection.reuse_or_start(self.pending, connect), None
         try:
             return pending.get(timeout=timeout)
@@ -124,7 +122,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
 
         Django would check whether the connection works before its first use, with more calls.
         """
-        if self.connection is None:
+        if self.connection is None or self.in_atomic_block:
             return
         is_old = self.close_at is not None and monotonic() >= self.close_at
         if is_old or self.autocommit != self.settings_dict["AUTOCOMMIT"] or not self.is_usable():

@@ -23,8 +23,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from payments.api import request_ids
 from payments.database.round_trips import SEPARATOR
-from payments.runtime import request_ids
 from payments.runtime.hooks import Hook, Result
 from payments.runtime.process import process
 from payments.service.logs import redacted
