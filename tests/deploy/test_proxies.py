@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -29,10 +29,12 @@ from tests.support.ports import free_port
 from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
 from tests.support.service import Service
 from tests.support.tools import require
+from tests.support.waiting import wait_until
 
 HOST = "pay.example"
 OTHER_HOST = "elsewhere.example"
 COUNT = 600
+REQUESTS_OF_A_KEY_MAX = 32  # in deploy/nginx.conf
 SLOW_SECONDS = 1.5
 
 
@@ -337,6 +339,34 @@ def test_login_attempts_are_counted_by_client_address(proxy: Proxy, header: str,
 
     assert forging == [200] * allowed + [429]
     assert honest == 200
+
+
+def test_client_with_too_many_requests_at_once_gets_a_429(proxy: Proxy, key: str) -> None:
+    if proxy.name != "nginx":
+        pytest.skip("Caddy has no limit of requests at a time")
+    head = f"POST /admin/login/ HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {key}\r\nContent-Length: 9\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(REQUESTS_OF_A_KEY_MAX):
+            stack.enter_context(proxy.connected(client=40)).sendall(head.encode())  # without its body
+        refused, body = wait_until_refused(proxy, key)
+        other_client = proxy.get("/v2/payments", client=41, headers={"Authorization": "Bearer another"})[0].status
+
+    assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
+    assert refused.headers["Content-Type"] == "application/problem+json"
+    assert json.loads(body)["status"] == 429
+    assert other_client == 401
+
+
+def wait_until_refused(proxy: Proxy, key: str) -> tuple[HTTPResponse, bytes]:
+    """Return the first response that is not the service's: nginx counts a request when it has read its headers."""
+
+    def refused() -> tuple[HTTPResponse, bytes] | None:
+        response, body = proxy.get("/v2/payments", client=41, headers={"Authorization": f"Bearer {key}"})
+        return (response, body) if response.status != 200 else None
+
+    result = wait_until(refused)
+    assert result is not None
+    return result
 
 
 def test_slow_body_reaches_the_service_complete(proxy: Proxy) -> None:
