@@ -39,26 +39,30 @@ class SecondFactorNeeded(Exception):
 
 
 class LoginForm(AdminAuthenticationForm):
-    """Counts the attempt before it checks the password, so that a refused attempt reveals nothing."""
+    """Counts the attempt before it checks the password, so that a refused attempt reveals nothing.
+
+    It checks one password of an address at a time. A further attempt meanwhile is refused and not counted.
+    """
 
     wait_seconds = 0.0
 
     def clean(self) -> dict[str, Any]:
         address = client_address(self.request.META) if self.request else ""
+        try:
+            with process.shares.logins(address):
+                self.count_attempt(address)
+                return super().clean()
+        except NoPlace:
+            self.wait_seconds = BUSY_SECONDS
+            raise ValidationError(BUSY, code="busy") from None
+
+    def count_attempt(self, address: str) -> None:
         limits = limits_of(address, account=self.cleaned_data.get("username", ""))
         self.wait_seconds = max(process.rate_limits.count(name, limit).wait_seconds for name, limit in limits.items())
         if self.wait_seconds:
             logger.warning("Too many login attempts from %s.", address)
             message = "Too many login attempts. Try again in %(minutes)s min."
             raise ValidationError(message, code="too_many_attempts", params={"minutes": ceil(self.wait_seconds / 60)})
-        try:
-            with process.shares.logins(address):
-                return super().clean()
-        except NoPlace:  # the password was not checked
-            for name in limits:
-                process.rate_limits.uncount(name)
-            self.wait_seconds = BUSY_SECONDS
-            raise ValidationError(BUSY, code="busy") from None
 
 
 def mark_as_limited(response: HttpResponse, wait_seconds: float) -> None:

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from payments.runtime.directory import prepare_runtime_directory
 
@@ -40,7 +40,6 @@ COUNT = """
     RETURNING events, ends
 """
 READ = "SELECT events FROM windows WHERE name = :name AND ends > :now"
-UNCOUNT = "UPDATE windows SET events = events - 1 WHERE name = :name"
 SWEEP = "DELETE FROM windows WHERE ends <= :now"
 
 logger = logging.getLogger(__name__)
@@ -96,23 +95,15 @@ class RateLimits:
 
     def remaining(self, name: str, limit: RateLimit) -> int:
         """Return how many events remain in the current window, without counting one. If it fails, see `count`."""
-        rows = self.execute(READ, name) or [(0,)]
-        return limit.events_max - int(rows[0][0])
-
-    def uncount(self, name: str) -> None:
-        """Subtract an event that did not take place after all."""
-        self.execute(UNCOUNT, name)
-
-    def execute(self, sql: str, name: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement about one name. If it fails, log a warning and return no rows."""
         now = self.clock()
         try:
             connection = self.open()
             with self.lock:
-                return connection.execute(sql, {"name": hash_name(name), "now": now}).fetchall()
+                rows = connection.execute(READ, {"name": hash_name(name), "now": now}).fetchall()
         except (sqlite3.Error, OSError) as error:
             self.warn(error, now=now)
-            return []
+            rows = []
+        return limit.events_max - (rows[0][0] if rows else 0)
 
     def open(self) -> sqlite3.Connection:
         """Return the connection to the file, which is created if it does not exist.
