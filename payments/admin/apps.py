@@ -1,5 +1,6 @@
 """The app config that replaces Django's admin site with ours."""
 
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.apps import AdminConfig
 
@@ -21,5 +22,6 @@ class PaymentsAdminConfig(AdminConfig):
 
 def remove_pages_of_allauth() -> None:
     """Remove the pages of django-allauth's models: they show secrets of users."""
-    models = [model for model in admin.site._registry if model._meta.app_label in ALLAUTH]  # noqa: SLF001
+    configs = [config for config in apps.get_app_configs() if config.label in ALLAUTH]
+    models = [model for config in configs for model in config.get_models() if admin.site.is_registered(model)]
     admin.site.unregister(models)

@@ -1,13 +1,16 @@
-"""Requests whose host is not in ALLOWED_HOSTS. It uses Django's `split_domain_port`, which is not documented."""
+"""Requests whose host is not in ALLOWED_HOSTS."""
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
-from django.http.request import split_domain_port
 
 from payments.links import HOST_LENGTH_MAX
+
+# A name or an address, as ALLOWED_HOSTS can contain it, and a port.
+HOST = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?")
 
 NOT_ALLOWED = "This host is not allowed. Check the URL, or add the host to ALLOWED_HOSTS."
 MALFORMED = "This request is malformed. Check the Host header and the URL."
@@ -21,10 +24,11 @@ def describe_refused_host(variables: Mapping[str, Any]) -> str:
     A malformed host is not logged: ALLOWED_HOSTS cannot allow it, and it can contain any characters.
     """
     host = find_host(variables)
-    domain, _ = split_domain_port(host) if len(host) <= HOST_LENGTH_MAX else ("", "")
-    if not domain:
+    match = HOST.fullmatch(host) if len(host) <= HOST_LENGTH_MAX else None
+    if match is None:
         return MALFORMED
-    logger.warning("Refused a request to the host %s. If it is this service, add it to ALLOWED_HOSTS.", domain)
+    name = match[1].lower().rstrip(".")
+    logger.warning("Refused a request to the host %s. If it is this service, add it to ALLOWED_HOSTS.", name)
     return NOT_ALLOWED
 
 

@@ -168,8 +168,8 @@ def read_wal_position(alias: str) -> int:
 
 
 def has_replica() -> bool:
-    """Return whether DATABASE_REPLICA_URL is set. `connections.settings` is an undocumented attribute of Django."""
-    return REPLICA in connections.settings
+    """Return whether DATABASE_REPLICA_URL is set."""
+    return REPLICA in connections
 
 
 def run_with_failover(query: Callable[[str], Result], *, primary: Server, replica: Replica) -> tuple[Result, Server]:
