@@ -12,8 +12,8 @@ next page.
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from django.db.models import F, Q, QuerySet, TextField
-from django.db.models.functions import Cast
+from django.db.models import Expression, F, Q, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast, Coalesce
 from msgspec.structs import replace
 
 from payments.database.round_trips import Query
@@ -33,8 +33,11 @@ STATEMENTS_MAX = 1250
 # The column that rows have after those of the record: the number of the change.
 NUMBER = len(COLUMNS)
 
+# The field of a payment's organization with the numbers of its changes.
+CHANGE_NUMBER = "organization__changes__number"
+
 # Columns of the last row, which has no ID (`newest_row`).
-EPOCH, CHANGE_NUMBER, CHANGE_ID = range(REVISION + 1, REVISION + 4)
+EPOCH, NEWEST_NUMBER, NEWEST_ID = range(REVISION + 1, REVISION + 4)
 
 # The ID of the row which proves that the database knows the newest change of a position.
 KNOWN = "known"
@@ -94,7 +97,7 @@ def end_position(listing: Listing, last_row: Row | None) -> Position:
     """Return the position after all changes. Without a state, it is the beginning, which every database knows."""
     if last_row is None:
         return Position(*listing.access)
-    epoch, number, change_id = (int(last_row[column]) for column in (EPOCH, CHANGE_NUMBER, CHANGE_ID))
+    epoch, number, change_id = (int(last_row[column]) for column in (EPOCH, NEWEST_NUMBER, NEWEST_ID))
     return Position(*listing.access, Newest(epoch, number, change_id), number=number + 1)
 
 
@@ -163,23 +166,35 @@ def unchanged_payments(rows: int) -> QuerySet[Any, Row]:
 def changed_payments(rows: int) -> QuerySet[Any, Row]:
     """Return a query for payments after a position, in the order of their changes.
 
+    PostgreSQL may read and sort all payments up to the last number, however few rows the page has. Therefore a subquery
+    first finds the change that completes the page. It reads the changes in the order of their numbers, so it needs no
+    sort. If the payments do not suffice, the page ends at the last number.
+    """
+    completing = payments_up_to(Placeholder("last_number")).order_by(CHANGE_NUMBER)
+    last_number = Coalesce(Subquery(completing.values(CHANGE_NUMBER)[rows - 1 : rows]), Placeholder("last_number"))
+    payments = payments_up_to(last_number).order_by(CHANGE_NUMBER, "id")
+    return as_rows(payments, Cast(CHANGE_NUMBER, TextField()))[:rows]
+
+
+def payments_up_to(last_number: Expression) -> QuerySet[Any, Any]:
+    """Return a query for the payments after a position, up to those of the change with the last number.
+
     The database must look up the payments change by change in the index `payment_change`, also if its statistics are
     missing or older than an import. Otherwise it could read all payments of the organization for each change. So the
     change is joined by `JoinedBy`, and the mode is hidden from PostgreSQL: without statistics, an organization and mode
     seem to have one payment.
     """
     change = "organization__changes__"
-    payments = visible_payments(hides_mode=True).filter(
+    return visible_payments(hides_mode=True).filter(
         JoinedBy(F("change_id"), F(f"{change}change_id")),
         Q(**{f"{change}number__gt": Placeholder("number")}) | Q(id__gt=Placeholder("after")),
         **{
             f"{change}organization_id": Placeholder("organization_id"),
             f"{change}mode": Placeholder("mode"),
             f"{change}number__gte": Placeholder("number"),
-            f"{change}number__lte": Placeholder("last_number"),
+            f"{change}number__lte": last_number,
         },
     )
-    return as_rows(payments.order_by(f"{change}number", "id"), Cast(f"{change}number", TextField()))[:rows]
 
 
 def newest_row() -> QuerySet[AccessState, Row]:

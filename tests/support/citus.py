@@ -18,10 +18,9 @@ import psycopg
 from psycopg import sql
 
 from tests.support.migrated import EMPTY_VARIABLE, VARIABLE, WORKERS_VARIABLE
-from tests.support.postgresql import BreakablePostgresql, server_directory
+from tests.support.postgresql import DebianPostgresql, server_directory
 from tests.support.processes import ROOT
 
-BINARIES: Final = Path("/usr/lib/postgresql/15/bin")
 EXTENSION: Final = Path("/usr/lib/postgresql/15/lib/citus.so")
 
 # Few shards, so that tests that create tables are fast.
@@ -33,13 +32,12 @@ LOCAL = "local_tables"
 DISTRIBUTED = "distributed_tables"
 
 
-class CitusServer(BreakablePostgresql):
+class CitusServer(DebianPostgresql):
     """One server of a cluster. It does not wait for its disk: no test needs data to survive a power failure.
 
     `synchronous_commit` stays on: without it, a move of a shard can lose payments that were committed just before.
     """
 
-    binaries: ClassVar[Path | None] = BINARIES
     settings: ClassVar[dict[str, str]] = {
         "shared_preload_libraries": "citus",
         "wal_level": "logical",  # moves of shards need it
@@ -48,10 +46,6 @@ class CitusServer(BreakablePostgresql):
         "citus.shard_count": str(SHARDS),
         "full_page_writes": "off",
     }
-
-    @property
-    def system_user(self) -> str | None:
-        return "postgres" if os.geteuid() == 0 else None  # the user of Debian's package
 
     def url_of(self, name: str) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"

@@ -28,6 +28,7 @@ from psycopg import sql
 
 from tests.support.ports import free_port
 from tests.support.processes import START_SECONDS_MAX, STOP_SECONDS_MAX
+from tests.support.tools import unavailable
 from tests.support.waiting import wait_until
 
 # A server that root starts runs as another user, which cannot enter the private temporary directory of the tests.
@@ -245,11 +246,23 @@ def has_ended(process: psutil.Process) -> bool:
         return True
 
 
+class DebianPostgresql(BreakablePostgresql):
+    """Debian's PostgreSQL 15, the oldest version that the tests run on."""
+
+    binaries: ClassVar[Path | None] = Path("/usr/lib/postgresql/15/bin")
+
+    @property
+    def system_user(self) -> str | None:
+        return "postgres" if os.geteuid() == 0 else None  # the user of Debian's package
+
+
 @contextmanager
-def breakable_postgresql() -> Iterator[BreakablePostgresql]:
+def breakable_postgresql(kind: type[BreakablePostgresql] = BreakablePostgresql) -> Iterator[BreakablePostgresql]:
     """Yield a running server, and remove it afterwards."""
+    if kind.binaries and not kind.binaries.exists():
+        unavailable(f"{kind.binaries} is missing (Debian 12: apt-get install postgresql).")
     with server_directory() as directory:
-        server = BreakablePostgresql(directory / "data")
+        server = kind(directory / "data")
         try:
             server.start()
             yield server

@@ -43,3 +43,15 @@ def buffers_read(plan: Mapping[str, Any]) -> int:
     """Return the number of buffers that a plan has read, from PostgreSQL's cache or from files."""
     node = plan["Plan"]
     return int(node["Shared Hit Blocks"] + node["Shared Read Blocks"])
+
+
+def rows_read(plan: Mapping[str, Any], table: str) -> int:
+    """Return how many rows of a table a plan has read, whether or not they met its conditions."""
+    return rows_of_node(plan["Plan"], table)
+
+
+def rows_of_node(node: Mapping[str, Any], table: str) -> int:
+    rows = sum(rows_of_node(child, table) for child in node.get("Plans", []))
+    if node.get("Relation Name") == table:
+        rows += round((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
+    return rows
