@@ -183,7 +183,7 @@ def patterns() -> Iterator[tuple[re.Pattern[str], Callable[[Search, re.Match[str
         (r"\S+", read_words),
     )
     for pattern, read in forms:
-        yield re.compile(pattern, re.IGNORECASE), read
+        yield re.compile(pattern, re.IGNORECASE | re.UNICODE), read
 
 
 PATTERNS = tuple(patterns())

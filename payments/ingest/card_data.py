@@ -33,9 +33,10 @@ CardData: TypeAlias = tuple[Path, str]
 
 LETTER = re.compile(r"[^\W\d_]")
 
-IBAN = re.compile(r"\b[A-Z]{2}[0-9]{2}(?: ?[0-9A-Z]){11,30}\b", re.IGNORECASE)
+# Not with IGNORECASE: `[A-Z]` would also match four letters beyond ASCII, such as the Kelvin sign.
+IBAN = re.compile(r"\b[A-Za-z]{2}[0-9]{2}(?: ?[0-9A-Za-z]){11,30}\b")
 IBAN_DIGITS = {ord("A") + number: str(10 + number) for number in range(26)}
-UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
+UUID = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
 LETTERS: Final = " number "  # replaces account numbers and UUIDs: it separates the digits before from those after
 
 SENSITIVE_NAME = re.compile(
@@ -48,7 +49,7 @@ SENSITIVE_NAME = re.compile(
 SECURITY_CODE_IN_TEXT = re.compile(
     r"\b(?:cvv2?|cvc2?|cvn2?|csc|(?:card )?(?:security|verification) (?:code|number|value))"
     r"(?: ?(?:code|number|value|is|no))?[\W_]{0,5}[0-9]{3,4}\b",
-    re.IGNORECASE,
+    re.IGNORECASE | re.UNICODE,  # also in the Turkish alphabet: SECURİTY CODE
 )
 
 

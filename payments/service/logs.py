@@ -15,7 +15,7 @@ EMAIL_CHARACTER = r"[^\s@%<>\"'=:,;()\[\]{}\\]"
 # repetitions keep the search linear.
 SECRETS = (
     (re.compile(r"(live|test)_[A-Za-z0-9]{16,}"), r"\1_[redacted]"),
-    (re.compile(r"\b(bearer|basic)(?:[ +]|%20)+[^\s\"',]+", re.IGNORECASE), r"\1 [redacted]"),
+    (re.compile(r"\b(bearer|basic)(?:[ +]|%20)+[^\s\"',]+", re.IGNORECASE | re.UNICODE), r"\1 [redacted]"),
     (re.compile(r"(://[^\s:/@]{0,64}:)[^\s/]{1,256}@"), r"\1[redacted]@"),
     (
         re.compile(rf"(?<!{EMAIL_CHARACTER}){EMAIL_CHARACTER}+(?:@|%40){EMAIL_CHARACTER}{{1,253}}\.[A-Za-z]{{2,}}"),
@@ -25,7 +25,7 @@ SECRETS = (
         re.compile(
             r"\b(password|secret_key|sessionid|csrftoken)\b([\"']?\s{0,8}[=:]\s{0,8})"
             r"(?:\"[^\"]*\"|'[^']*'|[^\s&;,]+)",
-            re.IGNORECASE,
+            re.IGNORECASE | re.UNICODE,
         ),
         r"\1\2[redacted]",
     ),

@@ -65,6 +65,10 @@ EXPOSED = [
     "40-00-00-00-00-00-00-02",
     "DE66 4242 4242 4242 4242 00",
     "BE68539007547034-4242 4242 4242 XXXX",
+    "\u0130A12 4242424242424242",
+    "K\u013012 4242424242424242",
+    "\u212aI12 4242424242424242",
+    "SECUR\u0130TY 4242424242424242",
 ]
 HARMLESS = [
     "4242 42XX XXXX 4242",
@@ -104,6 +108,7 @@ HARMLESS = [
     "2201 9325 1033 4179 1931",
     "+4242 4242 4242 424 10",
     "+4242 4242 4242 424 " + "0" * 22,
+    "TR34 \u0130STANBUL KADIKOY",
     "",
 ]
 
@@ -147,6 +152,19 @@ def test_exposed_card_number_is_refused_anywhere_in_details(text: str) -> None:
     assert messages[0] == "details.note: a card number must be masked (PCI DSS 3.4)"
     assert all("card number" in message for message in messages)
     assert {character for message in messages for character in message if character.isdigit()} <= {"3", "4"}
+
+
+@pytest.mark.parametrize("letter", ["\u0130", "\u0131", "\u017f", "\u212a"])
+def test_card_number_is_refused_beside_letters_that_look_like_ascii(letter: str) -> None:
+    """Python takes these letters for i, s and k if a pattern ignores case."""
+    text = line(description=f"K{letter}12 4242424242424242")
+
+    with pytest.raises(InvalidRecord, match=r"^description: a card number"):
+        validate_record(text)
+
+
+def test_security_code_in_the_turkish_alphabet_is_refused() -> None:
+    assert refusal({"note": "SECUR\u0130TY CODE 123"}).startswith("details.note: a security code")
 
 
 def test_exposed_card_number_is_refused_as_json_number() -> None:

@@ -24,7 +24,7 @@ POLL_SECONDS = 0.2
 NEEDED = {"debootstrap": "debootstrap", "systemd-nspawn": "systemd-container", "nsenter": "util-linux"}
 
 # Variables that tell pip where to find packages and which certificates to trust.
-PIP_VARIABLE = re.compile(r"PIP_\w+|SSL_CERT_FILE|(?:https?|no)_proxy", re.IGNORECASE)
+PIP_VARIABLE = re.compile(r"PIP_\w+|SSL_CERT_FILE|(?:https?|no)_proxy", re.IGNORECASE | re.ASCII)
 PATH = re.compile(r"(?:file://|(?<![\w/.:]))(/[\w./-]+)")
 
 

@@ -40,7 +40,7 @@ FIRST_ERROR_STATUS = 500
 # OpenTelemetry's name for an unknown method.
 UNKNOWN_METHOD = "_OTHER"
 
-TABLE_NAME = re.compile(r'\b(?:FROM|INTO|UPDATE|TABLE)\s+"?(\w+)', re.IGNORECASE)
+TABLE_NAME = re.compile(r'\b(?:FROM|INTO|UPDATE|TABLE)\s+"?(\w+)', re.IGNORECASE | re.ASCII)
 
 trace_context = TraceContextTextMapPropagator()
 
