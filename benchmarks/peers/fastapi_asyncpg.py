@@ -79,7 +79,7 @@ async def payments(
         links["previous"] = link(previous)
     if len(rows) > limit:
         links["next"] = link(rows[limit]["id"])
-    links["documentation"] = {"href": f"{base}/docs/reference/#payment-record", "type": "text/html"}
+    links["documentation"] = {"href": f"{base}/docs/reference/#list-payments", "type": "text/html"}
     page = {"count": len(records), "_embedded": {"payments": records}, "_links": links}
     return Response(orjson.dumps(page), media_type="application/hal+json")
 
@@ -109,6 +109,6 @@ def record(row: Any, base: str) -> dict[str, Any]:
     members["_links"] = {
         "self": {"href": f"{base}/v2/payments/{payment_id}", "type": "application/hal+json"},
         "dashboard": {"href": f"{base}/admin/payments/payment/{admin_id}/change/", "type": "text/html"},
-        "documentation": {"href": f"{base}/docs/reference/#list-payments", "type": "text/html"},
+        "documentation": {"href": f"{base}/docs/reference/#payment-record", "type": "text/html"},
     }
     return members
