@@ -1,4 +1,4 @@
-"""The messages in docs/operations.md: each mistake is made, and a command prints the documented line."""
+"""The messages for mistakes of operators: each mistake is made, and a command prints the expected line."""
 
 import re
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from tests.support.mistakes import MISTAKES, Machine
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.processes import ROOT
 
-BLOCK = re.compile(r"^## Messages\n.*?^```\n(.*?)^```", re.DOTALL | re.MULTILINE)
+EXPECTED = ROOT / "tests/documents/operators_messages.txt"
 MESSAGE = re.compile(r"^# (.+)\n((?:[^#\n].*\n)+)", re.MULTILINE)
 
-# With a server. The name in the document, the URL's user and database, and the command.
+# With a server. The name in the file, the URL's user and database, and the command.
 MISTAKES_WITH_A_SERVER = {
     "the password is wrong": ("payments:wrong", "payments", ["migrate"]),
     "the database does not exist": ("postgres", "missing", ["migrate"]),
@@ -24,11 +24,9 @@ MISTAKES_WITH_A_SERVER = {
 }
 
 
-def documented() -> dict[str, str]:
+def expected() -> dict[str, str]:
     """Return the message of each mistake."""
-    block = BLOCK.search((ROOT / "docs/operations.md").read_text())
-    assert block is not None
-    return dict(MESSAGE.findall(block[1]))
+    return dict(MESSAGE.findall(EXPECTED.read_text()))
 
 
 @pytest.fixture
@@ -54,20 +52,20 @@ def server() -> Iterator[BreakablePostgresql]:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistake_has_the_documented_message(machine: Machine, mistake: str) -> None:
-    assert MISTAKES[mistake](machine) == documented()[mistake]
+def test_mistake_has_the_expected_message(machine: Machine, mistake: str) -> None:
+    assert MISTAKES[mistake](machine) == expected()[mistake]
 
 
 @pytest.mark.parametrize("mistake", MISTAKES_WITH_A_SERVER)
-def test_mistake_with_a_server_has_the_documented_message(
+def test_mistake_with_a_server_has_the_expected_message(
     machine: Machine, server: BreakablePostgresql, mistake: str
 ) -> None:
     user, database, command = MISTAKES_WITH_A_SERVER[mistake]
 
     message = machine.manage(*command, DATABASE_URL=f"postgresql://{user}@127.0.0.1:{server.port}/{database}")
 
-    assert message.replace(f"port {server.port}", "port 5432") == documented()[mistake]
+    assert message.replace(f"port {server.port}", "port 5432") == expected()[mistake]
 
 
-def test_all_documented_messages_are_tested() -> None:
-    assert set(documented()) == {*MISTAKES, *MISTAKES_WITH_A_SERVER}
+def test_all_expected_messages_are_tested() -> None:
+    assert set(expected()) == {*MISTAKES, *MISTAKES_WITH_A_SERVER}

@@ -50,7 +50,7 @@ class Machine:
         return self.as_documented(done.stderr)
 
     def as_documented(self, text: str) -> str:
-        """Return the text with the paths and the port of the document."""
+        """Return the text with the paths and the port of the expected messages."""
         replacements = {
             str(self.runtime_directory): "/run/payments",
             str(self.project): "/opt/payments",
@@ -209,7 +209,7 @@ def use_old_python(machine: Machine) -> str:
     return machine.run(sys.executable, "-c", OLD_PYTHON, environment=machine.service.environment)
 
 
-# By their names in docs/operations.md.
+# By their names in tests/documents/operators_messages.txt.
 MISTAKES: Final[dict[str, Callable[[Machine], str]]] = {
     "a setting is invalid": set_invalid_value,
     "the password in DATABASE_URL contains @ or /": write_password_unencoded,
