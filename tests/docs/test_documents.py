@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.processes import ROOT
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("deploy/*.md"), *ROOT.glob("docs/**/*.md")])
+DOCUMENTS = sorted(path for folder in (".", "benchmarks", "deploy", "docs/**") for path in ROOT.glob(f"{folder}/*.md"))
 
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")
 PATH = re.compile(r"`((?:benchmarks|deploy|docs|examples|payments|payments_site|scripts|tests)/[\w./-]*)`")
