@@ -14,11 +14,11 @@ from tests.support.processes import ROOT
 from tests.support.service import Service, inherited_environment
 
 FILE = ROOT / "deploy/payments.env"
-TABLE = ROOT / "docs/settings.md"
+GUIDE = ROOT / "docs/settings.md"
 
 # A setting, or a default that is commented out. systemd, a shell and Compose read single quotes in the same way.
 LINE = re.compile(r"^(?P<comment>#?)(?P<name>[A-Z_]+)='(?P<value>[^'\n]*)'$", re.MULTILINE)
-TABLE_ROW = re.compile(r"^\| `([A-Z_]+)` \| [^|]+ \| [^|]+ \|$", re.MULTILINE)
+GUIDE_ITEM = re.compile(r"^- `([A-Z_]+)` \([^)]+\): \S", re.MULTILINE)
 SHELL_DEFAULT = re.compile(r"^([A-Z_]+)=\$\{\1:-", re.MULTILINE)
 
 
@@ -41,16 +41,16 @@ def names_in_file() -> list[str]:
     return [line["name"] for line in LINE.finditer(FILE.read_text())]
 
 
-def names_in_table() -> list[str]:
-    return TABLE_ROW.findall(TABLE.read_text())
+def names_in_guide() -> list[str]:
+    return GUIDE_ITEM.findall(GUIDE.read_text())
 
 
-def test_file_and_table_explain_exactly_the_settings() -> None:
+def test_file_and_guide_explain_exactly_the_settings() -> None:
     names = sorted({*names_in_settings(), *names_in_start()})
 
     assert {"DATABASE_URL", "WEB_WORKERS"} < set(names)
     assert sorted(names_in_file()) == names
-    assert sorted(names_in_table()) == names
+    assert sorted(names_in_guide()) == names
 
 
 def test_clean_environment_unsets_every_setting() -> None:
