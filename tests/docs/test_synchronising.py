@@ -34,7 +34,7 @@ from tests.support.sql import execute
 
 DOCUMENT = (ROOT / "docs/synchronising.md").read_text()
 WITH_SQLITE, WITH_DLT, SINGER_TAP = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
-[AIRBYTE_MANIFEST] = re.findall(r"```yaml\n(.*?)```", DOCUMENT, re.DOTALL)
+AIRBYTE_MANIFEST = (ROOT / "examples/airbyte.yaml").read_text()
 AIRBYTE = "source-declarative-manifest"
 
 # The organizations of the tests, which share a service.
