@@ -1,4 +1,4 @@
-"""Programs that some tests need and that requirements-dev.txt does not contain.
+"""Programs that some tests need and that requirements/dev.txt does not contain.
 
 If a program is missing, its tests are skipped. In CI, which installs all programs, they fail.
 """
