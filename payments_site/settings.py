@@ -189,13 +189,10 @@ FORMAT_MODULE_PATH = "payments_site.formats"
 # No form offers a choice of currencies. Their names would take 4 MB in each worker.
 CURRENCY_CHOICES: list[tuple[str, str]] = []
 
-# The application serves static files directly from the installed packages, without collectstatic. Pages link to names
-# with a hash, which browsers keep. WhiteNoise serves the names without one, such as those of images in style sheets.
+# scripts/install collects the static files. Pages link to names with a hash, which browsers keep.
 STATIC_URL = "static/"
-STORAGES = {"staticfiles": {"BACKEND": "payments.service.static_files.HashedNames"}}
-WHITENOISE_USE_FINDERS = True
-WHITENOISE_AUTOREFRESH = DEBUG
-WHITENOISE_IMMUTABLE_FILE_TEST = "^$"  # matches no name
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STORAGES = {"staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}}
 
 # No other hasher: a worker would compute several of its hashes at a time.
 PASSWORD_HASHERS = ["payments.access.password_hasher.SerialPasswordHasher"]

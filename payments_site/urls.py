@@ -1,18 +1,14 @@
-"""All URLs: the root, probes, the API, its documentation, the admin, static files, metrics."""
+"""All URLs except those of static files: the root, probes, the API, its documentation, the admin, metrics."""
 
 from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
-from django.urls import include, path, re_path
+from django.urls import include, path
 
 from payments.api.error_pages import api_not_found
 from payments.api.root import root
 from payments.service.health import alive, ready
-from payments.service.static_files import hashed_file
-
-# The segments contain no dots, so that each file has only one path.
-HASHED_FILE = r"^static/(?P<stem>(?:[\w-]+/)*[\w.-]+)\.(?P<digest>[0-9a-f]{12})(?P<suffix>\.\w+)$"
 
 
 def favicon(request: HttpRequest) -> HttpResponse:
@@ -29,7 +25,6 @@ urlpatterns = [
     path("v2/", include("payments.api.urls")),
     path("docs/", include("payments.docs.urls")),
     path("admin/", admin.site.urls),
-    re_path(HASHED_FILE, hashed_file),
 ]
 
 if settings.METRICS:

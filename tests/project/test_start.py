@@ -1,5 +1,6 @@
 """scripts/start checks what the service needs. If something is wrong, one line says what to do."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from tests.support.commands import run_command
 from tests.support.exchange import Request, send_request
 from tests.support.ports import free_port
 from tests.support.processes import ROOT
-from tests.support.service import Service
+from tests.support.service import Service, inherited_environment
 
 
 def start(directory: Path, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -18,6 +19,50 @@ def start(directory: Path, **settings: str) -> subprocess.CompletedProcess[str]:
         f"sqlite:///{directory}/payments.sqlite3", settings={"RUNTIME_DIRECTORY": str(directory / "run"), **settings}
     )
     return run_command([ROOT / "scripts/start"], cwd=ROOT, env=service.environment)
+
+
+def install(checkout: Path) -> str:
+    done = run_command([checkout / "scripts/install"], cwd=checkout, env=inherited_environment())
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a copy of this checkout with its packages, without static files."""
+    copy = tmp_path / "checkout"
+    (copy / ".venv").mkdir(parents=True)
+    for name in ("payments", "payments_site", "scripts"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("manage.py", "requirements.txt"):
+        shutil.copy(ROOT / name, copy)
+    shutil.copy(ROOT / "requirements.txt", copy / ".venv/installed-requirements.txt")
+    for name in ("bin", "lib", "pyvenv.cfg"):
+        (copy / ".venv" / name).symlink_to(ROOT / ".venv" / name)
+    return copy
+
+
+def test_start_needs_the_static_files_that_install_collects(checkout: Path) -> None:
+    missing = start_copy(checkout)
+    installed = [install(checkout), install(checkout)]
+    collected = start_copy(checkout)
+    (checkout / "payments/static/docs/page.css").write_text("/* of another version */")
+    outdated = start_copy(checkout)
+    installed.append(install(checkout))
+
+    message = "The static files are missing or older than the code. Run scripts/install.\n"
+    assert (missing.returncode, missing.stderr) == (outdated.returncode, outdated.stderr) == (1, message)
+    assert collected.stderr.startswith("Invalid settings. HSTS_SECONDS")
+    assert installed == ["Collecting static files\n", "", "Collecting static files\n"]
+    assert len([*(checkout / "staticfiles/docs").glob("page.*.css")]) == 2
+    assert not (checkout / "var").exists()
+
+
+def start_copy(checkout: Path) -> subprocess.CompletedProcess[str]:
+    """Start with an invalid setting, which is found after the static files are checked."""
+    settings = {"DJANGO_SETTINGS_MODULE": "payments_site.settings", "HSTS_SECONDS": "-1"}
+    service = Service("sqlite:///unused", settings=settings)
+    return run_command([checkout / "scripts/start"], cwd=checkout, env=service.environment)
 
 
 def test_directory_accessible_to_others_stops_the_start(tmp_path: Path) -> None:

@@ -9,4 +9,5 @@ PASSWORD_HASHERS = [
 ]
 
 # Find a static file when it is requested. Otherwise each of a thousand test clients first lists all static files.
-WHITENOISE_AUTOREFRESH = True
+STORAGES = {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
+WHITENOISE_AUTOREFRESH = WHITENOISE_USE_FINDERS = True
