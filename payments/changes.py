@@ -1,8 +1,7 @@
 """One page of the change feed: payments in the order in which they were last created or changed.
 
 Each change has a number (models/change.py), and a payment belongs to its last change. So a payment that changes again
-moves to the end of the feed, and a reader who has passed it finds it there. Payments that have not changed since
-recording began come first.
+moves to the end of the feed, and a reader who has passed it finds it there.
 
 The cost of a page does not depend on the length of the feed. A change whose payments have all moved still costs an
 index lookup. Therefore a page reads at most `PAGE_CHANGES_MAX` changes. It may have few payments or none, and still a
@@ -23,12 +22,12 @@ from payments.listing import NO_VALUE, REVISION, Listing, state, state_row, visi
 from payments.models import AccessState, current_epoch
 from payments.routing import fetch_rows
 from payments.rows import COLUMNS, ID, Row, as_rows
-from payments.tokens import NEVER_CHANGED, Newest, Position
+from payments.tokens import Newest, Position
 
 PAGE_CHANGES_MAX = 1000
 
-# Cached statements: five for each limit.
-STATEMENTS_MAX = 1250
+# Cached statements: three for each limit.
+STATEMENTS_MAX = 750
 
 # The column that rows have after those of the record: the number of the change.
 NUMBER = len(COLUMNS)
@@ -68,10 +67,9 @@ def fetch_changes(listing: Listing, position: Position, *, limit: int) -> Change
     proves_start = None if position.is_beginning else has_known
     rows, revision, last_row = fetch_rows(listing, query, proves_start=proves_start)
     if proves_start:
-        if has_known(rows):
-            del rows[0]
-        elif last_row or position.newest != NEVER_CHANGED:  # without a state, the payments have never changed
+        if not has_known(rows):
             raise UnknownPosition
+        del rows[0]
     end = end_position(listing, last_row)
     if len(rows) > limit:
         row = rows[limit - 1]
@@ -104,10 +102,7 @@ def end_position(listing: Listing, last_row: Row | None) -> Position:
 def changes_query(listing: Listing, position: Position, *, limit: int) -> Query:
     """Return the query for a page and the first row after it."""
     statement = changes_statement(
-        limit,
-        checks_epoch=not position.is_beginning,
-        checks_change=position.newest.number > 0,
-        has_unchanged=position.number == 0,
+        limit, checks_epoch=not position.is_beginning, checks_change=position.newest.number > 0
     )
     values = listing.values(start=None) | {
         "after": position.after,
@@ -130,11 +125,10 @@ def end_statement() -> Statement[Row]:
 
 
 @lru_cache(STATEMENTS_MAX)
-def changes_statement(limit: int, *, checks_epoch: bool, checks_change: bool, has_unchanged: bool) -> Statement[Row]:
+def changes_statement(limit: int, *, checks_epoch: bool, checks_change: bool) -> Statement[Row]:
     """Return the statement for a page. `limit` is part of the SQL, as in `page_statement`."""
     return Statement(
         *([known_row(checks_change=checks_change)] if checks_epoch else []),
-        *([unchanged_payments(limit + 1)] if has_unchanged else []),
         changed_payments(limit + 1),
         newest_row(),
     )
@@ -153,14 +147,6 @@ def known_row(*, checks_change: bool) -> QuerySet[Any, Row]:
     values: list[Any] = [NO_VALUE] * (NUMBER + 1)
     values[ID] = Literal(KNOWN)
     return cast("QuerySet[Any, Row]", known.values_list(*values))
-
-
-def unchanged_payments(rows: int) -> QuerySet[Any, Row]:
-    """Return a query for payments that have not changed since recording began, in the order of their IDs."""
-    payments = visible_payments().filter(change_id__isnull=True, id__gt=Placeholder("after"))
-    # With `change_id`, although it is null, only the index `payment_unchanged` has this order. In the order of the ID
-    # alone, PostgreSQL could search the primary key for the payments of an organization that has none.
-    return as_rows(payments.order_by("change_id", "id"), Literal("0"))[:rows]
 
 
 def changed_payments(rows: int) -> QuerySet[Any, Row]:

@@ -138,22 +138,6 @@ class Literal(Expression):
         return quoted(self.text).replace("%", "%%"), ()
 
 
-class Prefix(Func):
-    """The first 64 characters of a text, compared byte by byte in every locale. Only migrations use it."""
-
-    LENGTH = 64
-    output_field = models.TextField()
-    arity = 1
-
-    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        return self.as_sql(
-            compiler, connection, template=f'left(%(expressions)s, {self.LENGTH}) COLLATE "C"', **context
-        )
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        return self.as_sql(compiler, connection, template=f"substr(%(expressions)s, 1, {self.LENGTH})", **context)
-
-
 @DocumentField.register_lookup
 class ContainsMembers(models.Lookup):
     """True if a JSON object has all members of another one, whose values are texts: `metadata__contains_members=`."""

@@ -4,7 +4,7 @@
 - an amount with two decimal places, after `=`
 - the last four digits of a card, after `#`
 
-PostgreSQL has the GIN index `payment_search` (migration 0014). Its entries begin with the organization and the mode,
+PostgreSQL has the GIN index `payment_search`. Its entries begin with the organization and the mode,
 such as `1001live:84820`, for the reason that `terms` gives. SQLite has a table of its full-text search FTS5
 (database/sqlite/search_index.py), in which each organization and mode has a range of row numbers.
 """

@@ -1,4 +1,4 @@
-"""Terms: what PostgreSQL finds payments by in the GIN index `payment_terms` (migration 0008).
+"""Terms: what PostgreSQL finds payments by in the GIN index `payment_terms`.
 
 A term is a word of a payment, such as `1001live method ideal`, or the start of a metadata pair, such as
 `1001live order": "84820`. It begins with the organization and the mode. So payments of different organizations have no

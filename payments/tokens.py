@@ -46,14 +46,13 @@ NEVER_CHANGED = Newest()
 class Position(Struct, frozen=True, array_like=True):
     """A position in the feed of an organization and mode: after the payment `after` within the change `number`.
 
-    With an empty `after`, it is before all payments of the change. The number 0 stands for the payments that have not
-    changed since recording began.
+    With an empty `after`, it is before all payments of the change.
     """
 
     organization_id: Annotated[int, Meta(ge=1, le=INT64_MAX)]
     mode: str
     newest: Newest = NEVER_CHANGED
-    number: Number = 0
+    number: Number = 1
     after: PaymentId = ""
 
     @property
@@ -63,7 +62,7 @@ class Position(Struct, frozen=True, array_like=True):
     @property
     def is_beginning(self) -> bool:
         """Return whether this is the beginning of a feed that had no change. It is valid for every state."""
-        return self.newest == NEVER_CHANGED and not (self.number or self.after)
+        return self.newest == NEVER_CHANGED
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -62,9 +62,9 @@ class AccessState(models.Model):
     commit one after the other, and a revision identifies one state of the payments. The row is created when it is first
     needed. A missing row means that the payments have never changed, as the revision 0 does.
 
-    The revision is the ID of the newest change. A process of an older release, or SQL, may renew only the revision.
-    The order of its changes is unknown then, so a new epoch begins: clients of the change feed must start again. A new
-    epoch also begins when a payment gets another organization or mode.
+    The revision is the ID of the newest change. SQL that changes payments renews the revision alone
+    (docs/reliability.md). The order of its changes is unknown, so a new epoch begins: clients of the change feed must
+    start again. A new epoch also begins when a payment gets another organization or mode.
 
     The primary key contains the organization, so that Citus can distribute the table together with the payments.
     """

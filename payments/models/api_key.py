@@ -74,8 +74,7 @@ class ApiKey(models.Model):
     mode = models.CharField(max_length=4, choices=Mode.choices)
     name = models.CharField(max_length=200, validators=[ONE_LINE])
     digest = models.CharField(max_length=64, unique=True, editable=False)
-    # Empty for keys of older releases.
-    hint = models.CharField("ends in", max_length=api_keys.HINT_CHARACTERS, db_default="", editable=False)
+    hint = models.CharField("ends in", max_length=api_keys.HINT_CHARACTERS, editable=False)
     form_id = models.UUIDField(null=True, unique=True, editable=False)  # of the admin's form that created the key
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)

@@ -164,9 +164,8 @@ class Payment(models.Model):
     expires_at = MillisecondField(null=True, blank=True)
     paid_at = MillisecondField(null=True, blank=True)
     customer_id = models.CharField("customer ID", max_length=IDENTIFIER_MAX, blank=True)
-    # The ID of the last `Change`; null if the payment has not changed since recording began. It is not a foreign
-    # key: the change gets its number and its row only at the end of the transaction.
-    change_id = models.BigIntegerField(null=True, editable=False)
+    # The ID of the last `Change`. It is not a foreign key: the change gets its number and row at the transaction's end.
+    change_id = models.BigIntegerField(editable=False)
 
     objects = PaymentQuerySet.as_manager()
 
@@ -200,16 +199,11 @@ class Payment(models.Model):
                 name="payment_customer",
                 condition=~Q(customer_id=""),
             ),
-            # The change feed: first the payments that have not changed since recording began, then the others.
-            # Neither index can replace `payment_list`: without statistics, PostgreSQL would take a smaller one for it.
-            models.Index(
-                fields=["organization", "mode", "change_id", "id"],
-                name="payment_unchanged",
-                condition=Q(change_id__isnull=True),
-            ),
+            # The change feed. The index cannot replace `payment_list`: without statistics, PostgreSQL would take a
+            # smaller one for it.
             models.Index(fields=["change_id", "organization", "mode"], name="payment_change"),
-            # On PostgreSQL, migration 0008 adds the GIN index `payment_terms` for metadata and words (terms.py), and
-            # migration 0014 the GIN index `payment_search` for the admin's search (search_terms.py).
+            # On PostgreSQL, the migration adds the GIN index `payment_terms` for metadata and words (terms.py), and the
+            # GIN index `payment_search` for the admin's search (search_terms.py).
         ]
         constraints = [
             models.CheckConstraint(name="payment_id_form", condition=matches("id", PAYMENT_ID, IDENTIFIER_MAX)),

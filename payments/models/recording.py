@@ -170,7 +170,7 @@ def changes_of_move(written: Changes, stored: Changes) -> tuple[Changes, set[Acc
     """Return the changes of payments that may have got another organization or mode, and those that payments have left.
 
     `written` has the IDs by the former organization and mode, `stored` those that the payments have now. If a payment
-    was not updated, its ID is one of an earlier change, or null.
+    was not updated, its ID is one of an earlier change.
     """
     former = {change_id: access for access, change_ids in written.items() for change_id in change_ids}
     new = {access: [change_id for change_id in ids if change_id in former] for access, ids in stored.items()}

@@ -11,7 +11,7 @@ from payments.models import AccessState, Change, Organization, Payment
 from payments.tokens import Newest, Position, format_token
 from tests.support.api import Api, payment_ids
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
-from tests.support.histories import begin_feed, restore
+from tests.support.histories import restore
 from tests.support.revisions import revisions
 from tests.support.sql import execute, tables_read
 
@@ -124,14 +124,6 @@ def test_payment_that_gets_another_organization_ends_the_epoch(api: Api, payment
     check_that_clients_start_again(api, organization=OrganizationFactory.create(id=2))
 
 
-def test_feed_without_a_state_is_complete(api: Api, payments: None) -> None:
-    """SQL has written payments of a new organization without renewing the revision."""
-    begin_feed()
-    AccessState.objects.all().delete()
-
-    assert payment_ids(*read_to_end(api, f"{FEED}?limit=1")) == ["pt_A", "pt_B", "pt_C"]
-
-
 def test_page_may_start_within_a_change(api: Api, organization: Organization) -> None:
     ids = [f"pt_{number:03}" for number in range(300)]
     Payment.objects.bulk_create([PaymentFactory.build(id=name, organization=organization) for name in ids])
@@ -226,27 +218,8 @@ def test_payment_that_a_restore_moves_back_is_not_missed(api: Api, payments: Non
     assert api.follow(later(first)).status_code == 410
 
 
-@pytest.mark.parametrize("limit", [1, 20])
-def test_payments_of_before_the_feed_come_first_and_once(api: Api, payments: None, limit: int) -> None:
-    begin_feed()
-    PaymentFactory.create(id="pt_0", organization=api.key.organization)
-    first = api.get(FEED, limit=1).json()
-    Payment.objects.filter(id="pt_C").update(description="changed")
-
-    assert payment_ids(*api.walk("next", first)) == ["pt_A", "pt_B", "pt_0", "pt_C"]
-    assert payment_ids(*read_to_end(api, f"{FEED}?limit={limit}")) == ["pt_A", "pt_B", "pt_0", "pt_C"]
-
-
-def test_payments_of_before_the_feed_are_not_read_again(api: Api, payments: None) -> None:
-    begin_feed()
-
-    end = later(api.get(FEED).json())
-
-    assert api.follow(end).json()["count"] == 0
-
-
-def test_change_by_an_older_release_makes_tokens_unknown(api: Api, payments: None) -> None:
-    """An older release renews the revision, but does not number its changes."""
+def test_change_by_sql_makes_tokens_unknown(api: Api, payments: None) -> None:
+    """SQL renews the revision, but does not number its changes."""
     href = later(api.get(FEED, limit=1).json())
     execute("UPDATE payments_payment SET description = 'changed' WHERE id = 'pt_A'")
     AccessState.objects.update(revision=7)

@@ -374,7 +374,7 @@ def delete_states(key: ApiKey) -> None:
 def test_page_of_payments_without_a_state_is_read_on_the_primary(
     shared: Replicated, issued_key: tuple[ApiKey, str]
 ) -> None:
-    """Two servers without the row may have different payments: an older release did not renew the revision."""
+    """Two servers without the row may have different payments: SQL did not renew the revision."""
     key, text = issued_key
     replica, _ = shared.servers.replicas
     delete_states(key)

@@ -1,4 +1,4 @@
-"""The search index of SQLite: it follows writes of old code, deletions, VACUUM and copies of the table."""
+"""The search index of SQLite: it follows writes of SQL, deletions, VACUUM and copies of the table."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,17 +52,17 @@ def found(term: str, *, organization: int = 1) -> list[str]:
     return by_index
 
 
-def insert_like_old_code(payment_id: str, description: str) -> None:
-    """Insert a payment with SQL alone, as code does that does not know the index."""
+def insert_by_sql(payment_id: str, description: str) -> None:
+    """Insert a payment with SQL alone, which does not know the index."""
     columns = [str(field.column) for field in Payment._meta.concrete_fields]  # noqa: SLF001
     own_values = {"id": f"'{payment_id}'", "description": f"'{description}'"}
     values = [own_values.get(name, name) for name in columns]
     execute(COPY.format(", ".join(columns), ", ".join(values)))
 
 
-def test_payments_that_old_code_has_inserted_are_found_after_the_next_import() -> None:
+def test_payments_that_sql_has_inserted_are_found_after_the_next_import() -> None:
     create_payments(1)
-    insert_like_old_code("pt_2", "Order 2")
+    insert_by_sql("pt_2", "Order 2")
     assert found(":2") == []
 
     create_payments(3)
@@ -72,7 +72,7 @@ def test_payments_that_old_code_has_inserted_are_found_after_the_next_import() -
 
 def test_payment_that_changes_before_it_is_indexed_is_found_by_its_last_words() -> None:
     create_payments(1)
-    insert_like_old_code("pt_2", "Order 2")
+    insert_by_sql("pt_2", "Order 2")
     execute("UPDATE payments_payment SET description = 'Order 9' WHERE id = 'pt_2'")
 
     search_index.index_new_payments(TABLE)
@@ -111,7 +111,7 @@ def test_vacuum_and_a_copy_of_the_table_keep_the_row_numbers() -> None:
     assert [found(":1", organization=2), found(":2"), found(":3", organization=2)] == [["pt_1"], ["pt_2"], ["pt_3"]]
 
 
-def test_triggers_are_those_of_the_code_after_all_migrations() -> None:
+def test_triggers_are_those_of_the_code() -> None:
     """A migration that copies the table of payments drops its triggers. It must create the index again."""
     triggers = {sql for (sql,) in execute("SELECT sql FROM sqlite_master WHERE type = 'trigger'")}
 
@@ -140,7 +140,7 @@ def test_many_payments_are_indexed_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(search_index, "PART_ROWS", 2)
     create_payments(1)
     for number in range(2, 8):
-        insert_like_old_code(f"pt_{number}", f"Order {number}")
+        insert_by_sql(f"pt_{number}", f"Order {number}")
 
     search_index.index_new_payments(TABLE)
 

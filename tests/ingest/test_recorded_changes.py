@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from django.core.management import call_command
@@ -11,11 +10,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from payments.ingest import import_payments
-from payments.models import Access, AccessState, Organization
-from tests.support.connecting import connected_to
+from payments.models import Access
 from tests.support.factories import OrganizationFactory
 from tests.support.lines import line, source
-from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
 from tests.support.revisions import renewed_by, revisions, written_states
 from tests.support.sql import execute
@@ -110,47 +107,3 @@ def test_sql_without_a_revision_creates_a_state_that_has_never_changed(organizat
     execute("INSERT INTO payments_accessstate (organization_id, mode) VALUES (1002, 'test')")
 
     assert revisions()[OTHER_TEST] == 0
-
-
-# Migration 0009 moves revisions from organizations to their modes.
-
-
-def old_revisions() -> dict[int, int]:
-    return dict(execute("SELECT id, revision FROM payments_organization"))
-
-
-def test_migration_moves_revisions_to_both_modes(tmp_path: Path) -> None:
-    with fresh_database(tmp_path) as url, connected_to(url):
-        call_command("migrate", "payments", "0008", verbosity=0)
-        execute("INSERT INTO payments_organization (id, name, revision) VALUES (1, 'Books', 5), (2, 'Bikes', 0)")
-
-        call_command("migrate", verbosity=0)
-
-        assert revisions() == {
-            Access(1, "live"): 5,
-            Access(1, "test"): 5,
-            Access(2, "live"): 0,
-            Access(2, "test"): 0,
-        }
-        assert old_revisions() == {1: 5, 2: 0}
-
-
-def test_reversed_migration_gives_changed_organizations_another_revision(tmp_path: Path) -> None:
-    largest = 2**63 - 1
-    with fresh_database(tmp_path) as url, connected_to(url):
-        execute("INSERT INTO payments_organization (id, name, revision) VALUES (1, 'Books', 8), (2, 'Bikes', 8)")
-        execute("INSERT INTO payments_organization (id, name, revision) VALUES (3, 'Shoes', 8), (4, 'Toys', 8)")
-        for organization_id, live, test in [(1, 8, 8), (2, 8, 4), (3, largest, largest)]:
-            AccessState.objects.create(organization_id=organization_id, mode="live", revision=live)
-            AccessState.objects.create(organization_id=organization_id, mode="test", revision=test)
-
-        call_command("migrate", "payments", "0008", verbosity=0)
-
-        assert old_revisions() == {1: 8, 2: 6, 3: largest - 1, 4: 8}
-
-
-def test_organization_of_an_older_release_keeps_the_default_revision(db: None) -> None:
-    """The column stays for the old code. The new code inserts organizations without it."""
-    Organization.objects.create(id=7, name="Books")
-
-    assert old_revisions() == {7: 0}

@@ -151,15 +151,6 @@ def test_list_contains_no_keys_and_no_digests(run: Run, organization: Organizati
     assert key.digest not in all_rows
 
 
-def test_key_of_an_earlier_release_is_listed_without_its_end(run: Run) -> None:
-    ApiKeyFactory.create()
-    ApiKey.objects.update(hint="")
-
-    output, _ = run("list_api_keys")
-
-    assert [line.rpartition("\t")[2] for line in output.splitlines()] == ["ENDS IN", "-"]
-
-
 def test_key_is_revoked_by_number(run: Run) -> None:
     key, other = ApiKeyFactory.create_batch(2)
 

@@ -29,8 +29,8 @@ FOLLOWERS = 2
 # The tables that a backup contains. Organizations and keys do not change.
 TABLES = ("payments_payment", "payments_change", "payments_accessstate")
 
-# An older release renews only the revision. The new one is another number than those of this release.
-RENEW_AS_OLDER_RELEASE = """
+# SQL renews only the revision. The new one is another number than those of the service.
+RENEW_BY_SQL = """
     UPDATE payments_accessstate SET revision = revision + 1 WHERE organization_id = 1 AND mode = 'live'
 """
 
@@ -149,7 +149,7 @@ class Feeds(RuleBasedStateMachine):
         store([*records, *self.records({"pt_test": "foreign"}, mode=Mode.TEST)])
 
     @precondition(lambda self: self.can_write)
-    @rule(kind=st.sampled_from(["update", "create", "anonymize", "older release"]), payment_id=ids)
+    @rule(kind=st.sampled_from(["update", "create", "anonymize", "SQL"]), payment_id=ids)
     def write_otherwise(self, kind: str, payment_id: str) -> None:
         if payment_id not in self.locked:
             self.writes += 1
@@ -165,9 +165,9 @@ class Feeds(RuleBasedStateMachine):
                 PaymentFactory.create(id=payment_id, organization=organization, created_at=NOON, description=text)
             case "anonymize" if customer_id not in map(customer_of, self.locked):
                 anonymize_payments(self.api.key.access, customer_id=customer_id, on_progress=lambda _: None)
-            case "older release":
+            case "SQL":
                 execute(f"UPDATE payments_payment SET description = '{text}' WHERE id = '{payment_id}'")  # noqa: S608
-                execute(RENEW_AS_OLDER_RELEASE)
+                execute(RENEW_BY_SQL)
 
     @precondition(lambda self: self.can_write and self.moves_payments)
     @rule()

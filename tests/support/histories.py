@@ -1,7 +1,6 @@
-"""Makes a test's database one that was restored, or that has just begun to record changes."""
+"""Makes a test's database one that was restored."""
 
 from payments.models import AccessState, Change
-from tests.support.sql import execute
 
 
 def restore(number: int) -> None:
@@ -9,10 +8,3 @@ def restore(number: int) -> None:
     change_id = Change.objects.get(number=number).change_id
     Change.objects.filter(number__gt=number).delete()
     AccessState.objects.update(change_number=number, change_id=change_id, revision=change_id)
-
-
-def begin_feed() -> None:
-    """Make the database as it is after the migration that begins to record changes."""
-    Change.objects.all().delete()
-    execute("UPDATE payments_payment SET change_id = NULL")
-    execute("UPDATE payments_accessstate SET change_number = 0, change_id = revision, epoch = revision")

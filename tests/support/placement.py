@@ -161,7 +161,7 @@ ONCE_ON_SQLITE: Final = (
 )
 
 # Independent of the database: they run once, on PostgreSQL, so that both runs take about as long.
-ONCE_ON_POSTGRESQL: Final = ("service/test_metrics.py", "deploy/test_upgrading.py")
+ONCE_ON_POSTGRESQL: Final = ("service/test_metrics.py",)
 
 # About Citus.
 ONLY_CITUS: Final = ("citus",)

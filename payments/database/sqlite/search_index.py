@@ -4,17 +4,17 @@ The table has no content, only the rows of each term. Its row numbers contain th
 mode) and the payment's own row number. So a search reads only the rows of one list. The other lists do not matter.
 
 - New payments are added by `index_new_payments`, many at a time: a trigger for each would take an import twice as long.
-- Triggers replace the terms of a payment that changes, so code of an older release may change payments.
+- Triggers replace the terms of a payment that changes, also by SQL.
 - SQLite numbers rows from 1. Payments are never deleted, so the numbers have no gaps, and neither VACUUM nor a
   migration that copies the table changes them. Triggers also follow a deletion, for example between tests.
 
-Migration 0014 creates it. After a change of the terms, a new migration must drop it and create it again. So must a
-migration that copies the table `payments_payment`, because that drops the triggers.
+A migration that changes the terms, or copies the table `payments_payment`, must drop the index and create it again: a
+copy of the table loses the triggers.
 """
 
 from collections.abc import Sequence
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from payments.database.quoting import quoted
 
@@ -98,12 +98,6 @@ CREATE_LISTS = (
     f"CREATE TABLE {LISTS} (number integer PRIMARY KEY, organization_id bigint NOT NULL, mode varchar(4) NOT NULL, "
     "last_row bigint NOT NULL DEFAULT 0, UNIQUE (organization_id, mode))"
 )
-DROP = (
-    f"DROP TRIGGER IF EXISTS {INDEX}_update",
-    f"DROP TRIGGER IF EXISTS {INDEX}_delete",
-    f"DROP TABLE IF EXISTS {INDEX}",
-    f"DROP TABLE IF EXISTS {LISTS}",
-)
 
 
 def last_row_sql(table: str) -> str:
@@ -163,16 +157,16 @@ def index_new_payments(table: str, using: str = DEFAULT_DB_ALIAS) -> None:
             cursor.execute(f"UPDATE {LISTS} SET last_row = %s", [last_row])
 
 
-def merge_parts(using: str = DEFAULT_DB_ALIAS, *, written: int | None = None) -> None:
-    """Merge the parts of the index. On other databases than SQLite, do nothing.
+def merge_parts(*, written: int) -> None:
+    """Merge the parts of the index, unless an import has written few payments. `written` is their number.
 
-    `written` is the number of payments that an import has written. If they are few, the parts are not merged.
+    On other databases than SQLite, do nothing.
     """
-    if connections[using].vendor != "sqlite":
+    if connection.vendor != "sqlite":
         return
-    with connections[using].cursor() as cursor:
+    with connection.cursor() as cursor:
         cursor.execute(f"SELECT coalesce(max(last_row), 0) FROM {LISTS}")
-        if written is None or written > MERGED_SHARE * cursor.fetchone()[0]:
+        if written > MERGED_SHARE * cursor.fetchone()[0]:
             cursor.execute(f"INSERT INTO {INDEX} ({INDEX}) VALUES ('optimize')")
 
 

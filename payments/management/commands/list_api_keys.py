@@ -34,7 +34,7 @@ class Command(PaymentsCommand):
         for key in keys:
             times = (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)
             columns = [str(key.pk), str(key.organization_id), key.mode, key.name, *map(format_time, times)]
-            self.stdout.write("\t".join([*columns, key.hint or "-"]))
+            self.stdout.write("\t".join([*columns, key.hint]))
 
 
 def format_time(time: datetime | None) -> str:

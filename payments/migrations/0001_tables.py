@@ -1,0 +1,202 @@
+"""All tables, with their indexes.
+
+Until the first release, a change of the schema edits this migration and gives it a new name, with the number of edits:
+`0001_tables_2`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
+models cannot declare needs SQL.
+"""
+
+import django.core.validators
+import django.db.models.deletion
+import django.db.models.functions.text
+import django.db.models.lookups
+import django.utils.timezone
+import djmoney.models.fields
+import payments.fields
+import payments.models.payment
+from django.conf import settings
+from django.db import migrations, models
+
+from payments import search_terms, terms
+from payments.database.sqlite import search_index
+
+# GIN indexes. New entries first go to the index's pending list (`fastupdate`): without the list, imports would take
+# 50 % longer. PostgreSQL uses `payment_terms` after ANALYZE has collected the statistics of the terms. It would not use
+# statistics of the search terms.
+#
+# The statements of a list have one generic plan for all organizations. With n_distinct = 1, PostgreSQL estimates the
+# rows of the largest organization, not of an average one: for an average one, it would read and sort all payments to
+# find the start of a page. Citus accepts the setting only before it distributes the table. It needs none there, because
+# it makes each plan for its values.
+ON_POSTGRESQL = (
+    f"CREATE INDEX payment_terms ON payments_payment USING gin (({terms.terms_sql(*terms.TermCondition.columns)}))",
+    f"CREATE INDEX payment_search ON payments_payment USING gin (({search_terms.terms_sql(**{name: name for name in search_terms.HasSearchTerms.columns})}))",
+    "ALTER INDEX payment_search ALTER COLUMN 1 SET STATISTICS 0",
+    "ALTER TABLE payments_payment ALTER COLUMN organization_id SET (n_distinct = 1)",
+)
+ON_SQLITE = search_index.create_statements("payments_payment")
+
+
+def add_indexes_of_terms(apps, schema_editor):
+    """Add the indexes for filters and for the admin's search, and correct the statistics of organizations."""
+    for statement in ON_POSTGRESQL if schema_editor.connection.vendor == "postgresql" else ON_SQLITE:
+        schema_editor.execute(statement, params=None)
+
+
+class Migration(migrations.Migration):
+
+    initial = True
+
+    dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name='Organization',
+            fields=[
+                ('id', models.PositiveBigIntegerField(primary_key=True, serialize=False, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(9223372036854775807)])),
+                ('name', models.CharField(max_length=200, validators=[django.core.validators.RegexValidator('\\A[^\\x00-\\x1f\\x7f]*\\Z', 'A name is one line of text.')])),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('id__gte', 1)), name='organization_id_positive')],
+            },
+        ),
+        migrations.CreateModel(
+            name='PaymentRead',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('read_at', models.DateTimeField()),
+                ('user_id', models.BigIntegerField()),
+                ('user_name', models.CharField(max_length=150)),
+                ('organization_id', models.BigIntegerField()),
+                ('payment_id', models.CharField(max_length=64)),
+            ],
+            options={
+                'default_permissions': ('view',),
+                'indexes': [models.Index(fields=['read_at'], name='payment_read_time'), models.Index(fields=['user_name', 'id'], name='payment_read_user'), models.Index(fields=['payment_id', 'id'], name='payment_read_payment')],
+            },
+        ),
+        migrations.CreateModel(
+            name='StaffPreferences',
+            fields=[
+                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to=settings.AUTH_USER_MODEL)),
+                ('organization_id', models.BigIntegerField(null=True)),
+                ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], db_default='live', default='live', max_length=4)),
+                ('columns', models.JSONField(null=True)),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='preferences_mode_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Change',
+            fields=[
+                ('pk', models.CompositePrimaryKey('organization_id', 'mode', 'number', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
+                ('number', models.BigIntegerField()),
+                ('change_id', models.BigIntegerField()),
+                ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='changes', to='payments.organization')),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='change_mode_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ApiKey',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
+                ('name', models.CharField(max_length=200, validators=[django.core.validators.RegexValidator('\\A[^\\x00-\\x1f\\x7f]*\\Z', 'A name is one line of text.')])),
+                ('digest', models.CharField(editable=False, max_length=64, unique=True)),
+                ('hint', models.CharField(editable=False, max_length=4, verbose_name='ends in')),
+                ('form_id', models.UUIDField(editable=False, null=True, unique=True)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ('expires_at', models.DateTimeField(blank=True, null=True)),
+                ('last_used_at', models.DateTimeField(editable=False, null=True)),
+                ('revoked_at', models.DateTimeField(editable=False, null=True)),
+                ('organization', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='keys', to='payments.organization')),
+            ],
+            options={
+                'verbose_name': 'API key',
+                'verbose_name_plural': 'API keys',
+                'constraints': [models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='api_key_mode_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='AccessState',
+            fields=[
+                ('pk', models.CompositePrimaryKey('organization_id', 'mode', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
+                ('revision', models.BigIntegerField(db_default=0)),
+                ('change_number', models.BigIntegerField(db_default=0)),
+                ('change_id', models.BigIntegerField(db_default=0)),
+                ('epoch', models.BigIntegerField(db_default=0)),
+                ('imported_at', models.DateTimeField(null=True)),
+                ('imported_payments', models.IntegerField(null=True)),
+                ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='payments.organization')),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='access_state_mode_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Payment',
+            fields=[
+                ('id', payments.fields.IdentifierField(default=payments.models.payment.new_payment_id, editable=False, max_length=64, primary_key=True, serialize=False)),
+                ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
+                ('amount_currency', djmoney.models.fields.CurrencyField(default=None, editable=False, max_length=3)),
+                ('amount', djmoney.models.fields.MoneyField(currency_choices=None, decimal_places=2, max_digits=15)),
+                ('amount_net_currency', djmoney.models.fields.CurrencyField(default=None, editable=False, max_length=3, null=True)),
+                ('amount_net', djmoney.models.fields.MoneyField(blank=True, currency_choices=None, decimal_places=2, max_digits=15, null=True)),
+                ('amount_remaining_currency', djmoney.models.fields.CurrencyField(default=None, editable=False, max_length=3, null=True)),
+                ('amount_remaining', djmoney.models.fields.MoneyField(blank=True, currency_choices=None, decimal_places=2, max_digits=15, null=True)),
+                ('description', models.TextField(blank=True)),
+                ('method', models.CharField(blank=True, max_length=32)),
+                ('redirect_url', models.TextField(blank=True, verbose_name='redirect URL')),
+                ('webhook_url', models.TextField(blank=True, verbose_name='webhook URL')),
+                ('status', models.CharField(choices=[('open', 'Open'), ('pending', 'Pending'), ('authorized', 'Authorized'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('canceled', 'Canceled'), ('expired', 'Expired')], max_length=10)),
+                ('sequence_type', models.CharField(choices=[('oneoff', 'Oneoff'), ('first', 'First'), ('recurring', 'Recurring')], max_length=9)),
+                ('metadata', payments.fields.DocumentField(default='{}')),
+                ('details', payments.fields.DocumentField(blank=True, null=True)),
+                ('created_at', payments.fields.MillisecondField(default=django.utils.timezone.now)),
+                ('expires_at', payments.fields.MillisecondField(blank=True, null=True)),
+                ('paid_at', payments.fields.MillisecondField(blank=True, null=True)),
+                ('customer_id', models.CharField(blank=True, max_length=64, verbose_name='customer ID')),
+                ('change_id', models.BigIntegerField(editable=False)),
+                ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='payments', to='payments.organization')),
+            ],
+            options={
+                'base_manager_name': 'objects',
+                'indexes': [models.Index(models.F('organization'), models.F('mode'), models.OrderBy(models.F('created_at'), descending=True), models.OrderBy(models.F('id'), descending=True), name='payment_list'), models.Index(condition=models.Q(('status', 'succeeded'), _negated=True), fields=['organization', 'mode', 'status', '-created_at', '-id'], name='payment_status'), models.Index(condition=models.Q(('status__in', ['authorized', 'open', 'pending'])), fields=['organization', 'mode', '-created_at', '-id'], name='payment_in_flight'), models.Index(condition=models.Q(('customer_id', ''), _negated=True), fields=['organization', 'mode', 'customer_id', '-created_at', '-id'], name='payment_customer'), models.Index(fields=['change_id', 'organization', 'mode'], name='payment_change')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('id__regex', '\\Apt_[A-Za-z0-9_-]+\\Z'), django.db.models.lookups.LessThanOrEqual(django.db.models.functions.text.Length('id'), 64)), name='payment_id_form'), models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='payment_mode_known'), models.CheckConstraint(condition=models.Q(('status__in', ['open', 'pending', 'authorized', 'succeeded', 'failed', 'canceled', 'expired'])), name='payment_status_known'), models.CheckConstraint(condition=models.Q(('sequence_type__in', ['oneoff', 'first', 'recurring'])), name='payment_sequence_type_known'), models.CheckConstraint(condition=models.Q(models.Q(('status', 'succeeded'), _negated=True), ('paid_at__isnull', False), _connector='OR'), name='payment_succeeded_is_paid'), models.CheckConstraint(condition=models.Q(('method', ''), models.Q(('method__regex', '\\A[A-Za-z0-9_-]+\\Z'), django.db.models.lookups.LessThanOrEqual(django.db.models.functions.text.Length('method'), 32)), _connector='OR'), name='payment_method_form'), models.CheckConstraint(condition=models.Q(('customer_id', ''), models.Q(('customer_id__regex', '\\Act_[A-Za-z0-9_-]+\\Z'), django.db.models.lookups.LessThanOrEqual(django.db.models.functions.text.Length('customer_id'), 64)), _connector='OR'), name='payment_customer_id_form'), models.CheckConstraint(condition=models.Q(models.Q(('amount_net__isnull', True), ('amount_net_currency__isnull', True)), models.Q(('amount_net__isnull', False), ('amount_net_currency__isnull', False)), _connector='OR'), name='payment_amount_net_whole'), models.CheckConstraint(condition=models.Q(models.Q(('amount_remaining__isnull', True), ('amount_remaining_currency__isnull', True)), models.Q(('amount_remaining__isnull', False), ('amount_remaining_currency__isnull', False)), _connector='OR'), name='payment_amount_remaining_whole')],
+            },
+        ),
+        migrations.CreateModel(
+            name='SavedFilter',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=60)),
+                ('query', models.CharField(max_length=4000)),
+                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('user', 'name'), name='saved_filter_name_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='SummedDay',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
+                ('day', models.DateField()),
+                ('totals', models.JSONField()),
+                ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='payments.organization')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('organization', 'mode', 'day'), name='summed_day_once'), models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='summed_day_mode_known')],
+            },
+        ),
+        migrations.RunPython(add_indexes_of_terms),
+    ]
