@@ -76,7 +76,6 @@ ONLY_POSTGRESQL: Final = (
     "database/test_postgresql_faults.py",
     "database/test_pipeline.py",
     "database/test_prepared.py",
-    "database/test_schema.py",
     "database/test_replicas.py",
     "runtime/test_servers.py::test_replica_with_unknown_lag_is_read_and_rarely_checked",
     "database/test_statements.py::test_connection_that_the_server_ended_is_replaced_before_use",

@@ -20,7 +20,6 @@ from psycopg.pq import TransactionStatus
 from payments.database.cursors import InstrumentedDatabaseWrapper
 from payments.database.postgresql.connecting import ConnectionPending, PendingConnection, poll_for_input
 from payments.database.postgresql.planning import PLANNER_SETTINGS
-from payments.database.postgresql.schema import DatabaseSchemaEditor
 from payments.runtime.deadlines import FAILOVER_SECONDS, Abortable
 from payments.runtime.process import process
 from payments.runtime.servers import has_replica
@@ -69,7 +68,6 @@ class AbortableConnection(Abortable):
 class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     """Django's backend with time limits for requests. Commands, such as imports and migrations, have no limits."""
 
-    SchemaEditorClass = DatabaseSchemaEditor
     pending: PendingConnection[Any] | None = None
 
     @property
