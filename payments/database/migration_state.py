@@ -1,4 +1,4 @@
-"""Which migrations of this release a database lacks.
+"""How the migrations of a database differ from those of this code.
 
 It uses `MigrationLoader` and `MigrationRecorder`, which Django does not document. Django's only public way to compare
 migrations is a command, `migrate --check`.
@@ -6,6 +6,7 @@ migrations is a command, `migrate --check`.
 
 import sqlite3
 from functools import cache
+from typing import NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 from django.db.migrations.loader import MigrationLoader
@@ -17,16 +18,36 @@ from payments.runtime.database_errors import sqlite_code
 NOT_MIGRATED = "The database is not migrated. Run manage.py migrate."
 
 
-def missing_migrations(using: str) -> list[str]:
-    """Return the names of this release's last migrations that a database lacks."""
+class MigrationState(NamedTuple):
+    """The names of the last migrations that a database lacks, and whether an earlier development version made it.
+
+    Until the first release, a change of the schema edits the first migration and renames it. So a database with a
+    migration that this code does not have cannot be migrated.
+    """
+
+    missing: list[str]
+    is_obsolete: bool
+
+
+def read_migration_state(using: str) -> MigrationState:
     applied = set(MigrationRecorder(connections[using]).applied_migrations())
-    return sorted(".".join(migration) for migration in latest_migrations() - applied)
+    loader = migrations_of_this_code()
+    # The last migration of an application depends on all earlier ones.
+    missing = sorted(".".join(migration) for migration in set(loader.graph.leaf_nodes()) - applied)
+    return MigrationState(missing, any(app == "payments" for app, _ in applied - loader.disk_migrations.keys()))
 
 
 @cache
-def latest_migrations() -> set[tuple[str, str]]:
-    """Return each application's last migration, which depends on all earlier ones."""
-    return set(MigrationLoader(None).graph.leaf_nodes())
+def migrations_of_this_code() -> MigrationLoader:
+    return MigrationLoader(None)
+
+
+def explain_obsolete(using: str) -> str:
+    """Return what to do about a database that an earlier development version made."""
+    connection = connections[using]
+    step = "Delete this file" if connection.vendor == "sqlite" else "Create a new database"
+    name = connection.settings_dict["NAME"]
+    return f"An earlier development version made the database {name}. {step}, and import the payments again."
 
 
 def is_unmigrated(error: BaseException) -> bool:
@@ -41,6 +62,6 @@ def is_unmigrated(error: BaseException) -> bool:
 
 def lacks_migrations() -> bool:
     try:
-        return bool(missing_migrations(DEFAULT_DB_ALIAS))
+        return bool(read_migration_state(DEFAULT_DB_ALIAS).missing)
     except Error:  # the database itself has failed
         return False

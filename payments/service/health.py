@@ -6,7 +6,7 @@ from django.db import Error, connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
-from payments.database.migration_state import missing_migrations
+from payments.database.migration_state import read_migration_state
 from payments.runtime.process import process
 from payments.runtime.servers import run_with_failover
 
@@ -21,13 +21,15 @@ def alive(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Respond with 200 if a database server responds and has all migrations of this release."""
+    """Respond with 200 if a database server responds and has the migrations of this code."""
     try:
-        missing, server = run_with_failover(missing_migrations, primary=process.primary, replica=process.replica)
+        state, server = run_with_failover(read_migration_state, primary=process.primary, replica=process.replica)
     except Error as error:
         return not_ready("The database is unavailable.", reason=error)
-    if missing:
-        return not_ready(f"Not migrated: {', '.join(missing)}.")
+    if state.is_obsolete:
+        return not_ready("An earlier development version made the database. Create a new one, and import again.")
+    if state.missing:
+        return not_ready(f"Not migrated: {', '.join(state.missing)}.")
     primary_responds = server is process.primary
     return health("ok" if primary_responds else "The primary is unavailable. Payments are read from a replica.")
 

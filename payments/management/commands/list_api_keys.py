@@ -19,7 +19,7 @@ class Command(PaymentsCommand):
 
         The columns go to stdout, separated by tabs. Times are in UTC. The last use is
         updated once a minute. Of a key itself, only the last four characters are
-        stored; a dash means that an earlier release created the key.
+        stored.
     """
     examples = ("manage.py list_api_keys", "manage.py list_api_keys --organization 7")
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, Error, connection
 
-from payments.database.migration_state import NOT_MIGRATED, missing_migrations
+from payments.database.migration_state import NOT_MIGRATED, explain_obsolete, read_migration_state
 from payments.management.command import PaymentsCommand
 from payments.management.failures import explain
 from payments.management.listening import check_address
@@ -28,7 +28,7 @@ class Command(PaymentsCommand):
 
     help = """
         Check the settings, RUNTIME_DIRECTORY and the address, and remove the metrics
-        files of earlier processes. Warn if the database cannot be used, because the
+        files of earlier processes. Warn if the database cannot be used yet, because the
         service can start before it. Only scripts/start and scripts/serve need this
         command, before they start the service.
 
@@ -69,14 +69,20 @@ def prepare_runtime_files() -> None:
 
 
 def find_database_problem() -> str | None:
-    """Return why the database cannot be used, and what to do. It has as much time as for a request."""
+    """Return why the database cannot be used yet, and what to do. It has as much time as for a request.
+
+    :raises CommandError: if an earlier development version made it
+    """
     if connection.vendor == "sqlite" and not Path(connection.settings_dict["NAME"]).exists():
         return NOT_MIGRATED
     try:
         with process.deadlines.database:
-            return NOT_MIGRATED if missing_migrations(DEFAULT_DB_ALIAS) else None
+            state = read_migration_state(DEFAULT_DB_ALIAS)
     except Error as error:
         return explain(error)
+    if state.is_obsolete:
+        raise CommandError(explain_obsolete(DEFAULT_DB_ALIAS))
+    return NOT_MIGRATED if state.missing else None
 
 
 def remove_old_metrics() -> None:
