@@ -33,12 +33,11 @@ ON_POSTGRESQL = (
     "ALTER INDEX payment_search ALTER COLUMN 1 SET STATISTICS 0",
     "ALTER TABLE payments_payment ALTER COLUMN organization_id SET (n_distinct = 1)",
 )
-ON_SQLITE = search_index.create_statements("payments_payment")
 
 
 def add_indexes_of_terms(apps, schema_editor):
     """Add the indexes for filters and for the admin's search, and correct the statistics of organizations."""
-    for statement in ON_POSTGRESQL if schema_editor.connection.vendor == "postgresql" else ON_SQLITE:
+    for statement in ON_POSTGRESQL if schema_editor.connection.vendor == "postgresql" else search_index.CREATE:
         schema_editor.execute(statement, params=None)
 
 

@@ -91,8 +91,7 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
         changes = assign_changes(objs)
         with transaction.atomic(using=using, savepoint=False):
             rows = super()._insert(objs, fields, **options)  # type: ignore[misc]
-            table = self.model._meta.db_table  # noqa: SLF001  Django's documented name for a model's options
-            index_new_payments(table, using)
+            index_new_payments(using)
             if on_conflict == OnConflict.UPDATE:
                 # Stored payments may have another access. They are read after the write, which locks them.
                 changes = self.with_keys([payment.pk for payment in objs], using=using).changes()

@@ -17,8 +17,6 @@ from tests.support.loading import store
 from tests.support.migrated import fresh_database
 from tests.support.sql import execute, fetch_value
 
-TABLE = "payments_payment"
-
 COPY = "INSERT INTO payments_payment ({0}) SELECT {1} FROM payments_payment WHERE id = 'pt_1'"
 
 
@@ -75,7 +73,7 @@ def test_payment_that_changes_before_it_is_indexed_is_found_by_its_last_words() 
     insert_by_sql("pt_2", "Order 2")
     execute("UPDATE payments_payment SET description = 'Order 9' WHERE id = 'pt_2'")
 
-    search_index.index_new_payments(TABLE)
+    search_index.index_new_payments()
 
     assert [found(":2"), found(":9")] == [[], ["pt_2"]]
 
@@ -115,9 +113,7 @@ def test_triggers_are_those_of_the_code() -> None:
     """A migration that copies the table of payments drops its triggers. It must create the index again."""
     triggers = {sql for (sql,) in execute("SELECT sql FROM sqlite_master WHERE type = 'trigger'")}
 
-    assert triggers == {
-        statement for statement in search_index.create_statements(TABLE) if statement.startswith("CREATE TRIGGER")
-    }
+    assert triggers == {statement for statement in search_index.CREATE if statement.startswith("CREATE TRIGGER")}
 
 
 def parts() -> int:
@@ -142,6 +138,6 @@ def test_many_payments_are_indexed_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     for number in range(2, 8):
         insert_by_sql(f"pt_{number}", f"Order {number}")
 
-    search_index.index_new_payments(TABLE)
+    search_index.index_new_payments()
 
     assert [found(f":{number}") for number in range(1, 8)] == [[f"pt_{number}"] for number in range(1, 8)]

@@ -18,6 +18,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from payments.database.quoting import quoted
 
+TABLE = "payments_payment"
 INDEX = "payments_search"
 LISTS = "payments_searchlist"
 
@@ -100,59 +101,48 @@ CREATE_LISTS = (
 )
 
 
-def last_row_sql(table: str) -> str:
-    return f"SELECT coalesce(max(rowid), 0) FROM {table}"
+LAST_ROW = f"SELECT coalesce(max(rowid), 0) FROM {TABLE}"
+CREATE = (
+    CREATE_INDEX,
+    CREATE_LISTS,
+    trigger(
+        "update",
+        f"AFTER UPDATE OF {', '.join(SEARCHED_COLUMNS)} ON {TABLE} WHEN ({HAS_CHANGED}) AND {IS_INDEXED}",
+        *(ADD_LIST, REMOVE, ADD),
+    ),
+    trigger(
+        "delete",
+        f"AFTER DELETE ON {TABLE} WHEN {IS_INDEXED}",
+        *(REMOVE, f"UPDATE {LISTS} SET last_row = min(last_row, ({LAST_ROW}))"),
+    ),
+)
+
+# Both add the rows after the first parameter, up to the second.
+ADD_LISTS_OF_ROWS = (
+    f"INSERT OR IGNORE INTO {LISTS} (organization_id, mode) "
+    f"SELECT DISTINCT organization_id, mode FROM {TABLE} WHERE rowid > %s AND rowid <= %s"
+)
+ADD_ROWS = (
+    f"INSERT INTO {INDEX} (rowid, terms) "
+    f"SELECT {index_row('payment')} AS number, {terms_of('payment').replace('%', '%%')} "
+    f"FROM {TABLE} AS payment WHERE payment.rowid > %s AND payment.rowid <= %s ORDER BY number"
+)
 
 
-def create_statements(table: str) -> tuple[str, ...]:
-    """Return the statements that create the index of a table of payments."""
-    return (
-        CREATE_INDEX,
-        CREATE_LISTS,
-        trigger(
-            "update",
-            f"AFTER UPDATE OF {', '.join(SEARCHED_COLUMNS)} ON {table} WHEN ({HAS_CHANGED}) AND {IS_INDEXED}",
-            *(ADD_LIST, REMOVE, ADD),
-        ),
-        trigger(
-            "delete",
-            f"AFTER DELETE ON {table} WHEN {IS_INDEXED}",
-            *(REMOVE, f"UPDATE {LISTS} SET last_row = min(last_row, ({last_row_sql(table)}))"),
-        ),
-    )
-
-
-def add_lists_sql(table: str) -> str:
-    """Return the statement that adds the lists of the rows after the first parameter, up to the second."""
-    return (
-        f"INSERT OR IGNORE INTO {LISTS} (organization_id, mode) "
-        f"SELECT DISTINCT organization_id, mode FROM {table} WHERE rowid > %s AND rowid <= %s"
-    )
-
-
-def add_rows_sql(table: str) -> str:
-    """Return the statement that adds the rows after the first parameter, up to the second."""
-    terms = terms_of("payment").replace("%", "%%")
-    return (
-        f"INSERT INTO {INDEX} (rowid, terms) SELECT {index_row('payment')} AS number, {terms} "
-        f"FROM {table} AS payment WHERE payment.rowid > %s AND payment.rowid <= %s ORDER BY number"
-    )
-
-
-def index_new_payments(table: str, using: str = DEFAULT_DB_ALIAS) -> None:
-    """Add the payments of a table that the index does not contain yet. On other databases than SQLite, do nothing.
+def index_new_payments(using: str = DEFAULT_DB_ALIAS) -> None:
+    """Add the payments that the index does not contain yet. On other databases than SQLite, do nothing.
 
     Cost: one query, and two statements for each `PART_ROWS` new payments.
     """
     if connections[using].vendor != "sqlite":
         return
     with connections[using].cursor() as cursor:
-        cursor.execute(f"SELECT (SELECT coalesce(max(last_row), 0) FROM {LISTS}), ({last_row_sql(table)})")
+        cursor.execute(f"SELECT (SELECT coalesce(max(last_row), 0) FROM {LISTS}), ({LAST_ROW})")
         indexed, last_row = cursor.fetchone()
         for before in range(indexed, last_row, PART_ROWS):
             rows = [before, min(before + PART_ROWS, last_row)]
-            cursor.execute(add_lists_sql(table), rows)
-            cursor.execute(add_rows_sql(table), rows)
+            cursor.execute(ADD_LISTS_OF_ROWS, rows)
+            cursor.execute(ADD_ROWS, rows)
         if indexed < last_row:
             cursor.execute(f"UPDATE {LISTS} SET last_row = %s", [last_row])
 
