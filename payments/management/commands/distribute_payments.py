@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import CommandError
 from django.db import Error, connection
-from django.db.migrations.executor import MigrationExecutor
 
+from payments.database.migration_state import NOT_MIGRATED, read_migration_state
 from payments.management.command import PaymentsCommand
 from payments.management.distribution import HAS_CITUS, HAS_COORDINATOR, is_true, read_state, remaining_statements
 from payments.management.failures import first_line
@@ -57,9 +57,8 @@ def check_preconditions() -> None:
     """
     if connection.vendor != "postgresql":
         raise CommandError("This database is SQLite. Only PostgreSQL with Citus can distribute payments.")
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        raise CommandError("This database has unapplied migrations. Next: manage.py migrate")
+    if read_migration_state(connection.alias).missing:
+        raise CommandError(NOT_MIGRATED)
     if not is_true(HAS_CITUS):
         raise CommandError(
             "This database has no Citus. Next, in this database on every server: CREATE EXTENSION citus (docs/citus.md)"
