@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 
 from payments.admin.list_query import ACCESS_FIELDS, list_query
 from payments.models import SavedFilter
-from payments.models.saved_filter import QUERY_CHARACTERS_MAX
+from payments.models.staff import QUERY_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from payments.admin.search import SearchForm

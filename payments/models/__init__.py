@@ -18,8 +18,7 @@ from payments.models.payment import (
 )
 from payments.models.payment_read import PaymentRead
 from payments.models.recording import Changes
-from payments.models.saved_filter import SavedFilter
-from payments.models.staff_preferences import StaffPreferences
+from payments.models.staff import SavedFilter, StaffPreferences
 from payments.models.summed_day import SummedDay
 
 __all__ = [
