@@ -57,10 +57,8 @@ def is_unmigrated(error: BaseException) -> bool:
     migrations.
     """
     is_possible = isinstance(error.__cause__, UndefinedColumn | UndefinedTable)
-    return (is_possible or sqlite_code(error) == sqlite3.SQLITE_ERROR) and lacks_migrations()
-
-
-def lacks_migrations() -> bool:
+    if not (is_possible or sqlite_code(error) == sqlite3.SQLITE_ERROR):
+        return False
     try:
         return bool(read_migration_state(DEFAULT_DB_ALIAS).missing)
     except Error:  # the database itself has failed

@@ -110,14 +110,11 @@ def find_in_object(members: Mapping[str, Any], path: Path) -> Iterator[CardData]
 def named_secret(members: Mapping[str, Any]) -> str | None:
     """Return the member with the value of a security code that another member names: `value` in the example above."""
     kinds = {name: kind_of_name(name) for name in members}
-    if not any(kind is NameKind.NAMING and is_name_of_secret(members[name]) for name, kind in kinds.items()):
+    named = (members[name] for name, kind in kinds.items() if kind is NameKind.NAMING)
+    if not any(is_text(value) and is_sensitive_name(value) for value in named):
         return None
     values = (name for name, kind in kinds.items() if kind is NameKind.VALUE)
     return next((name for name in values if members[name] not in HARMLESS_VALUES), None)
-
-
-def is_name_of_secret(value: Any) -> bool:
-    return is_text(value) and is_sensitive_name(value)
 
 
 def names_security_code(pair: Sequence[Any]) -> bool:
