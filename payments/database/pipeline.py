@@ -55,6 +55,11 @@ class Pipeline:
             pgconn.finish()  # psycopg does not close a broken connection, which would remain in pipeline mode
             raise
 
+    def run(self, send: Send) -> PGresult:
+        """Call a function that sends one statement, and return its result. See `exchange` for the errors."""
+        (result,) = self.exchange([send])
+        return result
+
     def send_rest(self, pgconn: PGconn) -> None:
         """Wait until everything is sent. Read meanwhile, because the server may wait for that."""
         while pgconn.flush():

@@ -1,4 +1,4 @@
-"""Prepared statements on PostgreSQL, executed by a single call to libpq, or several of them in one round trip.
+"""Prepared statements on PostgreSQL, executed directly by libpq, one or several of them in a round trip.
 
 A psycopg cursor parses the parameters of each query, looks for a prepared statement, and waits for the result in
 Python. For these statements all of that is known beforehand, and it takes longer than the query itself.
@@ -130,7 +130,9 @@ class PreparedStatements:
     def discard_plans(self) -> None:
         """Make the server plan each statement again at its next use, with current statistics."""
         self.plans_expire_at = monotonic() + PLANS_SECONDS_MAX
-        raise_unless(ExecStatus.COMMAND_OK, self.connection.pgconn, self.connection.pgconn.exec_(b"DISCARD PLANS"))
+        pgconn = self.connection.pgconn
+        result = self.pipeline.run(partial(pgconn.send_query_params, b"DISCARD PLANS", None))
+        raise_unless(ExecStatus.COMMAND_OK, pgconn, result)
 
     def find_or_prepare(self, sql: str) -> "PreparedStatement":
         if monotonic() >= self.plans_expire_at:
@@ -139,7 +141,7 @@ class PreparedStatements:
         if statement is None:
             if len(self.statements) == STATEMENTS_MAX:
                 self.statements.pop(next(iter(self.statements))).close()
-            statement = PreparedStatement(self.connection, sql)
+            statement = PreparedStatement(self.pipeline, sql)
         self.statements[sql] = statement
         return statement
 
@@ -147,16 +149,18 @@ class PreparedStatements:
 class PreparedStatement:
     """A statement that is prepared on one connection."""
 
-    def __init__(self, connection: psycopg.Connection[Any], sql: str) -> None:
-        self.pgconn = connection.pgconn
+    def __init__(self, pipeline: Pipeline, sql: str) -> None:
+        self.pipeline = pipeline
+        self.pgconn = pipeline.connection.pgconn
         self.sql = sql
         # Clients of a pooler share server connections, so the same name must always mean the same statement.
         self.name = f"payments_{xxh3_64_hexdigest(sql.encode())}".encode()
-        self.transformer = Transformer(connection)
+        self.transformer = Transformer(pipeline.connection)
         self.placeholders: list[str] = []  # the name of the value for $1, $2 and so on
         self.numbered_sql = PLACEHOLDER.sub(lambda match: self.number(match[1]), sql).encode()
         with suppress(DuplicatePreparedStatement):
-            raise_unless(ExecStatus.COMMAND_OK, self.pgconn, self.pgconn.prepare(self.name, self.numbered_sql))
+            result = pipeline.run(partial(self.pgconn.send_prepare, self.name, self.numbered_sql))
+            raise_unless(ExecStatus.COMMAND_OK, self.pgconn, result)
 
     def number(self, placeholder: str | None) -> str:
         """Return `$n` for a placeholder, the same for each occurrence; without a placeholder, the percent sign."""
@@ -167,15 +171,15 @@ class PreparedStatement:
         return f"${self.placeholders.index(placeholder) + 1}"
 
     def rows(self, values: Values) -> Rows:
-        return load_rows(self.transformer, self.pgconn, self.pgconn.exec_prepared(self.name, self.parameters(values)))
+        return load_rows(self.transformer, self.pgconn, self.pipeline.run(partial(self.send, values)))
 
     def send(self, values: Values) -> None:
         """Send the statement without waiting for its result."""
         self.pgconn.send_query_prepared(self.name, self.parameters(values))
 
     def rows_unprepared(self, values: Values) -> Rows:
-        result = self.pgconn.exec_params(self.numbered_sql, self.parameters(values))
-        return load_rows(self.transformer, self.pgconn, result)
+        send = partial(self.pgconn.send_query_params, self.numbered_sql, self.parameters(values))
+        return load_rows(self.transformer, self.pgconn, self.pipeline.run(send))
 
     def parameters(self, values: Values) -> list[Any]:
         """Return the values in PostgreSQL's text format."""
@@ -183,7 +187,7 @@ class PreparedStatement:
 
     def close(self) -> None:
         """Remove the statement from the server, by libpq's own message: poolers do not recognize a DEALLOCATE."""
-        self.pgconn.close_prepared(self.name)
+        self.pipeline.run(partial(self.pgconn.send_close_prepared, self.name))
 
 
 class LiteralStatement:

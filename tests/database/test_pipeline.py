@@ -155,7 +155,7 @@ def test_results_before_the_end_of_the_connection_are_kept(
     assert first == [(6,)]
     assert all(issubclass(other, psycopg.OperationalError) for other in others)
     assert statements.connection.closed
-    with pytest.raises(psycopg.OperationalError, match="the connection is closed"):
+    with pytest.raises(psycopg.OperationalError):
         statements.rows("SELECT 1", {})
 
 
