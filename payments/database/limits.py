@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from payments.database.sqlite.base import AbortableConnection
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 
@@ -39,10 +38,8 @@ def statement_limit(seconds: float) -> Iterator[None]:
         with changed_settings({"statement_timeout": f"{round(seconds * 1000)}ms"}):
             yield
         return
-    connection.ensure_connection()
-    deadline = process.watchdog.new_deadline(seconds_max=seconds)
-    deadline.register(AbortableConnection(connection.connection))
-    with deadline:
+    connection.ensure_connection()  # within the block, it would have the limits of a request
+    with process.deadlines.database.shortened(seconds):
         yield
 
 

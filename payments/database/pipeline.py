@@ -3,9 +3,8 @@
 The client sends all statements before it waits for the first result. A synchronization point follows each statement, so
 an error in one statement does not affect the others.
 
-psycopg's `get_result()` holds Python's global lock while it waits. A server that does not respond would stop all
-threads, also the watchdog. So this module waits for the socket, which releases the lock, and asks libpq for a result
-only when libpq has all of it.
+psycopg's `get_result()` holds Python's global lock while it waits, and has no time limit. So this module waits for the
+socket, which releases the lock, and asks libpq for a result only when libpq has all of it.
 """
 
 import select
@@ -15,6 +14,8 @@ from typing import Any
 import psycopg
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
+
+from payments.runtime.process import process
 
 # Sends one statement, for example with `PGconn.send_query_prepared`.
 Send = Callable[[], None]
@@ -35,7 +36,7 @@ class Pipeline:
 
         Iterate to the end. If the exchange fails or stops, the connection is closed, because nothing else could use it.
 
-        :raises psycopg.OperationalError: the connection failed, or the watchdog aborted it
+        :raises psycopg.OperationalError: the connection failed, or the deadline has passed
         """
         pgconn = self.connection.pgconn
         try:
@@ -45,8 +46,7 @@ class Pipeline:
                 pgconn.pipeline_sync()
             if pgconn.flush():
                 self.send_rest(pgconn)
-            self.input.poll()
-            pgconn.consume_input()
+            self.wait(self.input)
             for _ in sends:
                 yield self.receive(pgconn)
             pgconn.exit_pipeline_mode()
@@ -60,22 +60,27 @@ class Pipeline:
         (result,) = self.exchange([send])
         return result
 
+    def wait(self, socket: select.poll) -> None:
+        """Wait for the socket until the deadline, and read what has arrived."""
+        deadline = process.deadlines.database
+        seconds = deadline.wait_seconds
+        if not socket.poll(None if seconds is None else seconds * 1000):
+            deadline.fail_wait()
+        self.connection.pgconn.consume_input()
+
     def send_rest(self, pgconn: PGconn) -> None:
         """Wait until everything is sent. Read meanwhile, because the server may wait for that."""
         while pgconn.flush():
-            self.input_or_space.poll()
-            pgconn.consume_input()
+            self.wait(self.input_or_space)
 
     def receive(self, pgconn: PGconn) -> PGresult:
         """Return the next statement's result, which null and a synchronization point follow."""
         while pgconn.is_busy():
-            self.input.poll()
-            pgconn.consume_input()
+            self.wait(self.input)
         result = pgconn.get_result()
         end = pgconn.get_result()  # libpq has it as soon as it has the result
         while pgconn.is_busy():
-            self.input.poll()
-            pgconn.consume_input()
+            self.wait(self.input)
         synchronization = pgconn.get_result()
         if result and not end and synchronization and synchronization.status == ExecStatus.PIPELINE_SYNC:
             return result

@@ -26,7 +26,7 @@ def is_outage(error: BaseException | None) -> bool:
 
 
 def is_timeout(error: BaseException) -> bool:
-    """Return whether a statement took too long: the server ended it or, on SQLite, the watchdog."""
+    """Return whether a statement took too long: the server ended it or, on SQLite, the progress handler."""
     return isinstance(error.__cause__, QueryCanceled) or is_interrupted(error)
 
 
@@ -36,7 +36,7 @@ def is_locked(error: BaseException) -> bool:
 
 
 def is_interrupted(error: BaseException) -> bool:
-    """Return whether SQLite's `interrupt()` ended the statement, as the watchdog does."""
+    """Return whether SQLite's progress handler ended the statement."""
     return sqlite_code(error) == sqlite3.SQLITE_INTERRUPT
 
 

@@ -4,14 +4,13 @@ Write `process.hooks` where the hooks are needed, and do not store the attribute
 `monkeypatch.setattr(process, "hooks", Hooks())`.
 """
 
-import os
 from datetime import datetime
 from typing import NamedTuple
 
 from django.conf import settings
 
 from payments.runtime.circuit_breaker import DataBreakers
-from payments.runtime.deadlines import ThreadDeadlines, Watchdog
+from payments.runtime.deadlines import ThreadDeadlines
 from payments.runtime.hooks import Hooks
 from payments.runtime.rate_limits import RateLimits
 from payments.runtime.servers import PRIMARY, REPLICA, Replica, Server
@@ -33,8 +32,7 @@ class Process:
 
     def __init__(self) -> None:
         self.hooks = Hooks()
-        self.watchdog = Watchdog()
-        self.deadlines = ThreadDeadlines(self.watchdog)
+        self.deadlines = ThreadDeadlines()
         self.primary = Server(PRIMARY)
         self.replica = Replica(
             REPLICA,
@@ -58,4 +56,3 @@ class Process:
 
 
 process = Process()
-os.register_at_fork(after_in_child=process.watchdog.forget_thread)

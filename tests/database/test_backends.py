@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.db import OperationalError, connection
+from django.db.models import BinaryField
 
 from payments.runtime.process import process
 
@@ -31,12 +32,12 @@ def last_statement(process_id: int) -> str:
     return str(row[0])
 
 
-def test_only_an_open_connection_has_a_deadline(connected: Any) -> None:
-    assert connected.alias in process.deadlines.database.connections
+def test_values_of_binary_fields_are_written(connected: Any) -> None:
+    """Django looks for `Binary` where it looks for `connect`."""
+    with connected.cursor() as cursor:
+        cursor.execute("SELECT %s", [BinaryField().get_db_prep_value(b"\x00", connected)])
 
-    connected.close()
-
-    assert connected.alias not in process.deadlines.database.connections
+        assert bytes(cursor.fetchone()[0]) == b"\x00"
 
 
 def test_new_connection_has_the_limits_only_in_a_request(connected: Any) -> None:

@@ -23,6 +23,20 @@ def test_slow_statement_is_ended_and_the_next_one_runs() -> None:
     assert fetch_value("SELECT 1") == 1
 
 
+@pytest.mark.django_db
+def test_short_statements_are_ended_together() -> None:
+    """SQLite counts the steps of a statement over all its runs."""
+
+    def run_statements() -> None:
+        for _ in range(1_000_000):
+            fetch_value("SELECT 1")
+
+    with pytest.raises(OperationalError) as raised, statement_limit(0.05):
+        run_statements()
+
+    assert is_timeout(raised.value)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_limit_ends_with_its_block() -> None:
     def limit() -> object:

@@ -1,7 +1,7 @@
 """Several statements in one round trip: each has its own result, and a broken connection is never used again."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,12 +9,13 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import DivisionByZero, QueryCanceled
-from psycopg.pq import PipelineStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 
 from payments.access.keys import key_statement
 from payments.database import round_trips
-from payments.database.postgresql.base import AbortableConnection
+from payments.database.postgresql.base import TimedConnection
 from payments.database.prepared import PreparedStatements
+from payments.runtime.process import process
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.sql import execute
 from tests.support.waiting import wait_until
@@ -185,30 +186,108 @@ def breakable() -> Iterator[BreakablePostgresql]:
         yield server
 
 
-def test_waiting_for_a_frozen_server_lets_other_threads_run(breakable: BreakablePostgresql) -> None:
-    """If the wait held the global lock, the thread that aborts the connection could not run: the test would hang."""
-    with psycopg.connect(breakable.url, autocommit=True) as frozen:
-        statements = PreparedStatements(frozen)
-        outcomes(statements, divide(1), divide(2))
-        abortable = AbortableConnection(frozen, failover_seconds=0)
-        found: list[Any] = []
+@pytest.fixture
+def frozen(breakable: BreakablePostgresql) -> Iterator[PreparedStatements]:
+    """A connection within a transaction, to a server that does not respond. It has prepared `DIVIDE`."""
+    with TimedConnection.connect(breakable.url) as opened:
+        statements = PreparedStatements(opened)
+        statements.find_or_prepare(DIVIDE)
+        opened.execute("SELECT 1")
         breakable.freeze()
-        try:
-            waiting = threading.Thread(target=lambda: found.extend(outcomes(statements, divide(1), divide(2))))
-            waiting.start()
-            wait_until(lambda: abortable.is_waiting)
-            abortable.abort()
-            waiting.join(timeout=10)
-        finally:
-            breakable.thaw()
-        abortable.close()
+        yield statements
+        breakable.thaw()
 
-    assert found == [psycopg.OperationalError] * 2
-    assert frozen.closed
+
+def run_statement(statements: PreparedStatements) -> None:
+    statements.connection.execute("SELECT 1")
+
+
+def commit(statements: PreparedStatements) -> None:
+    statements.connection.commit()
+
+
+def run_prepared(statements: PreparedStatements) -> None:
+    statements.rows(DIVIDE, {"divisor": 1})
+
+
+def prepare(statements: PreparedStatements) -> None:
+    statements.rows("SELECT 1", {})
+
+
+def run_unprepared(statements: PreparedStatements) -> None:
+    statements.find_or_prepare(DIVIDE).rows_unprepared({"divisor": 1})
+
+
+def send_more_than_the_server_reads(statements: PreparedStatements) -> None:
+    statements.rows(DIVIDE, {"divisor": "1" * 50_000_000})
+
+
+def close_statement(statements: PreparedStatements) -> None:
+    statements.find_or_prepare(DIVIDE).close()
+
+
+WAITS = [
+    run_statement,
+    commit,
+    run_prepared,
+    prepare,
+    run_unprepared,
+    send_more_than_the_server_reads,
+    close_statement,
+    PreparedStatements.discard_plans,
+]
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_wait_for_a_frozen_server_ends_at_the_deadline(
+    frozen: PreparedStatements, wait: Callable[[PreparedStatements], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process.deadlines.database, "seconds_max", 0)
+
+    with process.deadlines.database, pytest.raises(psycopg.OperationalError, match="before the deadline"):
+        wait(frozen)
+
+    assert frozen.connection.closed
+
+
+def test_statements_without_a_result_at_the_deadline_fail(
+    frozen: PreparedStatements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process.deadlines.database, "seconds_max", 0)
+
+    with process.deadlines.database:
+        assert outcomes(frozen, divide(1), divide(2)) == [psycopg.OperationalError] * 2
+
+    assert frozen.connection.closed
+
+
+def test_first_expired_wait_lets_another_server_use_the_rest(
+    frozen: PreparedStatements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deadline = process.deadlines.database
+    with deadline:
+        monkeypatch.setattr(deadline, "failover_seconds", deadline.seconds_max)
+        with pytest.raises(psycopg.OperationalError):
+            run_prepared(frozen)
+
+        assert deadline.failover_seconds == 0
+
+
+@pytest.mark.parametrize("run", [run_statement, run_prepared])
+def test_waiting_for_a_frozen_server_lets_other_threads_run(
+    frozen: PreparedStatements, run: Callable[[PreparedStatements], None], breakable: BreakablePostgresql
+) -> None:
+    """If the wait held the global lock, the thread that thaws the server could not run: the test would hang."""
+    waiting = threading.Thread(target=run, args=[frozen])
+    waiting.start()
+    wait_until(lambda: frozen.connection.pgconn.transaction_status == TransactionStatus.ACTIVE)
+    breakable.thaw()
+    waiting.join()
+
+    assert not frozen.connection.closed
 
 
 def test_connection_that_is_lost_before_its_first_statement_raises_djangos_error() -> None:
-    """The watchdog may abort a connection as soon as it is open."""
     connection.close()
     connection.ensure_connection()
     connection.connection.close()

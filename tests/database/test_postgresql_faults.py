@@ -176,7 +176,7 @@ def test_requests_to_an_unresponsive_server_get_a_response_in_time(
     load.report(fault.__name__)
 
 
-def test_service_without_a_watchdog_waits_for_an_unresponsive_server(faulty: Faulty) -> None:
+def test_service_without_deadlines_waits_for_an_unresponsive_server(faulty: Faulty) -> None:
     unguarded = faulty.service.unguarded()
     with unguarded.serving():
         loads = [faulty.load(), Load(unguarded.port, faulty.key)]

@@ -22,6 +22,7 @@ TESTS: Final = Path(__file__).parents[1]
 # About SQLite.
 ONLY_SQLITE: Final = (
     "database/test_backup.py",
+    "database/test_limits.py::test_short_statements_are_ended_together",
     "management/test_distribute_payments.py::test_sqlite_is_refused",
     "ingest/test_import_faults.py::test_error_within_a_python_function_of_sqlite_is_not_an_interrupt",
     "ingest/test_import_faults.py::test_full_disk_changes_nothing_and_is_reported_in_one_line",
@@ -60,6 +61,7 @@ ONLY_POSTGRESQL: Final = (
     "database/test_backends.py::test_new_connection_has_the_limits_only_in_a_request",
     "database/test_backends.py::test_request_begins_with_a_check_of_the_connection",
     "database/test_backends.py::test_request_begins_without_an_old_or_changed_connection",
+    "database/test_backends.py::test_values_of_binary_fields_are_written",
     "database/test_backends.py::test_usable_connection_is_recognized_without_a_query",
     "database/test_distribution.py",
     "ingest/test_recorded_changes.py::test_documented_sql_renews_the_revisions_of_all_payments",

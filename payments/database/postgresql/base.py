@@ -1,13 +1,11 @@
 """The PostgreSQL backend. Django requires a module named `base` with a class named `DatabaseWrapper`.
 
-It overrides methods of Django's backend that are not documented: `get_new_connection`, `init_connection_state`,
-`close_if_unusable_or_obsolete`, `_close` and `is_usable`. Django has no public API for the time limits that they set.
+It overrides members of Django's backend that are not documented: `Database`, `get_new_connection`,
+`init_connection_state`, `close_if_unusable_or_obsolete` and `is_usable`. Django has no public API for the time limits
+that they set. psycopg documents no way to limit a wait, but all its waits call `Connection.wait`.
 """
 
-import os
-import socket
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -15,12 +13,12 @@ from typing import Any
 import psycopg
 from django.db import OperationalError
 from django.db.backends.postgresql import base
-from psycopg.pq import TransactionStatus
+from psycopg.abc import RV, PQGen
+from psycopg.errors import _WaitTimeout
 
 from payments.database.cursors import InstrumentedDatabaseWrapper
 from payments.database.postgresql.connecting import ConnectionPending, PendingConnection, poll_for_input
 from payments.database.postgresql.planning import PLANNER_SETTINGS
-from payments.runtime.deadlines import FAILOVER_SECONDS, Abortable
 from payments.runtime.process import process
 from payments.runtime.servers import has_replica
 
@@ -30,7 +28,7 @@ PLAN_ONCE = """
     SELECT set_config('plan_cache_mode', 'force_generic_plan', false) WHERE to_regclass('pg_dist_partition') IS NULL
 """
 
-# The server's limits for a request; the watchdog enforces the limit for all statements together.
+# The server's limits for a request. `TimedConnection` enforces the limit for all statements together.
 REQUEST_SETTINGS = {"statement_timeout": "2s", "lock_timeout": "1s", **PLANNER_SETTINGS}
 
 # For each address of a server. A URL may name several addresses, which libpq tries in turn.
@@ -40,34 +38,35 @@ CONNECT_SECONDS_MIN = 0.2
 # With a second server, a request waits only this long for a new connection. The connection attempt continues.
 CONNECT_SECONDS_WITH_FAILOVER = 0.3
 
-# With a second server, the watchdog aborts a connection FAILOVER_SECONDS before the deadline, and the error opens the
-# circuit breaker. A healthy server has ended the statement by then, even if the connection was new.
+# With a second server, a wait ends FAILOVER_SECONDS before the deadline, and the error opens the circuit breaker. A
+# healthy server has ended the statement by then, even if the connection was new.
 FAILOVER_SETTINGS = {"statement_timeout": "1.6s"}
 
 
-class AbortableConnection(Abortable):
-    """Aborts a connection through a duplicate of its socket, which stays valid after psycopg has closed its own."""
+class TimedConnection(psycopg.Connection[Any]):
+    """A connection that waits for the server until the deadline of its thread. After that, it is closed.
 
-    def __init__(self, connection: psycopg.Connection[Any], *, failover_seconds: float) -> None:
-        self.connection = connection
-        self.failover_seconds = failover_seconds
-        self.socket = socket.socket(fileno=os.dup(connection.fileno()))
+    Django also finds the driver's errors and `Binary` here.
+    """
 
-    @property
-    def is_waiting(self) -> bool:
-        return self.connection.pgconn.transaction_status == TransactionStatus.ACTIVE
+    Binary = psycopg.Binary
 
-    def abort(self) -> None:
-        with suppress(OSError):  # the server has ended the connection already
-            self.socket.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self.socket.close()
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        deadline = process.deadlines.database
+        seconds = deadline.wait_seconds
+        if seconds is None or timeout is not None:
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(gen, interval, seconds)
+        except _WaitTimeout:
+            self.close()
+            deadline.fail_wait()
 
 
 class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     """Django's backend with time limits for requests. Commands, such as imports and migrations, have no limits."""
 
+    Database = TimedConnection  # type: ignore[assignment]  # the stubs expect a module
     pending: PendingConnection[Any] | None = None
 
     @property
@@ -80,9 +79,6 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connect = partial(super().get_new_connection, conn_params)
         connection = self.connect_in_time(connect) if process.deadlines.database.is_active else connect()
-        failover_seconds = FAILOVER_SECONDS if has_replica() else 0
-        abortable = AbortableConnection(connection, failover_seconds=failover_seconds)
-        process.deadlines.database.register(abortable, name=self.alias)
         self.input_poll = poll_for_input(connection)
         return connection
 
@@ -128,10 +124,6 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         else:
             self.errors_occurred = False
             self.health_check_done = True
-
-    def _close(self) -> None:
-        process.deadlines.database.unregister(name=self.alias)
-        super()._close()  # type: ignore[misc]  # missing in the stubs
 
     def is_usable(self) -> bool:
         """Return whether the connection works. Django asks before each request, so a query would be expensive.

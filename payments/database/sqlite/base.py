@@ -1,13 +1,11 @@
 """The SQLite backend. Django requires a module named `base` with a class named `DatabaseWrapper`.
 
-It overrides `get_new_connection`, `_close` and `is_usable` of Django's backend, and calls `is_in_memory_db`. These
-methods are not documented. Django has no public API for the time limits, the private file and the file check.
+It overrides `get_new_connection` and `is_usable` of Django's backend, and calls `is_in_memory_db`. These methods are
+not documented. Django has no public API for the time limits, the private file and the file check.
 """
 
 import os
-import sqlite3
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +13,13 @@ from django.db.backends.sqlite3 import base
 
 from payments.database.cursors import InstrumentedDatabaseWrapper
 from payments.database.sqlite.file_identity import find_identity
-from payments.runtime.deadlines import Abortable
 from payments.runtime.process import process
 
 # For a lock on the file.
 REQUEST_LOCK_SECONDS_MAX = 1
 
-
-@dataclass(frozen=True)
-class AbortableConnection(Abortable):
-    """Aborts the statement that runs on a connection."""
-
-    connection: sqlite3.Connection
-
-    def abort(self) -> None:
-        self.connection.interrupt()
-
-    def disconnect(self) -> None:
-        self.connection.close()
+# SQLite checks the deadline after so many steps of its virtual machine. They take less than a millisecond.
+STEPS_BETWEEN_CHECKS = 10_000
 
 
 class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
@@ -54,16 +41,17 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
             create_private_file(self.path)
         self.file = find_identity(self.path)
         connection = super().get_new_connection(conn_params)
-        process.deadlines.database.register(AbortableConnection(connection), name=self.alias)
+        connection.set_progress_handler(deadline_has_passed, STEPS_BETWEEN_CHECKS)
         return connection
-
-    def _close(self) -> None:
-        process.deadlines.database.unregister(name=self.alias)
-        super()._close()  # type: ignore[misc]  # missing in the stubs
 
     def is_usable(self) -> bool:
         """Return whether the open file still has its name. A restored backup replaces the file."""
         return self.file == find_identity(self.path)
+
+
+def deadline_has_passed() -> bool:
+    """Return whether SQLite should end the statement that runs in this thread."""
+    return process.deadlines.database.remaining_seconds <= 0
 
 
 def create_private_file(path: Path) -> None:
