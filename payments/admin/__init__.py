@@ -12,7 +12,7 @@ search           the list's form: an access_form (organization and mode) with fi
 search_text      reads the search box, with named values (search_names), into a meaning (search_meaning)
 list_query       the query string of the list, and filters that a click removes
 list_links       links to the list
-list_actions     the forms of the list that change something: saved_filters and columns
+list_actions     the forms of the list that change something: saved filters and columns
 preferences      the organization, mode and columns that a user selected last
 neighbours       the previous and the next payment of the list
 timeline         the times of a payment

@@ -1,27 +1,71 @@
-"""The forms of the payment list that change something: saved filters and columns. Each leads back to the list."""
+"""The forms of the payment list that change something: saved filters and columns. Each leads back to the list.
+
+Each user saves searches of the list under a name, and opens them for any organization and mode.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.urls import path, reverse
 
-from payments.admin.columns import chosen_columns
-from payments.admin.list_query import list_query
-from payments.admin.preferences import write
-from payments.admin.saved_filters import find_filter, save_filter
+from payments.admin.list_query import ACCESS_FIELDS, list_query
+from payments.admin.preferences import chosen_columns, write_preferences
 from payments.admin.search import SearchForm
+from payments.models import SavedFilter
+from payments.models.staff import QUERY_CHARACTERS_MAX
 
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite
     from django.urls import URLPattern
 
+    ModelForm = forms.ModelForm[SavedFilter]
+else:
+    ModelForm = forms.ModelForm
+
+FILTERS_MAX = 50  # of a user
+
+
+class SavedFilterLink(NamedTuple):
+    """A saved filter, and the query string of its list."""
+
+    name: str
+    query: str
+    is_current: bool
+
+
+class SaveFilterForm(ModelForm):
+    """Saves a search of the list under a name. A filter of the same name gets the new search."""
+
+    class Meta:
+        model = SavedFilter
+        fields = ("name",)
+        widgets = {"name": forms.TextInput(attrs={"autocomplete": "off", "placeholder": "Name"})}
+
+    def clean_name(self) -> str:
+        name = str(self.cleaned_data["name"])
+        if not name.isprintable():
+            raise ValidationError("Use printable characters.")
+        return name
+
+
+def filter_links(user_id: int, form: SearchForm) -> list[SavedFilterLink]:
+    """Return the user's filters by name, with links that keep the organization and mode of the form."""
+    access, current = form.access_query, filter_query(form)
+    saved = SavedFilter.objects.filter(user_id=user_id).order_by("name")[:FILTERS_MAX]
+    return [SavedFilterLink(item.name, f"{access}&{item.query}", item.query == current) for item in saved]
+
+
+def filter_query(form: SearchForm) -> str:
+    """Return the query string of a search, without its organization and mode."""
+    return list_query(form, without=ACCESS_FIELDS).urlencode()
+
 
 def action_urls(site: AdminSite) -> list[URLPattern]:
-    """Return the URLs of the forms."""
     return [
         path("save-filter", site.admin_view(save_filter_view), name="payments_payment_save_filter"),
         path("delete-filter", site.admin_view(delete_filter_view), name="payments_payment_delete_filter"),
@@ -43,10 +87,31 @@ def save_filter_view(request: HttpRequest) -> HttpResponseRedirect:
     return redirect_to_list(search)
 
 
+def save_filter(user_id: int, search: SearchForm, *, name: str) -> None:
+    """Save a search under a name.
+
+    :raises ValidationError: the name or the search cannot be saved
+    """
+    text = filter_query(search)
+    named = SaveFilterForm({"name": name})
+    if not search.is_valid() or not text:
+        raise ValidationError("Choose a filter or enter a search before you save it.")
+    if len(text) > QUERY_CHARACTERS_MAX:
+        raise ValidationError("This search is too long to be saved. Remove some filters.")
+    if not named.is_valid():
+        raise ValidationError([f"Name: {error}" for error in named.errors["name"]])
+    others = SavedFilter.objects.filter(user_id=user_id).exclude(name=named.cleaned_data["name"])
+    if others.count() >= FILTERS_MAX:
+        raise ValidationError(f"You have {FILTERS_MAX} saved filters. Delete one before you save another.")
+    values = {"user_id": user_id, "name": named.cleaned_data["name"]}
+    SavedFilter.objects.update_or_create(**values, defaults={"query": text})
+
+
 def delete_filter_view(request: HttpRequest) -> HttpResponseRedirect:
     """Delete the user's filter whose name is in the field `name`."""
     user_id = require_permission_to_post(request)
-    saved = find_filter(user_id, request.POST.get("name", ""))
+    name = request.POST.get("name", "")
+    saved = SavedFilter.objects.filter(user_id=user_id, name=name).first() if name.isprintable() else None
     if saved is None:
         messages.error(request, "This filter does not exist any more.")
     else:
@@ -59,7 +124,7 @@ def columns_view(request: HttpRequest) -> HttpResponseRedirect:
     """Store the columns of the repeated field `column`, or the default columns if the field `default` is sent."""
     user_id = require_permission_to_post(request)
     columns: Any = None if "default" in request.POST else chosen_columns(request.POST.getlist("column"))
-    write(user_id, columns=columns)
+    write_preferences(user_id, columns=columns)
     return redirect_to_list(posted_search(request))
 
 

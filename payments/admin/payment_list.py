@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from django.db import OperationalError
 
-from payments.admin.columns import Column, chosen_columns, shown_columns
 from payments.admin.known_words import known_words
+from payments.admin.list_actions import SaveFilterForm, filter_links, filter_query
 from payments.admin.list_query import chips, query_for_words
 from payments.admin.list_totals import ListTotals, fetch_list_totals
-from payments.admin.saved_filters import SaveFilterForm, filter_links, filter_query
+from payments.admin.preferences import Column, chosen_columns, shown_columns
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.admin.search_listing import PAGE_ROWS, SearchedPage, fetch_search
 from payments.listing import Listing
@@ -90,7 +90,7 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
         "access_query": form.access_query,
         "words_query": query_for_words(form),
         "chips": chips(form),
-        "columns": shown_columns(columns, form),
+        "columns": shown_columns(columns, form.selection.filters),
         "column_choices": [(column, column in columns) for column in Column],
         "saved_filters": filter_links(preferences.user_id, form),
         "can_save": bool(filter_query(form)),

@@ -1,4 +1,7 @@
-"""The preferences of a user: the organization and mode of the last page, and the columns of the payment list."""
+"""The preferences of a user: the organization and mode of the last page, and the columns of the payment list.
+
+Time, payment ID and amount are always shown; users choose the other columns.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,39 @@ import logging
 from typing import TYPE_CHECKING, Any, cast
 
 from django.db import Error
+from django.db.models import TextChoices
 
 from payments.database.limits import transaction_without_waiting
 from payments.models import StaffPreferences
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.http import HttpRequest
 
+    from payments.filters import AppliedFilter
     from payments.models import Access
 
 logger = logging.getLogger(__name__)
+
+
+class Column(TextChoices):
+    """The columns that users choose, in their order on the page."""
+
+    STATUS = "status", "Status"
+    METHOD = "method", "Method"
+    CARD = "card", "Card"
+    SEQUENCE = "sequence", "Sequence type"
+    PAID = "paid", "Paid (UTC)"
+    CUSTOMER = "customer", "Customer"
+    DESCRIPTION = "description", "Description"
+    METADATA = "metadata", "Metadata"
+
+
+DEFAULT_COLUMNS = (Column.STATUS, Column.METHOD, Column.CUSTOMER, Column.DESCRIPTION)
+
+# The columns whose cells repeat a filter that has one value.
+SELECTED_BY = {Column.STATUS: "status", Column.METHOD: "method", Column.SEQUENCE: "sequenceType"}
 
 
 def read_preferences(request: HttpRequest) -> StaffPreferences:
@@ -30,11 +56,22 @@ def remember_access(preferences: StaffPreferences, access: Access) -> None:
         return
     try:
         with transaction_without_waiting():
-            write(preferences.user_id, organization_id=access.organization_id, mode=access.mode)
+            write_preferences(preferences.user_id, organization_id=access.organization_id, mode=access.mode)
     except Error as error:
         logger.warning("The preferences of user %s were not stored: %s", preferences.user_id, error)
 
 
-def write(user_id: int, **values: Any) -> None:
-    """Store some of a user's preferences."""
+def write_preferences(user_id: int, **values: Any) -> None:
     StaffPreferences.objects.update_or_create(user_id=user_id, defaults=values)
+
+
+def chosen_columns(names: Sequence[str] | None) -> list[Column]:
+    """Return the columns with these names; without names, the default. A release may lack a column that is stored."""
+    return [column for column in Column if column in (DEFAULT_COLUMNS if names is None else names)]
+
+
+def shown_columns(columns: Sequence[Column], filters: Sequence[AppliedFilter]) -> list[Column]:
+    """Return the columns whose cells can differ: not those of a filter with one value."""
+    fixed = {applied.name for applied in filters if len(applied.values) == 1}
+    fixed |= {"customer"} if "search customerId" in fixed else set()
+    return [column for column in columns if SELECTED_BY.get(column, column.value) not in fixed]
