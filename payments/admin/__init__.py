@@ -3,20 +3,20 @@
 site, login      the admin site and its login form
 sessions         how a session began: with a password, a second factor, or at an OpenID provider
 sign_in          sign-in at an OpenID provider, and the second factor
-overview         the start page, with its form (overview_form), figures (overview_figures), texts that compare them
-                 (comparisons), statistics and charts
+overview         the start page and its form, with figures (overview_figures), texts that compare them (comparisons),
+                 statistics and charts
 periods          periods of days, and form fields that select one
 payments         the views of the payment list, of a payment and of exports
 payment_list     the list: a page (search_listing), its totals (list_totals) and its columns
 search           the list's form: an access_form (organization and mode) with filters (filter_fields, known_words)
 search_text      reads the search box, with named values (search_names), into a meaning (search_meaning)
 list_query       the query string of the list, and filters that a click removes
-list_links       links to the list
+
 list_actions     the forms of the list that change something: saved filters and columns
 preferences      the organization, mode and columns that a user selected last
 neighbours       the previous and the next payment of the list
 timeline         the times of a payment
-emptiness        why a list has no payments
+
 display          a payment prepared for templates
 downloads        exports as CSV and JSON Lines, part by part
 organizations, keys

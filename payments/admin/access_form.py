@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlencode
 
 from django import forms
 from django.http import HttpRequest, QueryDict
 
-from payments.admin.list_links import access_query
 from payments.admin.preferences import remember_access
-from payments.models import Access, Mode, Organization, StaffPreferences
+from payments.models import Access, Mode, Organization, Payment, StaffPreferences
 
 if TYPE_CHECKING:
     ModelChoiceField = forms.ModelChoiceField[Organization]
@@ -71,6 +71,12 @@ class AccessForm(forms.Form):
         """Return the selected organization and mode as a query string. The form must be valid."""
         return access_query(self.access)
 
+    @property
+    def has_payments_in_other_mode(self) -> bool:
+        """Return whether the organization has payments in the mode that is not selected. The form must be valid."""
+        mode = Mode.TEST if self.access.mode == Mode.LIVE else Mode.LIVE
+        return Payment.objects.visible_to(self.access._replace(mode=mode)).exists()
+
     @classmethod
     def from_request(cls, request: HttpRequest, preferences: StaffPreferences) -> Self:
         """Return the form of a request. If it is valid and names an organization or a mode, remember them."""
@@ -78,6 +84,11 @@ class AccessForm(forms.Form):
         if form.is_valid() and not request.GET.keys().isdisjoint(AccessForm.base_fields):
             remember_access(preferences, form.access)
         return form
+
+
+def access_query(access: Access) -> str:
+    """Return an organization and mode as a query string, for links to pages that have both."""
+    return urlencode({"organization": access.organization_id, "mode": access.mode})
 
 
 def default_organization(preferences: StaffPreferences | None) -> Organization | None:

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from django.http import QueryDict
 
+from payments.admin.access_form import access_query
 from payments.admin.display import PaymentDisplay, payment_href
-from payments.admin.list_links import access_query
 from payments.admin.list_query import list_query
 from payments.admin.payment_list import PAGE_NAMES, fetch_selected
 from payments.admin.search import SearchForm

@@ -1,24 +1,102 @@
-"""The start page: reads the figures of a period, and sums the days whose totals are missing."""
+"""The start page: its form selects an organization, a mode and a period. The days whose totals are missing are summed."""
 
 import time
 from collections.abc import Sequence
 from datetime import date
-from typing import Any
+from random import randrange
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlencode
 
+from django import forms
+from django.core.exceptions import ValidationError
 from django.db import OperationalError
-from django.http import HttpRequest
+from django.forms import BoundField
+from django.http import HttpRequest, QueryDict
 
+from payments.admin.access_form import AccessForm
 from payments.admin.overview_figures import Overview
-from payments.admin.overview_form import OverviewForm
-from payments.admin.periods import Period
+from payments.admin.periods import Period, PeriodFields, Preset, current_day, preset_period
 from payments.admin.preferences import read_preferences
 from payments.admin.statistics import Statistics
-from payments.models import Access
+from payments.models import Access, StaffPreferences
 from payments.runtime.database_errors import is_locked, is_timeout
 from payments.totals import daily_totals, sum_missing_days
 
+DAYS_MAX = 366
+
 # A request stops summing days after this time, well before its deadline. The next request sums the remaining days.
 SUMMING_SECONDS_MAX = 0.7
+
+
+class PresetLink(NamedTuple):
+    """A link to the overview of a period."""
+
+    name: str
+    href: str
+    is_current: bool
+
+
+class OverviewForm(PeriodFields, AccessForm):
+    """Selects an organization, a mode and a period. The default is the last 30 days."""
+
+    period = forms.ChoiceField(choices=Preset.choices)
+
+    @classmethod
+    def from_query(cls, query: QueryDict, *, preferences: StaffPreferences | None = None) -> Self:
+        """Return the form with the values of a query string, and defaults for the missing ones."""
+        values = query.copy()
+        if not values.get("period"):
+            has_dates = values.get("since") or values.get("until")
+            values["period"] = Preset.CUSTOM if has_dates else Preset.DAYS_30
+        return super().from_query(values, preferences=preferences)
+
+    def clean(self) -> dict[str, Any]:
+        """Validate that a custom period has both dates, is not too long and does not end in the future."""
+        values = super().clean()
+        if values.get("period") == Preset.CUSTOM and {"since", "until"} <= values.keys():
+            check_dates(values["since"], values["until"])
+        return values
+
+    @property
+    def selected(self) -> Period:
+        """Return the period. The form must be valid."""
+        values = self.cleaned_data
+        if values["period"] == Preset.CUSTOM:
+            return Period(values["since"], values["until"])
+        return preset_period(values["period"], today=current_day())
+
+    @property
+    def title(self) -> str:
+        """Return the name of the period, or its dates. The form must be valid."""
+        preset = Preset(self.cleaned_data["period"])
+        return str(self.selected if preset == Preset.CUSTOM else preset.label)
+
+    @property
+    def access_fields(self) -> list[BoundField]:
+        return [self[name] for name in AccessForm.base_fields]
+
+    @property
+    def preset_links(self) -> list[PresetLink]:
+        """Return links to the presets, for the same organization and mode."""
+        access = {name: self[name].value() or "" for name in AccessForm.base_fields}
+        return [
+            PresetLink(str(preset.label), f"?{urlencode({**access, 'period': preset})}", preset == self.data["period"])
+            for preset in Preset
+            if preset != Preset.CUSTOM
+        ]
+
+
+def check_dates(since: date | None, until: date | None) -> None:
+    """Check the dates of a custom period.
+
+    :raises ValidationError: if one is missing, if they are too far apart, or if the last one is in the future
+    """
+    if since is None or until is None:
+        raise ValidationError({"until" if since else "since": "Enter a date."})
+    if until > current_day():
+        raise ValidationError({"until": "Enter today (UTC) or an earlier date."})
+    if Period(since, until).length > DAYS_MAX:
+        raise ValidationError({"until": f"Choose at most {DAYS_MAX} days."})
 
 
 def overview_context(request: HttpRequest) -> dict[str, Any]:
@@ -39,7 +117,7 @@ def read_overview(access: Access, period: Period) -> Overview:
     """Return the overview of a period, without the days that cannot be summed in time."""
     overview = stored_overview(access, period)
     if overview.has_missing_days:
-        sum_in_time(access, overview.days)
+        sum_in_time(access, period.days, overview.previous.period.days if overview.previous else [])
         overview = stored_overview(access, period)
     return overview
 
@@ -51,11 +129,17 @@ def stored_overview(access: Access, period: Period) -> Overview:
     return Overview(access, Statistics(period, daily_totals(access, days=period.days)), previous)
 
 
-def sum_in_time(access: Access, days: Sequence[date]) -> None:
-    """Compute and store the missing totals of `days`, in their order, until the time is up."""
+def sum_in_time(access: Access, days: Sequence[date], before: Sequence[date]) -> None:
+    """Compute and store the missing totals of the days of a period and of the period before, until the time is up.
+
+    They begin at a random day of the period, or with the period before. A day that takes too long ends a request, and
+    would otherwise block the same days in each request.
+    """
+    start = randrange(len(days) + 1)  # noqa: S311  no secret
     stop_at = time.monotonic() + SUMMING_SECONDS_MAX
     try:
-        sum_missing_days(access, days=days, has_time=lambda: time.monotonic() < stop_at)
+        in_order = [*days[start:], *before, *days[:start]]
+        sum_missing_days(access, days=in_order, has_time=lambda: time.monotonic() < stop_at)
     except OperationalError as error:
         if not (is_timeout(error) or is_locked(error)):
             raise

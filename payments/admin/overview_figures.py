@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from functools import cached_property
-from random import randrange
-from typing import Any, NamedTuple
+from typing import NamedTuple
+from urllib.parse import urlencode
 
+from django.urls import reverse
+
+from payments.admin.access_form import access_query
 from payments.admin.charts import BarChart, Label, LineChart, bar_chart, line_chart
 from payments.admin.comparisons import compare_amounts, compare_numbers, compare_rates
-from payments.admin.emptiness import Emptiness, explain_absence
-from payments.admin.list_links import list_href
 from payments.admin.periods import Period, current_day, join_days
 from payments.admin.statistics import Group, Paid, PeriodPart, Statistics
 from payments.filter_types import VALUES_MAX
@@ -83,17 +83,15 @@ class Overview:
         is_today = self.period.first == self.period.last == current_day()
         return None if self.previous is None or self.previous.missing_days or is_today else self.previous
 
-    def href(self, period: Period | None = None, **filters: Any) -> str:
-        """Return the list of the payments of the period, or of a part of it."""
-        return list_href(self.access, period or self.period, **filters)
-
-    @property
-    def list_href(self) -> str:
-        return self.href()
+    def href(self, period: Period | None = None, **filters: str | Sequence[str]) -> str:
+        """Return the list of the payments of the period, or of a part of it. `filters` are fields of the list's form."""
+        period = period or self.period
+        fields = urlencode({**filters, "since": period.first, "until": period.last}, doseq=True)
+        return f"{reverse('admin:payments_payment_changelist')}?{access_query(self.access)}&{fields}"
 
     @property
     def completed_href(self) -> str:
-        return self.href(statuses=COMPLETED_STATUSES)
+        return self.href(status=COMPLETED_STATUSES)
 
     # Tiles.
 
@@ -122,7 +120,7 @@ class Overview:
     def in_progress_tile(self) -> Tile:
         number = self.statistics.in_progress
         change = compare_numbers(number, self.compared.in_progress) if self.compared else ""
-        href = self.href(statuses=IN_PROGRESS_STATUSES)
+        href = self.href(status=IN_PROGRESS_STATUSES)
         return Tile("In progress", grouped(number), "open, pending or authorized", change, href)
 
     def paid_tile(self, paid: Paid) -> Tile:
@@ -130,7 +128,7 @@ class Overview:
         return Tile(f"Paid in {paid.currency}", money(paid.hundredths), "", change, self.paid_href(paid.currency))
 
     def paid_href(self, currency: str) -> str:
-        return self.href(statuses=[Status.SUCCEEDED], currency=currency)
+        return self.href(status=[Status.SUCCEEDED], currency=currency)
 
     @property
     def main_paid(self) -> Sequence[Paid]:
@@ -176,9 +174,7 @@ class Overview:
     def success_chart(self) -> LineChart:
         rates = [part.success_percent for part in self.parts]
         labels = [
-            Label(
-                f"{part.period}: {percent(part.success_percent)}", self.href(part.period, statuses=COMPLETED_STATUSES)
-            )
+            Label(f"{part.period}: {percent(part.success_percent)}", self.href(part.period, status=COMPLETED_STATUSES))
             for part in self.parts
         ]
         return line_chart([None if rate is None else rate / 100 for rate in rates], labels=labels)
@@ -195,7 +191,7 @@ class Overview:
         labels = [
             Label(
                 f"{part.period}: {money(amount)} {currency}",
-                self.href(part.period, statuses=[Status.SUCCEEDED], currency=currency),
+                self.href(part.period, status=[Status.SUCCEEDED], currency=currency),
             )
             for part, amount in zip(self.parts, amounts, strict=True)
         ]
@@ -205,7 +201,7 @@ class Overview:
 
     @property
     def status_rows(self) -> list[GroupRow]:
-        return [GroupRow(group, self.href(statuses=group.values)) for group in self.statistics.groups_by_status]
+        return [GroupRow(group, self.href(status=group.values)) for group in self.statistics.groups_by_status]
 
     @property
     def method_rows(self) -> list[GroupRow]:
@@ -213,7 +209,7 @@ class Overview:
 
     def methods_href(self, methods: Sequence[str]) -> str:
         """Return the list of the payments with these methods; empty if no filter selects them."""
-        return self.href(methods=methods) if all(methods) and len(methods) <= VALUES_MAX else ""
+        return self.href(method=methods) if all(methods) and len(methods) <= VALUES_MAX else ""
 
     # Missing figures.
 
@@ -221,17 +217,6 @@ class Overview:
     def has_missing_days(self) -> bool:
         """Return whether totals of the period or of the period before are not stored yet."""
         return any(statistics.missing_days for statistics in (self.statistics, self.previous) if statistics)
-
-    @property
-    def days(self) -> list[date]:
-        """Return the days of both periods, in the order in which they are to be summed.
-
-        They begin at a random day of the period, or with the period before. A day that takes too long ends a request,
-        and would otherwise block the same days in each request.
-        """
-        days, before = self.period.days, self.previous.period.days if self.previous else []
-        start = randrange(len(days) + 1)  # noqa: S311  no secret
-        return [*days[start:], *before, *days[:start]]
 
     @property
     def missing_periods(self) -> list[Period]:
@@ -253,11 +238,6 @@ class Overview:
     def is_without_payments(self) -> bool:
         """Return whether the organization has no payments in this mode at all. It can cost one query."""
         return not (self.statistics.payments or self.statistics.missing_days or self.newest_day)
-
-    @property
-    def emptiness(self) -> Emptiness:
-        """Return why there are no payments."""
-        return explain_absence(self.access)
 
     @property
     def newest_href(self) -> str:

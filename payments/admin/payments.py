@@ -14,12 +14,11 @@ from django.urls import path, reverse
 from django.utils import timezone
 from msgspec.json import format as format_json
 
+from payments.admin.access_form import access_query
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
-from payments.admin.emptiness import explain_emptiness
 from payments.admin.list_actions import action_urls
-from payments.admin.list_links import access_query
 from payments.admin.list_query import list_query, query_of_parts
 from payments.admin.neighbours import find_position
 from payments.admin.payment_list import PaymentList, fetch_list, fetch_selected, list_context
@@ -63,8 +62,6 @@ class PaymentAdmin(ReadOnlyAdmin):
                 return HttpResponseRedirect(payment_href(payment_id))
             extra = list_context(form, preferences)
             payments = fetch_list(form, start=request.GET.get("from"))
-        is_first_page = "from" not in request.GET
-        is_empty = is_first_page and not payments.page.rows and form.is_valid()
         context = self.page_context(
             request,
             "Payments",
@@ -73,8 +70,7 @@ class PaymentAdmin(ReadOnlyAdmin):
             totals=payments.totals,
             payments=list(map(PaymentDisplay, payments.page.rows)),
             query=list_query(form).urlencode(),
-            is_first_page=is_first_page,
-            emptiness=explain_emptiness(form) if is_empty else None,
+            is_first_page="from" not in request.GET,
             **extra,
         )
         return TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=payments.status)

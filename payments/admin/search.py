@@ -133,6 +133,10 @@ class SearchForm(PeriodFields, AccessForm):
         """Return the days on which the payments were created. The form must be valid."""
         return self.date_range(today=self.current_day)
 
+    @property
+    def has_filters(self) -> bool:
+        return bool(self.selection.filters or self.search.groups)
+
     def offer(self, words: KnownWords) -> None:
         """Offer methods and currencies as choices. Others can be entered."""
         self.fields["method"].widget.choices = [(word, word) for word in words.methods]

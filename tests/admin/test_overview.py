@@ -16,8 +16,8 @@ from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
 from payments.admin import overview
+from payments.admin.overview import DAYS_MAX
 from payments.admin.overview_figures import Overview
-from payments.admin.overview_form import DAYS_MAX
 from payments.admin.periods import Period
 from payments.admin.statistics import Group, Paid, PeriodPart, Statistics
 from payments.filter_types import VALUES_MAX
@@ -375,7 +375,7 @@ def linked_numbers(page: Overview) -> Iterator[tuple[str, int]]:
     yield tiles["Payments"], statistics.payments
     yield tiles["In progress"], statistics.in_progress
     yield tiles["Success rate"], statistics.payments - statistics.in_progress
-    yield page.list_href, statistics.payments
+    yield page.href(), statistics.payments
     yield page.completed_href, statistics.payments - statistics.in_progress
     newest_day = max(payment.created_at.date() for payment in payments_of(statistics.period))
     yield page.newest_href, len(payments_of(Period(newest_day, newest_day)))
