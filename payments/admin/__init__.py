@@ -8,21 +8,19 @@ overview         the start page and its form, with figures (overview_figures), t
 periods          periods of days, and form fields that select one
 payments         the views of the payment list, of a payment and of exports
 payment_list     the list: a page (search_listing), its totals (list_totals) and its columns
-search           the list's form: an access_form (organization and mode) with filters (filter_fields, known_words)
-search_text      reads the search box, with named values (search_names), into a meaning (search_meaning)
+search           the list's form: an access_form (organization and mode) with filters (filter_fields)
+search_text      reads the search box, with named values, into a meaning (search_meaning)
 list_query       the query string of the list, and filters that a click removes
 
 list_actions     the forms of the list that change something: saved filters and columns
 preferences      the organization, mode and columns that a user selected last
 neighbours       the previous and the next payment of the list
-timeline         the times of a payment
 
-display          a payment prepared for templates
+display          a payment prepared for templates, with its timeline
 downloads        exports as CSV and JSON Lines, part by part
 organizations, keys
 payment_reads    records of payments that staff read
-form_ids         one-time IDs, so that a form that is sent twice adds one key
 accounts         users and groups, on Django's pages
-base             model admins that cannot delete, change or add
-strict           the base of all model admins: refuses lookups, searches and keys that no page sends
+base             the base of all model admins: refuses lookups, searches and keys that no page sends; model admins that
+                 cannot delete, change or add
 """

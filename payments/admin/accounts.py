@@ -14,9 +14,8 @@ from django.contrib.auth import admin as django_pages
 from django.contrib.auth.forms import UserChangeForm
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Q, QuerySet
-from django.utils.text import capfirst
 
-from payments.admin.strict import StrictAdmin
+from payments.admin.base import ModelForm, StrictAdmin
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
@@ -24,11 +23,9 @@ if TYPE_CHECKING:
 
     DjangoUserAdmin = django_pages.UserAdmin[User]
     DjangoUserForm = UserChangeForm[User]
-    GroupModelForm = forms.ModelForm[Group]
 else:
     DjangoUserAdmin = django_pages.UserAdmin
     DjangoUserForm = UserChangeForm
-    GroupModelForm = forms.ModelForm
 
 MORE_PERMISSIONS = "You cannot change this user, who is a superuser or has permissions that you do not have."
 
@@ -51,7 +48,7 @@ class UserForm(DjangoUserForm):
         return groups
 
 
-class GroupForm(GroupModelForm):
+class GroupForm(ModelForm):
     """A group. The group can keep permissions that the editor could not grant."""
 
     editor: User | AnonymousUser
@@ -72,10 +69,6 @@ class AccountAdmin(StrictAdmin):
         form = super().get_form(request, obj, change=change, **options)
         form.editor = request.user  # type: ignore[attr-defined]
         return form
-
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        title = capfirst(self.opts.verbose_name_plural)
-        return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
 
 @admin.register(Group)

@@ -1,23 +1,89 @@
-"""Base classes of the admin's model pages: which actions they allow, and what their pages have in common."""
+"""Base classes of the admin's model pages: they refuse invalid requests, and some cannot delete, change or add.
 
-from typing import Any
+Django's model admin fails on invalid requests or runs unbounded queries.
 
-from django.contrib import admin
-from django.core.exceptions import PermissionDenied
+It uses a private API of Django: `ModelAdmin.get_object`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.views.main import SEARCH_VAR
+from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
+from django.db.models import ManyToManyField, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import capfirst
 
-from payments.admin.strict import StrictAdmin
+# Django's classes are generic for mypy only.
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+    ModelForm = forms.ModelForm[Any]
+    ModelMultipleChoiceField = forms.ModelMultipleChoiceField[Any]
+else:
+    ModelAdmin = admin.ModelAdmin
+    ModelForm = forms.ModelForm
+    ModelMultipleChoiceField = forms.ModelMultipleChoiceField
+
+# As many as the longest text that can be found: an email address.
+SEARCH_CHARACTERS_MAX = 254
+SEARCH_TOO_LONG = f"The search text is too long. Enter at most {SEARCH_CHARACTERS_MAX} characters."
+
+
+class KeysField(ModelMultipleChoiceField):
+    """Objects, chosen by their keys. SQLite fails on keys that are too large."""
+
+    def clean(self, value: Any) -> Any:
+        for key in value or ():
+            clean_key(self.queryset.model, key)  # type: ignore[union-attr]  # a field of a model has a queryset
+        return super().clean(value)
+
+
+class StrictAdmin(ModelAdmin):
+    """Refuses lookups, searches and keys that the admin's pages never send."""
+
+    formfield_overrides = {ManyToManyField: {"form_class": KeysField}}
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Allow only the parameters in the links of the list's filters, each once.
+
+        Django allows all lookups of the model's fields. A regular expression can occupy a worker for ever on SQLite; an
+        invalid one is an error, as is a null character on PostgreSQL.
+        """
+        fields = (self.opts.get_field(str(name)) for name in self.get_list_filter(request))
+        is_linked = any(lookup in link_parameters(field) for field in fields)
+        return is_linked and "\0" not in value and len(request.GET.getlist(lookup)) == 1
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Return no objects for a long text: SQLite refuses a condition with thousands of words."""
+        if is_too_long(search_term):
+            return queryset.none(), False
+        return super().get_search_results(request, queryset, search_term)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Show the list with a title, or run an action on the selected objects."""
+        try:
+            for key in request.POST.getlist(ACTION_CHECKBOX_NAME):
+                clean_key(self.model, key)
+        except ValidationError as error:
+            raise BadRequest("The key of a selected object is invalid.") from error
+        if is_too_long(request.GET.get(SEARCH_VAR, "")):
+            self.message_user(request, SEARCH_TOO_LONG, messages.ERROR)
+        title = capfirst(self.opts.verbose_name_plural)
+        return super().changelist_view(request, {"title": title, **(extra_context or {})})
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """Return the object, or None if it does not exist. Django fails if the parameter `_to_field` is empty."""
+        return super().get_object(request, object_id, from_field or None)
 
 
 class NoDeleteAdmin(StrictAdmin):
     """A model admin that cannot delete."""
 
     show_facets = admin.ShowFacets.NEVER
-
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        title = capfirst(self.opts.verbose_name_plural)
-        return super().changelist_view(request, {"title": title, **(extra_context or {})})
 
     def page_context(self, request: HttpRequest, title: str, **context: Any) -> dict[str, Any]:
         """Return the template context of a page that Django's admin does not have."""
@@ -47,3 +113,22 @@ class ReadOnlyAdmin(NoChangeAdmin):
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+def link_parameters(field: Any) -> set[str]:
+    """Return the parameters in the links of a field's filter."""
+    if field.related_model is None:
+        return {f"{field.name}__exact"}
+    return {f"{field.name}__{field.target_field.name}__exact", f"{field.name}__isnull"}
+
+
+def is_too_long(search_term: str) -> bool:
+    return len(search_term) > SEARCH_CHARACTERS_MAX
+
+
+def clean_key(model: type[Model], key: str) -> None:
+    """Validate the primary key of an object.
+
+    :raises ValidationError: if no object can have this key
+    """
+    model._meta.pk.clean(key, None)  # noqa: SLF001  Django's documented name for a model's options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.contrib.admin.widgets import AdminTextInputWidget
+from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -20,21 +22,20 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from payments.admin.access_form import OrganizationField
-from payments.admin.base import NoChangeAdmin
-from payments.admin.form_ids import InvalidFormId, new_form_id, read_form_id
+from payments.admin.base import ModelForm, NoChangeAdmin
 from payments.links import Links
 from payments.models import ApiKey
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
-    ModelForm = forms.ModelForm[ApiKey]
-else:
-    ModelForm = forms.ModelForm
-
 
 class ApiKeyForm(ModelForm):
-    """The attributes of a new key."""
+    """The attributes of a new key, and a one-time ID: if the form is sent twice, the database refuses the second key.
+
+    The ID is signed for the user who opened the form. So workers and machines need no shared state, and a user cannot
+    use up the form of another user.
+    """
 
     organization = OrganizationField()
     expires_at = forms.DateTimeField(
@@ -57,15 +58,15 @@ class ApiKeyForm(ModelForm):
     def __init__(
         self, data: QueryDict | None = None, *, user: User | AnonymousUser, initial: dict[str, Any] | None = None
     ) -> None:
-        super().__init__(data, initial={**(initial or {}), "form_id": new_form_id(user)})
-        self.user = user
+        self.signer = signing.Signer(salt=f"payments.admin.form_ids:{user.pk}")
+        super().__init__(data, initial={**(initial or {}), "form_id": self.signer.sign(uuid.uuid4().hex)})
 
     def clean(self) -> dict[str, Any]:
         """Read the signed ID of the form. If it is invalid, give the form another one, so that it can be sent again."""
         super().clean()
         try:
-            form_id = read_form_id(self.cleaned_data.get("form_id", ""), user=self.user)
-        except InvalidFormId:
+            form_id = uuid.UUID(self.signer.unsign(self.cleaned_data.get("form_id", "")))
+        except signing.BadSignature:
             self.data = {**dict(self.data.items()), "form_id": self.initial["form_id"]}
             raise forms.ValidationError(
                 "This form was incomplete, or another user opened it. No key was added. "

@@ -13,6 +13,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.urls import path, reverse
 
+from payments.admin.base import ModelForm
 from payments.admin.list_query import ACCESS_FIELDS, list_query
 from payments.admin.preferences import chosen_columns, write_preferences
 from payments.admin.search import SearchForm
@@ -22,10 +23,6 @@ from payments.models.staff import QUERY_CHARACTERS_MAX
 if TYPE_CHECKING:
     from django.contrib.admin import AdminSite
     from django.urls import URLPattern
-
-    ModelForm = forms.ModelForm[SavedFilter]
-else:
-    ModelForm = forms.ModelForm
 
 FILTERS_MAX = 50  # of a user
 

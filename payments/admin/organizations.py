@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from django import forms
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
@@ -13,17 +12,15 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from payments.admin.base import NoDeleteAdmin
+from payments.admin.base import ModelForm, NoDeleteAdmin
 from payments.admin.keys import state_label
 from payments.models import AccessState, ApiKey, Organization
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
 
-    ModelForm = forms.ModelForm[Organization]
     TabularInline = admin.TabularInline[Any, Any]
 else:
-    ModelForm = forms.ModelForm
     TabularInline = admin.TabularInline
 
 

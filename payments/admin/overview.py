@@ -1,4 +1,4 @@
-"""The start page: its form selects an organization, a mode and a period. The days whose totals are missing are summed."""
+"""The start page: its form selects an organization, a mode and a period; days without stored totals are summed."""
 
 import time
 from collections.abc import Sequence

@@ -84,7 +84,7 @@ class Overview:
         return None if self.previous is None or self.previous.missing_days or is_today else self.previous
 
     def href(self, period: Period | None = None, **filters: str | Sequence[str]) -> str:
-        """Return the list of the payments of the period, or of a part of it. `filters` are fields of the list's form."""
+        """Return the list of the payments of the period, or of a part of it. `filters` are fields of its form."""
         period = period or self.period
         fields = urlencode({**filters, "since": period.first, "until": period.last}, doseq=True)
         return f"{reverse('admin:payments_payment_changelist')}?{access_query(self.access)}&{fields}"

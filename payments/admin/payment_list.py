@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from django.db import OperationalError
 
-from payments.admin.known_words import known_words
 from payments.admin.list_actions import SaveFilterForm, filter_links, filter_query
 from payments.admin.list_query import chips, query_for_words
 from payments.admin.list_totals import ListTotals, fetch_list_totals
@@ -84,7 +83,7 @@ def fetch_selected(form: SearchForm, *, start: str | None, limit: int) -> Search
 def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, Any]:
     """Return the template context of the list beside its payments. The form must be valid."""
     columns = chosen_columns(preferences.columns)
-    form.offer(known_words(form.access))
+    form.offer_known_words()
     return {
         "access": form.access,
         "access_query": form.access_query,

@@ -2,7 +2,7 @@
 
 Each part of the text restricts the search further. If a part can mean several things, any of them may match: `4242` is
 a word, an amount and the end of a card number. Text in quotation marks is only words. A named value is a metadata pair,
-such as `order:84820`, or has one of the names in search_names.py, such as `status:failed`.
+such as `order:84820`, or has one of the names in search_meaning.py, such as `status:failed`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 
-from payments.admin.search_meaning import InvalidSearch, Search
-from payments.admin.search_names import add_named
+from payments.admin.search_meaning import InvalidSearch, Search, add_named
 from payments.currencies import CURRENCIES
 from payments.models import CUSTOMER_ID, PAYMENT_ID
 from payments.search_terms import AMOUNT, CARD, WORD

@@ -12,7 +12,7 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
-from payments.admin.strict import StrictAdmin
+from payments.admin.base import StrictAdmin
 from payments.models import ApiKey, Organization, Payment, PaymentRead
 from tests.support.admin_site import KEY, Request, Response, Staff, create_objects
 
