@@ -2,7 +2,7 @@
 
 site, login      the admin site and its login form
 sessions         how a session began: with a password, a second factor, or at an OpenID provider
-sign_in          sign-in at an OpenID provider, and the second factor
+sign_in          sign-in at an OpenID provider, and the second factor; only it imports django-allauth
 overview         the start page and its form, with figures (overview_figures), texts that compare them (comparisons),
                  statistics and charts
 periods          periods of days, and form fields that select one

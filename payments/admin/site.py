@@ -9,17 +9,17 @@ from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponseRedirect
-from django.urls import reverse
+from django.urls import path, reverse
 
 from payments.admin.login import LoginForm, SecondFactorNeeded, mark_as_limited
 from payments.admin.overview import overview_context
 from payments.admin.sessions import began_with_password, lacks_second_factor
-from payments.admin.sign_in.urls import sign_in_urls
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import HttpRequest, HttpResponse
     from django.template.response import TemplateResponse
+    from django.urls import URLPattern
 
 UNUSED_URLS = ("autocomplete", "view_on_site")
 PASSWORD_URLS = ("password_change", "password_change_done")
@@ -41,7 +41,7 @@ class PaymentsAdminSite(AdminSite):
     def login_form(self) -> type[LoginForm]:  # type: ignore[override]
         if settings.SECOND_FACTOR == "off":
             return LoginForm
-        from payments.admin.sign_in.login_form import FirstFactorForm  # noqa: PLC0415  imports django-allauth
+        from payments.admin.sign_in.pending import FirstFactorForm  # noqa: PLC0415  imports django-allauth
 
         return FirstFactorForm
 
@@ -74,6 +74,27 @@ class PaymentsAdminSite(AdminSite):
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         context = overview_context(request) if request.user.has_perm("payments.view_payment") else {}
         return super().index(request, {**(extra_context or {}), **context})
+
+
+def sign_in_urls() -> list[URLPattern]:
+    """Return the URLs that the settings need."""
+    urls = []
+    if settings.OIDC_ISSUER:
+        from payments.admin.sign_in import single_sign_on  # noqa: PLC0415  imports django-allauth
+
+        urls += [
+            path("sign-in/", single_sign_on.begin, name="sign_in"),
+            path("sign-in/callback/", single_sign_on.callback, name="sign_in_callback"),
+        ]
+    if settings.SECOND_FACTOR != "off":
+        from payments.admin.sign_in import second_factor_views as views  # noqa: PLC0415  imports django-allauth
+
+        urls += [
+            path("second-factor/", views.enter_code, name="second_factor"),
+            path("second-factor/set-up/", views.set_up, name="second_factor_set_up"),
+            path("second-factor/change/", views.change, name="second_factor_change"),
+        ]
+    return urls
 
 
 def ask_for_code(request: HttpRequest, user: User) -> HttpResponse:

@@ -9,18 +9,33 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.db import IntegrityError, transaction
+from requests import Response, Session
 
 from payments.admin.sessions import SINGLE_SIGN_ON
 from payments.admin.sign_in.pages import refusal
 from payments.admin.sign_in.policy import Refused, check_claims, check_user, find_or_create_user
-from payments.admin.sign_in.provider_session import ProviderSession
+from payments.runtime.process import process
 
 if TYPE_CHECKING:
     from allauth.socialaccount.models import SocialLogin
     from django.contrib.auth.models import User
     from django.http import HttpRequest
 
+# For a connection to the provider, and for each part of an answer.
+REQUEST_SECONDS_MAX = 5
+
 logger = logging.getLogger(__name__)
+
+
+class ProviderSession(Session):
+    """Requests to the OpenID provider, with a timeout. Their time does not count as time of the database.
+
+    A request contains the secret of the client, so the session follows no redirects.
+    """
+
+    def request(self, *args: Any, **options: Any) -> Response:
+        with process.deadlines.database.paused():
+            return super().request(*args, **{"timeout": REQUEST_SECONDS_MAX, **options, "allow_redirects": False})
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.models import User
 from django.utils.crypto import constant_time_compare
 
+from payments.admin.login import LoginForm, SecondFactorNeeded
 from payments.admin.sessions import SECOND_FACTOR_PASSED
+from payments.admin.sign_in.second_factor import has_second_factor
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -18,6 +21,15 @@ SECONDS_MAX = 600
 PENDING = "pending_login"
 SECRET = "second_factor_secret"  # noqa: S105  the name of a value
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+class FirstFactorForm(LoginForm):
+    """Checks the password. It does not let users log in who need a second factor."""
+
+    def confirm_login_allowed(self, user: Any) -> None:
+        super().confirm_login_allowed(user)
+        if settings.SECOND_FACTOR == "required" or has_second_factor(user):
+            raise SecondFactorNeeded(user)
 
 
 class PendingLogin(NamedTuple):

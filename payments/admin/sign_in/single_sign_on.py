@@ -45,13 +45,6 @@ def describe(error: Exception) -> str:
     return f"{type(error).__name__}: {text:.{ERROR_CHARACTERS_MAX}}"
 
 
-def too_many(request: HttpRequest, wait_seconds: float) -> HttpResponse:
-    message = f"Too many sign-ins from your address. Try again in {ceil(wait_seconds / 60)} min."
-    response = refusal(request, message)
-    mark_as_limited(response, wait_seconds)
-    return response
-
-
 def limited(view: View) -> View:
     """Limit the requests of an address, and respond with a page if the provider fails.
 
@@ -63,7 +56,10 @@ def limited(view: View) -> View:
         address = client_address(request.META)
         wait_seconds = process.rate_limits.count(f"sign-in {address}", ADDRESS_ATTEMPTS).wait_seconds
         if wait_seconds:
-            return too_many(request, wait_seconds)
+            minutes = ceil(wait_seconds / 60)
+            response = refusal(request, f"Too many sign-ins from your address. Try again in {minutes} min.")
+            mark_as_limited(response, wait_seconds)
+            return response
         try:
             return view(request)
         except (RequestException, OAuth2Error, *INVALID_ANSWER) as error:
