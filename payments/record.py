@@ -4,6 +4,7 @@ The import's validation, the OpenAPI schema, the database row, the stored row of
 derived from `Record`. To add a field, add it here and to the model `Payment`.
 """
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
@@ -162,6 +163,24 @@ def json_schemas() -> dict[str, dict[str, Any]]:
     """Return the JSON Schemas of the record and its parts, by name."""
     _, schemas = msgspec.json.schema_components([Record, Details], ref_template="#/components/schemas/{name}")
     return schemas
+
+
+def portable(value: Any) -> Any:
+    r"""Return a schema of msgspec, or JSON data that contains some, in a form that other programs read.
+
+    Patterns have the form of ECMA-262, which JSON Schema uses: `^` and `$` for Python's `\A` and `\Z`. An enumeration
+    of texts has the type `string`.
+    """
+    if isinstance(value, list):
+        return [portable(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    schema = {key: portable(inner) for key, inner in value.items()}
+    if isinstance(pattern := schema.get("pattern"), str):
+        schema["pattern"] = re.sub(r"\\Z$", "$", re.sub(r"^\\A", "^", pattern))
+    if isinstance(schema.get("enum"), list) and "type" not in schema:
+        schema = {"type": "string", **schema}
+    return schema
 
 
 def record_time(moment: datetime) -> str:

@@ -12,9 +12,8 @@ from payments.api.renderers import ProblemRenderer
 from payments.filter_types import Filter
 from payments.filters import BOUNDS, FILTERS, ORDERS
 from payments.hal import HAL
-from payments.json_schemas import portable
 from payments.models import PAYMENT_ID
-from payments.record import json_schemas
+from payments.record import json_schemas, portable
 from payments.tokens import TOKEN
 
 REFERENCE = "#/components/schemas/{name}"

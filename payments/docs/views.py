@@ -67,5 +67,5 @@ def openapi_json() -> str:
 @cache
 def payment_schema_json() -> str:
     """Return the schema. The late import saves memory in the workers that never serve it."""
-    schema = import_string("payments.ingest.schema.payment_schema")()
+    schema = import_string("payments.ingest.input_types.payment_schema")()
     return encode({"$id": f"{EXAMPLE_URL}/docs/payment.schema.json", **schema}).decode()

@@ -4,11 +4,10 @@ A record passes these modules in this order:
 
 sources          streams of bytes, and the locations of records
 reading          detects the format of a file and splits it into records, each with its location:
-                 json_documents, pages (of the API), csv_files with csv_headers; decoder_messages reads errors of the
-                 JSON decoder
+                 json_documents, pages (of the API), csv_files with csv_headers
 fast_path        recognizes canonical records
-validation       validates all other records: json_values (valid JSON that is refused), forms (of the members),
-                 times; errors has the exception
+validation       validates all other records: json_values (valid JSON that is refused), forms (of the members);
+                 errors has the exception
 card_data        finds card numbers (card_numbers) and security codes in folded texts (folding)
 stored_rows      converts a record to a database row
 batches          collects rows into batches

@@ -1,4 +1,4 @@
-"""The declaration of a record as an import reads it, derived from `Record`.
+"""The declaration of a record as an import reads it, derived from `Record`, and its JSON Schema.
 
 An optional member may be null, times may have other forms than in the API's responses, and `resource` and `_links` may
 have any value.
@@ -7,10 +7,11 @@ have any value.
 from collections.abc import Mapping
 from typing import Annotated, Any, get_type_hints
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import fields
 
-from payments.record import DetailsDocument, Metadata, Record, Time, without_unset
+from payments.record import Details, DetailsDocument, Metadata, Record, Time, portable, without_unset
 from payments.rows import NOT_STORED
 
 # The fields that are ignored, because the service writes them itself: their names in Python and in JSON.
@@ -29,6 +30,11 @@ InputTime = Annotated[
         ),
     ),
 ]
+
+SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+SCHEMA_DESCRIPTION = (
+    "A payment as manage.py import_payments reads it. Some rules, for example for card numbers, are not expressed."
+)
 
 INPUT_TYPES: Mapping[Any, Any] = {Time: InputTime, Metadata: dict[str, str]}
 
@@ -52,3 +58,10 @@ def input_struct(struct: type[Struct], *, types: Mapping[Any, Any] = INPUT_TYPES
 
 
 InputRecord = input_struct(Record, forbid_unknown_fields=True)
+
+
+def payment_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a record as an import reads it: the form of its members, without further rules."""
+    types = {**INPUT_TYPES, DetailsDocument: input_struct(Details)}
+    schema = portable(msgspec.json.schema(input_struct(Record, types=types, forbid_unknown_fields=True)))
+    return {"$schema": SCHEMA_DIALECT, "title": "Payment", "description": SCHEMA_DESCRIPTION, **schema}

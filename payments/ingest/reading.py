@@ -13,7 +13,6 @@ from msgspec import Raw
 
 from payments.ingest.csv_files import read_rows
 from payments.ingest.csv_headers import find_delimiter
-from payments.ingest.decoder_messages import has_trailing_characters, is_truncated
 from payments.ingest.json_documents import DocumentSplitter
 from payments.ingest.pages import EMPTY_OBJECT, PAGE_MARK, unwrap_page
 from payments.ingest.sources import (
@@ -72,7 +71,9 @@ def split_values(source: Source, *, ignores_unknown_fields: bool) -> Iterator[Ra
     all_chunks = chain([first_chunk], chunks)
     text = first_chunk.lstrip()
     if not text or text.startswith((b"{", b"[")):
-        return split_json(source.name, first_chunk, all_chunks)
+        if is_json_document(first_chunk):
+            return DocumentSplitter(source.name).split(all_chunks)
+        return read_json_lines(source.name, all_chunks)
     if delimiter := find_delimiter(first_line(first_chunk)):
         return read_rows(source.name, all_chunks, delimiter=delimiter, ignores_unknown_fields=ignores_unknown_fields)
     raise UnreadableSource(Location(source.name, 1), other_format(text))
@@ -104,12 +105,6 @@ def other_format(text: bytes) -> str:
     return next(formats, "is neither JSON nor CSV. The first line of CSV must name the fields, such as id,mode")
 
 
-def split_json(name: str, first_chunk: bytes, chunks: Iterator[bytes]) -> Iterator[RawRecord]:
-    if is_json_document(first_chunk):
-        return DocumentSplitter(name).split(chunks)
-    return read_json_lines(name, chunks)
-
-
 def is_json_document(first_chunk: bytes) -> bool:
     """Tell JSON documents from JSON Lines.
 
@@ -128,6 +123,16 @@ def is_json_document(first_chunk: bytes) -> bool:
     except RecursionError:  # the validation reports it
         return False
     return False
+
+
+def is_truncated(error: msgspec.DecodeError) -> bool:
+    """Return whether a text ends before its JSON value does. msgspec has no error codes, only messages."""
+    return "truncated" in str(error)
+
+
+def has_trailing_characters(error: msgspec.DecodeError) -> bool:
+    """Return whether a text continues after its JSON value."""
+    return "trailing characters" in str(error)
 
 
 def read_json_lines(name: str, chunks: Iterator[bytes]) -> Iterator[RawRecord]:

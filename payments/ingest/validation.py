@@ -1,6 +1,7 @@
 """Validates records: the form of their members, then the rules that a form cannot express."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -13,9 +14,8 @@ from payments.ingest.card_numbers import exposes_middle
 from payments.ingest.errors import FieldError, InvalidRecord
 from payments.ingest.forms import Findings, read_record, rule_of
 from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, join, parse_json
-from payments.ingest.times import to_record_time
 from payments.models import ORGANIZATION_ID_MAX, Status
-from payments.record import SCRIPT_SCHEMES, URL_TYPES, CardNumber, Currency, Money, Record, Time
+from payments.record import SCRIPT_SCHEMES, URL_TYPES, CardNumber, Currency, Money, Record, Time, record_time
 from payments.rows import FIELDS, StoredField
 
 
@@ -31,6 +31,8 @@ class Options(NamedTuple):
 
 
 STRICT = Options()
+
+RECORD_TIME_LENGTH = len("2018-03-20T13:28:37.123")
 
 
 class ValidRecord(NamedTuple):
@@ -131,6 +133,18 @@ def convert_times(values: dict[str, Any]) -> Iterator[FieldError]:
             yield FieldError(field.json_name, "is not a day of the calendar")
         except OverflowError:
             yield FieldError(field.json_name, "is outside of the years 1 to 9999")
+
+
+def to_record_time(text: str) -> str:
+    """Return a time in UTC with three fractional digits. Without an offset, it is in UTC already.
+
+    :raises ValueError: the day is not in the calendar
+    :raises OverflowError: in UTC, the time is outside of the years 1 to 9999
+    """
+    moment = datetime.fromisoformat(text)
+    if len(text) == RECORD_TIME_LENGTH and moment.tzinfo is None:
+        return text
+    return record_time(moment.astimezone(UTC) if moment.tzinfo else moment)
 
 
 def convert_details(values: dict[str, Any]) -> Iterator[FieldError]:

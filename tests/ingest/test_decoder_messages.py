@@ -1,9 +1,9 @@
-"""The wording of msgspec's messages. If a test fails after an update of msgspec, adapt decoder_messages.py."""
+"""The wording of msgspec's messages. If a test fails after an update of msgspec, adapt payments/ingest/reading.py."""
 
 import msgspec
 import pytest
 
-from payments.ingest.decoder_messages import has_trailing_characters, is_truncated
+from payments.ingest.reading import has_trailing_characters, is_truncated
 
 
 @pytest.mark.parametrize(
