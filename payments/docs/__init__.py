@@ -4,5 +4,4 @@ urls      URL -> view
 views     the pages, Swagger UI, the OpenAPI document and the search index
 pages     which Markdown files are pages, and the links between them
 markdown  Markdown -> HTML
-search    the sections of all pages, which the browser searches
 """

@@ -1,4 +1,4 @@
-"""Template filters for texts that a merchant or a customer has chosen.
+"""Template filters for texts and URLs that a merchant or a customer has chosen.
 
 Control characters for the writing direction can make a text look different from its content, and reverse the text
 beside it. The page shows each of them as a mark with its code. The mark is not part of the text, so a copy of the text
@@ -7,6 +7,7 @@ equals the original.
 
 import re
 import unicodedata
+from urllib.parse import urlsplit
 
 from django import template
 from django.utils.html import escape, format_html
@@ -35,6 +36,14 @@ def isolated_json(document: str) -> SafeString:
         parts += [escape(document[end : match.start()]), '"', isolated(match[0][1:-1]), '"']
         end = match.end()
     return mark_safe("".join([*parts, escape(document[end:])]))  # noqa: S308  all parts are escaped
+
+
+@register.filter
+def linked(url: str) -> SafeString:
+    """Return a link for an http or https URL. Other URLs, which may start an app, stay text."""
+    if urlsplit(url).scheme not in {"http", "https"}:
+        return isolated(url)
+    return format_html('<a href="{}" rel="noopener noreferrer">{}</a>', url, isolated(url))
 
 
 def marked(text: str) -> SafeString:

@@ -9,8 +9,7 @@ import pytest
 from django.test import Client
 
 from payments.models import Payment
-from payments.templatetags.texts import isolated, isolated_json
-from payments.templatetags.urls import linked
+from payments.templatetags.texts import isolated, isolated_json, linked
 from tests.support.factories import OrganizationFactory, PaymentFactory
 
 LIST = "/admin/payments/payment/"

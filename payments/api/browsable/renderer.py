@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from msgspec import UNSET
 from rest_framework.renderers import BrowsableAPIRenderer
 
-from payments.api.browsable.form import form_context
+from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX
 from payments.api.problems import Problem
 from payments.api.renderers import HALRenderer, ProblemRenderer
+from payments.filters import BOUNDS, FILTERS, ORDERS, RANGES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rest_framework.request import Request
     from rest_framework.views import APIView
 
 # The URL of a link in an indented JSON document.
 HREF = re.compile(r'(?<="href": ")(https?://[^"\\]+)')
+
+WORD_FILTERS = [name for name, filter_ in FILTERS.items() if filter_.schema["type"] == "array"]
+
+
+class Field(NamedTuple):
+    """A field of the form: a parameter, its value in the request, and the error of that value."""
+
+    name: str
+    value: str
+    error: str
+    example: str = ""
+    rule: str = ""
 
 
 class PageRenderer(BrowsableAPIRenderer):
@@ -45,6 +61,29 @@ class PageRenderer(BrowsableAPIRenderer):
             "is_list": getattr(context["view"], "has_filters", False),
             **form_context(context["request"].query_params.dict(), problem),
         }
+
+
+def form_context(parameters: Mapping[str, str], problem: Problem | None) -> dict[str, Any]:
+    """Return the template context for the parameters of a request and its problem, if it has one."""
+    errors = {problem.field: problem.detail} if problem and problem.field is not UNSET else {}
+
+    def field(name: str, **texts: str) -> Field:
+        return Field(name, parameters.get(name, ""), errors.get(name, ""), **texts)
+
+    def range_field(name: str) -> Field:
+        return field(name, example=FILTERS[name].example)
+
+    return {
+        "fields": [
+            field("limit", example=str(LIMIT_DEFAULT), rule=f"a whole number from 1 to {LIMIT_MAX}"),
+            *(field(name, example=",".join(FILTERS[name].example), rule=FILTERS[name].rule) for name in WORD_FILTERS),
+        ],
+        "orders": ORDERS,
+        "order": field("sort"),
+        "ranges": [(name, [(bound, range_field(f"{name}[{bound}]")) for bound in BOUNDS]) for name in RANGES],
+        "pairs": [field(name) for name in parameters if name.startswith("metadata[")],
+        "is_open": bool(errors) or not parameters.keys() <= {"limit", "from"},
+    }
 
 
 def links_of(document: Any) -> dict[str, str]:
