@@ -78,7 +78,6 @@ def next_batch(payments: PaymentQuerySet, position: Position | None) -> QuerySet
 
 
 def with_personal_data(payments: PaymentQuerySet, ids: list[str]) -> PaymentQuerySet:
-    """Return the payments with these IDs that are not anonymized yet."""
     return payments.filter(id__in=ids).exclude(**BLANK)
 
 

@@ -111,7 +111,6 @@ def demo_record(rng: random.Random, shop: Shop, mode: Mode, created_at: datetime
 
 
 def choose(rng: random.Random, weights: dict[Choice, int]) -> Choice:
-    """Return a random choice by its weight."""
     return rng.choices(list(weights), list(weights.values()))[0]
 
 
@@ -139,5 +138,4 @@ def details(rng: random.Random, method: str, currency: str) -> Raw | UnsetType:
 
 
 def grouped(number: str) -> str:
-    """Return a card number in groups of four."""
     return " ".join(number[start : start + 4] for start in range(0, len(number), 4))

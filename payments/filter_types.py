@@ -39,11 +39,9 @@ class Filter:
 
     @property
     def takes_list(self) -> bool:
-        """Return whether the filter takes several values, any of which may match."""
         return bool(self.schema["type"] == "array")
 
     def with_terms(self, terms: Terms) -> Filter:
-        """Return this filter with a condition on terms."""
         return replace(self, terms=terms)
 
     def apply(self, payments: PaymentQuerySet, values: Values, access: Access | None) -> PaymentQuerySet:
@@ -104,7 +102,6 @@ def single(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Select:
 
 
 def time(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Filter:
-    """Return a filter by a time."""
     rule = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
     return Filter(single(select), parse_time, rule, {"type": "string", "pattern": TIME}, "2026-01-01")
 
@@ -121,7 +118,6 @@ def parse_time(text: str) -> Values | None:
 
 
 def amount(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Filter:
-    """Return a filter by a decimal number."""
     rule = "a decimal with at most 13 digits before the point and 2 after it"
     return Filter(single(select), parse_amount, rule, {"type": "string", "pattern": AMOUNT}, "100.00")
 
@@ -137,5 +133,4 @@ def document(
     schema: Mapping[str, Any],
     example: Mapping[str, str],
 ) -> Filter:
-    """Return a filter by a JSON object."""
     return Filter(single(select), lambda text: (text,), rule, schema, example)

@@ -62,7 +62,6 @@ class Links:
         return f"{self.list}?limit={limit}{from_}{query}"
 
     def changes_page(self, *, limit: int, token: str | None) -> str:
-        """Return the URL of a page of the change feed."""
         from_ = "" if token is None else f"&from={token}"
         return f"{self.changes}?limit={limit}{from_}"
 
@@ -102,7 +101,6 @@ class Links:
         return self.url("documentation-reference")
 
     def section(self, section: ReferenceSection) -> str:
-        """Return the URL of a section of the reference."""
         return f"{self.reference}#{section}"
 
     def url(self, view: str) -> str:

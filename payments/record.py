@@ -160,7 +160,6 @@ def without_unset(hint: Any) -> Any:
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schemas of the record and its parts, by name."""
     _, schemas = msgspec.json.schema_components([Record, Details], ref_template="#/components/schemas/{name}")
     return schemas
 

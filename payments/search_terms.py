@@ -39,12 +39,10 @@ BETWEEN_JSON_WORDS = rf'(?:\\(?:["\\/bfnrt]|u[0-9a-f]{{4}})|[{SEPARATORS}])+'
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, in their order."""
     return [word for word in re.split(BETWEEN_WORDS, text) if word]
 
 
 def prefix_sql(organization_id: str, mode: str) -> str:
-    """Return the SQL for the beginning of all terms of a list."""
     return f"{organization_id}::text || {mode}"
 
 

@@ -90,7 +90,6 @@ class TermCondition(Func):
         return columns, organization_id, mode, values
 
     def wanted_sql(self, prefix: str, values: list[str]) -> str:
-        """Return the SQL for the terms that the condition asks for."""
         raise NotImplementedError
 
 

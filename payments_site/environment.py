@@ -90,7 +90,6 @@ def base_url(text: str) -> str:
 
 
 def choice(text: str, *, choices: Sequence[str]) -> str:
-    """Return one of the choices."""
     if text not in choices:
         raise ValidationError(f"Must be {', '.join(choices[:-1])} or {choices[-1]}.")
     return text
@@ -117,28 +116,24 @@ def rate(text: str) -> RateLimit | None:
 
 
 def flag(text: str) -> bool:
-    """Return the value of `true` or `false`, or of another spelling of them."""
     if text.lower() not in TRUE | FALSE:
         raise ValidationError("Must be true or false.")
     return text.lower() in TRUE
 
 
 def number(text: str, *, maximum: int) -> int:
-    """Return a whole number from 1 to a bound."""
     if not re.fullmatch("[1-9][0-9]{0,9}", text) or int(text) > maximum:
         raise ValidationError(f"Must be a whole number from 1 to {maximum}.")
     return int(text)
 
 
 def seconds(text: str, *, minimum: int, maximum: int = 10**9) -> int:
-    """Return a whole number of seconds between two bounds."""
     if not re.fullmatch("[0-9]{1,10}", text) or not minimum <= int(text) <= maximum:
         raise ValidationError(f"Must be a whole number of seconds from {minimum} to {maximum}.")
     return int(text)
 
 
 def hosts(text: str) -> list[str]:
-    """Return host names that are separated by commas."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise ValidationError("Must be host names, separated by commas.")
@@ -154,7 +149,6 @@ def secret_keys(text: str) -> list[str]:
 
 
 def describe(errors: Mapping[str, Iterable[str]]) -> str:
-    """Return a message of one line for all invalid variables."""
     reasons = [f"{name}: {reason}" for name, reasons in errors.items() for reason in reasons]
     return f"Invalid settings. {' '.join(reasons)}"
 
@@ -172,7 +166,6 @@ def find_misspelt(names: Iterable[str], *, known: Iterable[str]) -> dict[str, st
 
 
 def describe_misspelt(misspelt: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each misspelt variable."""
     return [f"{name} is not a setting. Did you mean {setting}?" for name, setting in misspelt.items()]
 
 

@@ -34,7 +34,6 @@ def issuer(text: str) -> str:
 
 
 def domains(text: str) -> list[str]:
-    """Return the domains of e-mail addresses, which are separated by commas."""
     names = [name.strip().lower() for name in text.split(",")] if text else []
     if not all(re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", name) for name in names):
         raise ValidationError("Must be domains such as example.com, separated by commas.")

@@ -63,7 +63,6 @@ class AccessForm(forms.Form):
 
     @property
     def access(self) -> Access:
-        """Return the selected organization and mode. The form must be valid."""
         return Access(self.cleaned_data["organization"].id, self.cleaned_data["mode"])
 
     @property

@@ -65,7 +65,6 @@ class AccountAdmin(StrictAdmin):
     change_list_template = "admin/payments/change_list.html"
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:  # noqa: FBT001, FBT002
-        """Return a form class for this request, which knows its user."""
         form = super().get_form(request, obj, change=change, **options)
         form.editor = request.user  # type: ignore[attr-defined]
         return form
@@ -129,12 +128,10 @@ def has_all_of_group(editor: User | AnonymousUser, group: Group) -> bool:
 
 
 def check_grants(editor: User | AnonymousUser, permissions: QuerySet[Permission]) -> None:
-    """Raise an error if the editor does not have all of the permissions."""
     if missing := missing_permissions(editor, permissions):
         raise forms.ValidationError(f"You cannot grant permissions that you do not have: {', '.join(missing)}.")
 
 
 def missing_permissions(editor: User | AnonymousUser, permissions: QuerySet[Permission]) -> list[str]:
-    """Return the names of those permissions that the editor does not have."""
     names = permissions.values_list("content_type__app_label", "codename")
     return sorted({f"{app_label}.{codename}" for app_label, codename in names} - editor.get_all_permissions())

@@ -17,11 +17,7 @@ class PaymentsAdminConfig(AdminConfig):
         # The package cannot import these: Django imports its module `site` before the site exists.
         from payments.admin import accounts, keys, organizations, payment_reads, payments  # noqa: F401, PLC0415
 
-        remove_pages_of_allauth()
-
-
-def remove_pages_of_allauth() -> None:
-    """Remove the pages of django-allauth's models: they show secrets of users."""
-    configs = [config for config in apps.get_app_configs() if config.label in ALLAUTH]
-    models = [model for config in configs for model in config.get_models() if admin.site.is_registered(model)]
-    admin.site.unregister(models)
+        # The pages of django-allauth's models show secrets of users.
+        configs = [config for config in apps.get_app_configs() if config.label in ALLAUTH]
+        models = [model for config in configs for model in config.get_models() if admin.site.is_registered(model)]
+        admin.site.unregister(models)

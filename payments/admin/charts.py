@@ -67,7 +67,6 @@ def bar_chart(numbers: Sequence[int], *, parts: Sequence[int], labels: Sequence[
 
 
 def chart_columns(labels: Sequence[Label]) -> list[ChartColumn]:
-    """Return columns side by side."""
     return [ChartColumn(index * STEP, label) for index, label in enumerate(labels)]
 
 

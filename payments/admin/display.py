@@ -73,8 +73,9 @@ class PaymentDisplay:
 
     @property
     def details(self) -> list[tuple[str, str]]:
-        """Return the details with readable names: `Card number` for `cardNumber`."""
-        return [(readable_name(name), value) for name, value in text_members(self.record.details or b"{}")]
+        """Return the details with the names as words: `Card number` for `cardNumber`."""
+        members = text_members(self.record.details or b"{}")
+        return [(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).capitalize(), value) for name, value in members]
 
 
 def payment_href(payment_id: str) -> str:
@@ -87,11 +88,6 @@ def text_members(document: bytes) -> list[tuple[str, str]]:
     return [
         (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in members
     ]
-
-
-def readable_name(name: str) -> str:
-    """Return the name of a JSON member as words: `Card holder` for `cardHolder`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).capitalize()
 
 
 def build_timeline(record: Any) -> list[Event]:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from payments.export import export_line
 from payments.formulas import escape_formulas, may_contain_formulas
-from payments.page import Page
 from payments.rows import COLUMN_INDEX, FIELDS, MONEY, Row
 
 # So many rows take a worker a tenth of a second, during which its other requests wait.
@@ -27,19 +26,6 @@ class Format(NamedTuple):
     content_type: str
     start: bytes
     write: Callable[[Sequence[Row]], bytes]
-
-
-class FilePart(NamedTuple):
-    """A part of a file, and the ID of the payment that starts the next part (None if this is the last part)."""
-
-    content: bytes
-    next_from: str | None
-
-
-def export_part(page: Page, *, is_first: bool, file_format: Format) -> FilePart:
-    """Return the part of the file with the payments of a page of `PART_ROWS`."""
-    file_start = file_format.start if is_first else b""
-    return FilePart(file_start + file_format.write(page.rows), page.next_from)
 
 
 def write_json_lines(rows: Sequence[Row]) -> bytes:

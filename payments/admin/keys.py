@@ -188,6 +188,5 @@ class ApiKeyAdmin(NoChangeAdmin):
 
 
 def state_label(key: ApiKey) -> SafeString:
-    """Return the key's state as coloured text."""
     state = key.state(now=timezone.now())
     return format_html('<span class="label {}">{}</span>', state.value, state.label)

@@ -58,7 +58,6 @@ def filter_links(user_id: int, form: SearchForm) -> list[SavedFilterLink]:
 
 
 def filter_query(form: SearchForm) -> str:
-    """Return the query string of a search, without its organization and mode."""
     return list_query(form, without=ACCESS_FIELDS).urlencode()
 
 
@@ -133,7 +132,6 @@ def require_permission_to_post(request: HttpRequest) -> int:
 
 
 def posted_search(request: HttpRequest) -> SearchForm:
-    """Return the list's form with the query string in the field `query`."""
     return SearchForm.from_query(QueryDict(request.POST.get("query", "")))
 
 

@@ -5,6 +5,7 @@ They are exact if the totals of the list's days are stored, or if the list has a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -68,7 +69,10 @@ class ListTotals:
     @cached_property
     def amounts(self) -> list[Amount]:
         """Return the sum in each currency, the most frequent currency first."""
-        return [Amount(currency, sum_of(self.totals, currency)) for currency in by_frequency(self.totals, "currency")]
+        sums = Counter[str]()
+        for total in self.totals:
+            sums[total.currency] += total.hundredths
+        return [Amount(currency, sums[currency]) for currency in by_frequency(self.totals, "currency")]
 
 
 def fetch_list_totals(searched: SearchedPage, *, created: DateRange) -> ListTotals:
@@ -131,8 +135,11 @@ def totals_statement(order: Order, shape: Shape) -> Statement[Any]:
 
 def selected_totals(listing: Listing, *days: Mapping[date, Sequence[Total]]) -> list[Total]:
     """Return the totals of days together, without those that the listing's filters exclude."""
+    filters = [applied for applied in listing.selection.filters if applied.name in GROUPS]
     totals = (total for by_day in days for of_day in by_day.values() for total in of_day)
-    return add_up(total for total in totals if is_selected(total, listing))
+    return add_up(
+        total for total in totals if all(getattr(total, applied.name) in applied.values for applied in filters)
+    )
 
 
 def days_to_sum(listing: Listing, created: DateRange) -> list[date] | None:
@@ -146,13 +153,3 @@ def days_to_sum(listing: Listing, created: DateRange) -> list[date] | None:
     first = max(created.first or date.min, oldest.date())
     period = Period(first, min(created.last or date.max, newest.date()))
     return period.days if period.length <= SUMMED_DAYS_MAX else None
-
-
-def is_selected(total: Total, listing: Listing) -> bool:
-    """Return whether the payments of a day's total match the listing's filters."""
-    filters = (applied for applied in listing.selection.filters if applied.name in GROUPS)
-    return all(getattr(total, applied.name) in applied.values for applied in filters)
-
-
-def sum_of(totals: Sequence[Total], currency: str) -> int:
-    return sum(total.hundredths for total in totals if total.currency == currency)

@@ -77,7 +77,6 @@ class OrganizationAdmin(NoDeleteAdmin):
     inlines = (KeyInline,)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Organization]:
-        """Add the number of active keys to each organization."""
         active = Q(keys__in=ApiKey.objects.active(now=Now()))
         organizations: QuerySet[Organization] = super().get_queryset(request)
         return organizations.annotate(active_key_count=Count("keys", filter=active))

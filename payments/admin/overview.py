@@ -43,7 +43,6 @@ class OverviewForm(PeriodFields, AccessForm):
 
     @classmethod
     def from_query(cls, query: QueryDict, *, preferences: StaffPreferences | None = None) -> Self:
-        """Return the form with the values of a query string, and defaults for the missing ones."""
         values = query.copy()
         if not values.get("period"):
             has_dates = values.get("since") or values.get("until")
@@ -59,7 +58,6 @@ class OverviewForm(PeriodFields, AccessForm):
 
     @property
     def selected(self) -> Period:
-        """Return the period. The form must be valid."""
         values = self.cleaned_data
         if values["period"] == Preset.CUSTOM:
             return Period(values["since"], values["until"])
@@ -67,7 +65,6 @@ class OverviewForm(PeriodFields, AccessForm):
 
     @property
     def title(self) -> str:
-        """Return the name of the period, or its dates. The form must be valid."""
         preset = Preset(self.cleaned_data["period"])
         return str(self.selected if preset == Preset.CUSTOM else preset.label)
 
@@ -77,7 +74,6 @@ class OverviewForm(PeriodFields, AccessForm):
 
     @property
     def preset_links(self) -> list[PresetLink]:
-        """Return links to the presets, for the same organization and mode."""
         access = {name: self[name].value() or "" for name in AccessForm.base_fields}
         return [
             PresetLink(str(preset.label), f"?{urlencode({**access, 'period': preset})}", preset == self.data["period"])
@@ -123,7 +119,6 @@ def read_overview(access: Access, period: Period) -> Overview:
 
 
 def stored_overview(access: Access, period: Period) -> Overview:
-    """Return the overview of the days whose totals are stored."""
     before = period.previous
     previous = Statistics(before, daily_totals(access, days=before.days)) if before else None
     return Overview(access, Statistics(period, daily_totals(access, days=period.days)), previous)

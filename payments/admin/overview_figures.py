@@ -71,7 +71,6 @@ class Overview:
 
     @property
     def unit(self) -> str:
-        """Return the length of a part of the charts."""
         return "week" if self.period.has_weeks else "day"
 
     @property
@@ -152,7 +151,6 @@ class Overview:
 
     @property
     def part_rows(self) -> list[PartRow]:
-        """Return the rows of the table, the newest first."""
         return [PartRow(part, self.href(part.period)) for part in reversed(self.parts)]
 
     @property
@@ -215,12 +213,10 @@ class Overview:
 
     @property
     def has_missing_days(self) -> bool:
-        """Return whether totals of the period or of the period before are not stored yet."""
         return any(statistics.missing_days for statistics in (self.statistics, self.previous) if statistics)
 
     @property
     def missing_periods(self) -> list[Period]:
-        """Return the missing days as periods, but only the first of many."""
         return join_days(self.statistics.missing_days)[:MISSING_PERIODS_MAX]
 
     @property

@@ -49,7 +49,9 @@ def fetch_list(form: SearchForm, *, start: str | None) -> PaymentList:
         form.add_error("q", "No payment has this ID.")
         return PaymentList()
     try:
-        return fetch_page_and_totals(form, start=start)
+        searched = fetch_selected(form, start=start, limit=PAGE_ROWS)
+        totals = fetch_list_totals(searched, created=form.created) if searched.page.rows else None
+        return PaymentList(searched.page, totals)
     except UnknownStart:
         form.add_error(None, "This page starts at a payment outside the list. View its first page instead.")
         return PaymentList(status=HTTPStatus.NOT_FOUND)
@@ -58,16 +60,6 @@ def fetch_list(form: SearchForm, *, start: str | None) -> PaymentList:
             raise
         form.add_error(None, TIMED_OUT)
         return PaymentList(status=HTTPStatus.SERVICE_UNAVAILABLE)
-
-
-def fetch_page_and_totals(form: SearchForm, *, start: str | None) -> PaymentList:
-    """Return a page and its totals.
-
-    :raises UnknownStart: the page starts at a payment outside the list
-    :raises OperationalError: the page takes too long
-    """
-    searched = fetch_selected(form, start=start, limit=PAGE_ROWS)
-    return PaymentList(searched.page, fetch_list_totals(searched, created=form.created) if searched.page.rows else None)
 
 
 def fetch_selected(form: SearchForm, *, start: str | None, limit: int) -> SearchedPage:

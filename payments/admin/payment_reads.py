@@ -96,5 +96,4 @@ class PaymentReadAdmin(ReadOnlyAdmin):
 
 
 def query_of(query: QueryDict, **position: Any) -> str:
-    """Return the query string of a page of the same reads."""
     return urlencode({name: query[name] for name in ("user", "payment") if query.get(name)} | position)

@@ -17,7 +17,7 @@ from msgspec.json import format as format_json
 from payments.admin.access_form import access_query
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.display import PaymentDisplay, payment_href
-from payments.admin.downloads import FORMATS, PART_ROWS, Format, export_part
+from payments.admin.downloads import FORMATS, PART_ROWS, Format
 from payments.admin.list_actions import action_urls
 from payments.admin.list_query import list_query, query_of_parts
 from payments.admin.neighbours import find_position
@@ -182,10 +182,10 @@ def export_response(request: HttpRequest, form: SearchForm, file_format: Format)
     start = request.GET.get("from")
     with process.shares.exports():
         page = fetch_selected(form, start=start, limit=PART_ROWS).page
-        part = export_part(page, is_first=start is None, file_format=file_format)
-    response = HttpResponse(part.content, content_type=file_format.content_type)
-    if part.next_from:
-        response.headers["Link"] = f'<?{query_of_parts(form)}&from={part.next_from}>; rel="next"'
+        content = (file_format.start if start is None else b"") + file_format.write(page.rows)
+    response = HttpResponse(content, content_type=file_format.content_type)
+    if page.next_from:
+        response.headers["Link"] = f'<?{query_of_parts(form)}&from={page.next_from}>; rel="next"'
     return response
 
 

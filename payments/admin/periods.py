@@ -51,12 +51,10 @@ class Period:
 
     @property
     def length(self) -> int:
-        """Return the number of days."""
         return (self.last - self.first).days + 1
 
     @property
     def days(self) -> list[date]:
-        """Return the days, the oldest first."""
         return [self.first + timedelta(days=number) for number in range(self.length)]
 
     @property
@@ -83,19 +81,15 @@ class Period:
         period: it starts in the year 1.
         """
         try:
-            return self.month_before() if self.starts_month else self.days_before()
+            last = self.first - timedelta(days=1)
+            if not self.starts_month:
+                return Period(self.first - timedelta(days=self.length), last)
+            return Period(last.replace(day=1), last.replace(day=min(last.day, self.last.day)), starts_month=True)
         except OverflowError:
             return None
 
     def __str__(self) -> str:
         return f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
-
-    def month_before(self) -> Period:
-        last = self.first - timedelta(days=1)
-        return Period(last.replace(day=1), last.replace(day=min(last.day, self.last.day)), starts_month=True)
-
-    def days_before(self) -> Period:
-        return Period(self.first - timedelta(days=self.length), self.first - timedelta(days=1))
 
 
 def join_days(days: Sequence[date]) -> list[Period]:
@@ -132,7 +126,6 @@ def refuse_reversed(values: Mapping[str, Any], first: str, last: str, *, label: 
 
 
 def date_field(label: str) -> forms.DateField:
-    """Return a field for a day, which may be empty."""
     return forms.DateField(label=label, required=False, widget=forms.DateInput(attrs={"type": "date"}))
 
 
@@ -148,25 +141,16 @@ class PeriodFields(forms.Form):
         values = super().clean() or self.cleaned_data
         refuse_reversed(values, "since", "until", label="From")
         if values.get("since") or values.get("until"):
-            values["period"] = check_allows_dates(values.get("period"))
+            if values.get("period") not in {None, "", Preset.CUSTOM}:  # another preset has its own dates
+                raise ValidationError({"period": f"Choose {Preset.CUSTOM.label}, or clear From and To."})
+            values["period"] = Preset.CUSTOM
         elif values.get("period") == Preset.CUSTOM and not self.errors:
             raise ValidationError({"since": "Enter a date in From or To, or choose another period."})
         return values
 
     def date_range(self, *, today: date) -> DateRange:
-        """Return the selected days. The form must be valid."""
         preset = self.cleaned_data["period"]
         if preset in {"", Preset.CUSTOM}:
             return DateRange(self.cleaned_data["since"], self.cleaned_data["until"])
         period = preset_period(preset, today=today)
         return DateRange(period.first, period.last)
-
-
-def check_allows_dates(preset: str | None) -> str:
-    """Return `custom`.
-
-    :raises ValidationError: for another preset, which has its own dates
-    """
-    if preset and preset != Preset.CUSTOM:
-        raise ValidationError({"period": f"Choose {Preset.CUSTOM.label}, or clear From and To."})
-    return Preset.CUSTOM

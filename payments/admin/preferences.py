@@ -45,7 +45,6 @@ SELECTED_BY = {Column.STATUS: "status", Column.METHOD: "method", Column.SEQUENCE
 
 
 def read_preferences(request: HttpRequest) -> StaffPreferences:
-    """Return the preferences of the request's user, or the defaults."""
     user_id = cast("int", request.user.pk)  # the admin's pages require a login
     return StaffPreferences.objects.filter(user_id=user_id).first() or StaffPreferences(user_id=user_id)
 

@@ -135,7 +135,6 @@ class SearchForm(PeriodFields, AccessForm):
 
     @property
     def created(self) -> DateRange:
-        """Return the days on which the payments were created. The form must be valid."""
         return self.date_range(today=self.current_day)
 
     @property
@@ -172,16 +171,13 @@ class SearchForm(PeriodFields, AccessForm):
 
 
 def day_parameters(name: str, days: DateRange) -> dict[str, str]:
-    """Return the parameters that select the days of a time."""
     first, last = days
     return {f"{name}[gte]": str(first or ""), f"{name}[lte]": f"{last}T23:59:59.999" if last else ""}
 
 
 def known_words(words: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the most frequent words in alphabetical order, as choices."""
     return [(word, word) for word in sorted(word for word, _ in Counter(words).most_common(KNOWN_WORDS_MAX) if word)]
 
 
 def as_parameter(value: str | list[str]) -> str:
-    """Return the value of a field as a parameter: a list with commas."""
     return ",".join(value) if isinstance(value, list) else value

@@ -94,7 +94,8 @@ def faster_search(listing: Listing, groups: Sequence[str], sample: Sample, *, li
 
 
 def search_by_index(listing: Listing, groups: Sequence[str]) -> Listing:
-    filters = tuple(map(without_terms, listing.selection.filters))
+    selected = listing.selection.filters
+    filters = tuple(applied._replace(filter=WITHOUT_TERMS[applied.filter]) for applied in selected)
     listing = listing._replace(selection=listing.selection._replace(filters=filters))
     return add_filter(listing, AppliedFilter("search", INDEX_SEARCH, tuple(groups)))
 
@@ -102,10 +103,6 @@ def search_by_index(listing: Listing, groups: Sequence[str]) -> Listing:
 def add_filter(listing: Listing, applied: AppliedFilter) -> Listing:
     selection = listing.selection
     return listing._replace(selection=selection._replace(filters=(*selection.filters, applied)))
-
-
-def without_terms(applied: AppliedFilter) -> AppliedFilter:
-    return applied._replace(filter=WITHOUT_TERMS[applied.filter])
 
 
 def take_sample(listing: Listing, groups: Sequence[str], *, start: str | None) -> Sample:

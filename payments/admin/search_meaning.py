@@ -42,7 +42,6 @@ class Search:
 
     @property
     def meaning(self) -> str:
-        """Return the meanings of all parts, for the page."""
         return ", and ".join(self.meanings)
 
     def add_words(self, text: str) -> None:

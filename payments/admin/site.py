@@ -77,7 +77,6 @@ class PaymentsAdminSite(AdminSite):
 
 
 def sign_in_urls() -> list[URLPattern]:
-    """Return the URLs that the settings need."""
     urls = []
     if settings.OIDC_ISSUER:
         from payments.admin.sign_in import single_sign_on  # noqa: PLC0415  imports django-allauth
@@ -116,6 +115,5 @@ def sign_in_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def navigation(apps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the models of the page header that the user may view."""
     models = {model["object_name"]: model for app in apps for model in app["models"] if model["admin_url"]}
     return [models[name] for name in NAVIGATION if name in models]

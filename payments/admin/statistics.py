@@ -59,7 +59,6 @@ class Statistics:
 
     @property
     def missing_days(self) -> Sequence[date]:
-        """Return the days whose totals are not computed yet."""
         return self.daily_totals.missing
 
     @cached_property
@@ -67,7 +66,6 @@ class Statistics:
         return self.totals_of(self.period)
 
     def totals_of(self, part: Period) -> list[Total]:
-        """Return the totals of a part of the period, added up over its days."""
         return add_up(total for day in part.days for total in self.daily_totals.by_day.get(day, ()))
 
     @property
@@ -76,7 +74,6 @@ class Statistics:
 
     @property
     def in_progress(self) -> int:
-        """Return the number of payments that are not completed yet."""
         return number_of_payments(total for total in self.totals if total.status in IN_PROGRESS)
 
     @property
@@ -85,7 +82,6 @@ class Statistics:
 
     @cached_property
     def currencies(self) -> list[str]:
-        """Return the currencies, the most frequent first."""
         return by_frequency(self.totals, "currency")
 
     @cached_property
@@ -93,8 +89,7 @@ class Statistics:
         return [Paid(currency, self.paid_in(currency)) for currency in self.currencies]
 
     def paid_in(self, currency: str) -> int:
-        """Return the hundredths that were paid in a currency."""
-        return paid_hundredths(self.totals, currency)
+        return sum(total.hundredths for total in succeeded(self.totals) if total.currency == currency)
 
     @property
     def groups_by_status(self) -> list[Group]:
@@ -152,10 +147,6 @@ def success_percent(totals: Sequence[Total]) -> float | None:
     return 100 * number_of_payments(succeeded(totals)) / completed if completed else None
 
 
-def paid_hundredths(totals: Iterable[Total], currency: str) -> int:
-    return sum(total.hundredths for total in succeeded(totals) if total.currency == currency)
-
-
 def by_frequency(totals: Iterable[Total], field: str) -> list[str]:
     """Return the values of a field, in the order of their number of payments, largest first."""
     counts: Counter[str] = Counter()
@@ -165,7 +156,6 @@ def by_frequency(totals: Iterable[Total], field: str) -> list[str]:
 
 
 def group(totals: Sequence[Total], field: str, values: Sequence[str], *, name: str) -> Group:
-    """Return the group of payments whose field has one of the values."""
     members = [total for total in totals if getattr(total, field) in values]
     percent = 100 * number_of_payments(members) / (number_of_payments(totals) or 1)
     return Group(values, name, number_of_payments(members), percent, success_percent(members))

@@ -29,7 +29,6 @@ ETAG = re.compile(r'"[0-9a-f]*-[^"]*"')
 
 
 def digest_of_source(directory: Path) -> str:
-    """Return a digest of all Python modules below a directory."""
     return xxh3_128_hexdigest(b"".join(path.read_bytes() for path in sorted(directory.rglob("*.py"))))
 
 

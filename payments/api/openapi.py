@@ -42,7 +42,6 @@ LIST_ERRORS = (
 
 
 def openapi_document() -> dict[str, Any]:
-    """Return the description as JSON data."""
     return dict(portable(described_api()))
 
 

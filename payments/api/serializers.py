@@ -29,7 +29,6 @@ class PaymentSerializer(BaseSerializer[Row]):
 
 
 def serialize_page(rows: Sequence[Row], *, links: Links) -> list[Record]:
-    """Return the records of a page."""
     before, between, after = link_template(links)
     return [
         build_record(row, Raw(f"{before}{row[ID]}{between}{admin_quoted(row[ID])}{after}"))  # no call for each row

@@ -95,7 +95,6 @@ def open_frame(*, label: str) -> Token:
 
 
 def head_text(table: Sequence[Token]) -> str:
-    """Return the text of a table's head."""
     end = next(index for index, token in enumerate(table) if token.type == "thead_close")
     return ", ".join(filter(None, (plain_text(token) for token in table[:end] if token.type == "inline")))
 
@@ -105,7 +104,6 @@ def links(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def headings(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
-    """Yield each heading and its inline content."""
     return ((token, inline) for token, inline in pairwise(tokens) if token.type == "heading_open")
 
 

@@ -48,18 +48,15 @@ def search_index(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponse:
-    """Return the OpenAPI document, with this service as its server."""
     return json_response(request, openapi_json(), content_type="application/vnd.oai.openapi+json")
 
 
 @require_safe
 def payment_schema(request: HttpRequest) -> HttpResponse:
-    """Return the JSON Schema of a record as an import reads it."""
     return json_response(request, payment_schema_json(), content_type="application/schema+json")
 
 
 def json_response(request: HttpRequest, document: str, *, content_type: str) -> HttpResponse:
-    """Return a document in JSON with this service's address."""
     address = encode(service_url(request)).decode().strip('"')
     return HttpResponse(document.replace(EXAMPLE_URL, address), content_type=content_type)
 

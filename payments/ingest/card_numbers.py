@@ -95,7 +95,6 @@ DOUBLED_DIGITS = bytes.maketrans(b"0123456789", b"0246813579")  # the digit sums
 
 
 def count_digits(text: str) -> int:
-    """Return the number of ASCII digits."""
     return len(text.encode("utf-8", "replace").translate(None, NOT_DIGITS))
 
 
@@ -150,7 +149,6 @@ def is_in_scientific_notation(significand: str, exponent: str) -> bool:
 
 
 def contains_halves(text: str) -> bool:
-    """Return whether a text contains the two halves of a card number."""
     return contains_in_layout(HALVES, text)
 
 

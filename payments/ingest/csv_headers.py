@@ -59,7 +59,6 @@ class Header:
 
     @cached_property
     def columns(self) -> list[Column]:
-        """Return the columns of the record, in the order of its members."""
         columns = (
             Column(*split_name(name), position)
             for position, name in enumerate(self.names)
@@ -87,7 +86,6 @@ class Header:
             yield from self.unknown()
 
     def unknown(self) -> Iterator[str]:
-        """Yield which columns are unknown, or have no name."""
         if names := [self.names[position] for position in self.unknown_positions if self.names[position]]:
             yield f"columns are unknown: {printable_names(names)}; --ignore-unknown-fields skips them"
         if numbers := [f"{position + 1}" for position in self.unknown_positions if not self.names[position]]:

@@ -30,7 +30,6 @@ class InvalidRecord(Exception):
 
     @classmethod
     def of(cls, field: str | None, reason: str) -> "InvalidRecord":
-        """Return the exception for a single error."""
         return cls([FieldError(field, reason)])
 
     @property

@@ -132,7 +132,6 @@ def read_money(raw: Raw, path: str, findings: Findings) -> Money | UnsetType:
 
 
 def read_texts(raw: Raw, path: str, findings: Findings) -> dict[str, str] | UnsetType:
-    """Return an object whose values are texts."""
     members = read_object(raw, path, findings, reason="must be a JSON object whose values are texts")
     if members is UNSET:
         return UNSET
@@ -156,7 +155,6 @@ READERS: dict[Any, Reader] = {Money: read_money, Metadata: read_texts, DetailsDo
 
 
 def members_of(struct: type[Struct], *, without: tuple[str, ...] = ()) -> list[Member]:
-    """Return the members of a declared object."""
     hints = get_type_hints(struct, include_extras=True)
     return [
         Member(declared.name, declared.encode_name, declared.required, reader_of(hints[declared.name]))

@@ -136,7 +136,6 @@ def has_trailing_characters(error: msgspec.DecodeError) -> bool:
 
 
 def read_json_lines(name: str, chunks: Iterator[bytes]) -> Iterator[RawRecord]:
-    """Yield the lines of JSON Lines, without blank lines."""
     for number, line in enumerate(split_lines(name, chunks), start=1):
         if text := line.strip():
             yield RawRecord(Location(name, number), text)

@@ -65,7 +65,6 @@ stored_row: Callable[[Record], StoredRow] = row_function(
 
 
 def days(rows: Iterable[StoredRow]) -> set[OrganizationDay]:
-    """Return the days on which the payments were created."""
     # Plain tuples are faster, and a batch has far fewer days than rows.
     days = {(row.organization_id, row.mode, row.created_at[:10]) for row in rows}
     return set(map(OrganizationDay._make, days))

@@ -40,7 +40,6 @@ DIFFERS_FROM = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}
 
 
 def fetch_primary_key() -> PrimaryKey:
-    """Return the columns of the primary key of the payments table."""
     with connection.cursor() as cursor:
         return tuple(connection.introspection.get_primary_key_columns(cursor, TABLE) or ID_KEY)
 
@@ -193,5 +192,4 @@ def find_conflicts(organization_ids: Collection[int], *, key: PrimaryKey) -> dic
 
 
 def column_list(columns: Collection[str], table: str | None = None) -> str:
-    """Return a list of columns in SQL."""
     return ", ".join(f"{table}.{column}" if table else column for column in columns)

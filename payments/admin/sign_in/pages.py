@@ -20,7 +20,6 @@ def page(request: HttpRequest, name: str, *, title: str, status: int = HTTPStatu
 
 
 def refusal(request: HttpRequest, message: str, *, status: int = HTTPStatus.FORBIDDEN) -> HttpResponse:
-    """Return a page that says why the user cannot sign in."""
     return page(request, "refusal", title="Sign-in failed", status=status, message=message)
 
 

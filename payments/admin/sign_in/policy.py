@@ -46,7 +46,6 @@ def has_claim(claims: Mapping[str, Any], name: str, value: str) -> bool:
 
 
 def check_user(user: User) -> None:
-    """Raise `Refused` if the user may not use the admin."""
     if not (user.is_active and user.is_staff):
         raise Refused("Your user is disabled, or may not use this site.")
 

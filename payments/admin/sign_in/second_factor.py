@@ -47,7 +47,10 @@ def has_second_factor(user: User) -> bool:
 def accept_code(user: User, text: str) -> bool:
     """Return whether the text is a code of the user that was not used before, and remember that it was used."""
     code = re.sub(r"[\s-]", "", text)
-    return accept_totp_code(user, code) or accept_recovery_code(user, code)
+    if accept_totp_code(user, code):
+        return True
+    authenticator = Authenticator.objects.filter(user=user, type=Authenticator.Type.RECOVERY_CODES).first()
+    return authenticator is not None and bool(RecoveryCodes(authenticator).validate_code(code))
 
 
 @transaction.atomic
@@ -64,11 +67,6 @@ def accept_totp_code(user: User, code: str) -> bool:
     return True
 
 
-def accept_recovery_code(user: User, code: str) -> bool:
-    authenticator = Authenticator.objects.filter(user=user, type=Authenticator.Type.RECOVERY_CODES).first()
-    return authenticator is not None and bool(RecoveryCodes(authenticator).validate_code(code))
-
-
 def accept_first_code(user: User, text: str, *, secret: str) -> list[str] | None:
     """Set up the second factor if the text is a code of this secret. Return the recovery codes, otherwise None."""
     counter = counter_of(secret, re.sub(r"\s", "", text))
@@ -82,7 +80,6 @@ def accept_first_code(user: User, text: str, *, secret: str) -> list[str] | None
 
 @transaction.atomic
 def renew_recovery_codes(user: User) -> list[str]:
-    """Replace the recovery codes of a user, and return the new ones."""
     User.objects.select_for_update().get(pk=user.pk)
     Authenticator.objects.filter(user=user, type=Authenticator.Type.RECOVERY_CODES).delete()
     codes: list[str] = RecoveryCodes.activate(user).generate_codes()

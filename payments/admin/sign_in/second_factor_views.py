@@ -85,7 +85,6 @@ class CodeForm(forms.Form):
         return result
 
     def page(self, request: HttpRequest, name: str, **context: Any) -> HttpResponse:
-        """Return the page with this form."""
         response = page(request, name, form=self, **context)
         if self.wait_seconds:
             mark_as_limited(response, self.wait_seconds)

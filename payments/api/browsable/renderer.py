@@ -87,7 +87,6 @@ def form_context(parameters: Mapping[str, str], problem: Problem | None) -> dict
 
 
 def links_of(document: Any) -> dict[str, str]:
-    """Return the URLs of a document's links by relation."""
     links = msgspec.json.decode(HALRenderer().render(document)).get("_links", {})
     return {relation: link["href"] for relation, link in links.items()}
 

@@ -68,7 +68,6 @@ class Command(PaymentsCommand):
 
 
 def select(options: dict[str, Any], access: Access | None) -> PaymentQuerySet:
-    """Return the payments that the options select."""
     payments = Payment.objects.all()
     if options["organization"] is not None:
         payments = payments.filter(organization_id=options["organization"])

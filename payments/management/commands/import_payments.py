@@ -113,7 +113,6 @@ class Command(PaymentsCommand):
 
 
 def report(location: Location, invalid: InvalidRecord) -> None:
-    """Write a line for each error of a record."""
     for error in invalid.reported:
         tqdm.write(location.describe(error), file=sys.stderr)
 
@@ -163,7 +162,6 @@ def suggest_key(result: ImportResult) -> Iterator[str]:
 
 
 def find_organization_without_key(organization_ids: set[int]) -> Organization | None:
-    """Return the first of the organizations that has no active API key."""
     active = ApiKey.objects.active(now=timezone.now())
     return Organization.objects.filter(id__in=organization_ids).exclude(keys__in=active).order_by("id").first()
 
