@@ -99,22 +99,18 @@ def sum_days(access: Access, days: Sequence[date]) -> int:
 
     Return the number of payments. An import of these payments cannot commit during the transaction, so the totals
     include all of its payments.
-    """
-    AccessState.objects.lock(access)
-    stored = daily_totals(access, days=days)
-    totals = read_totals(access, days) if stored.missing else stored.by_day
-    values = {"organization_id": access.organization_id, "mode": access.mode}
-    SummedDay.objects.bulk_create(SummedDay(**values, day=day, totals=totals.get(day, [])) for day in stored.missing)
-    return sum(total.number for day in totals.values() for total in day)
-
-
-def read_totals(access: Access, days: Sequence[date]) -> dict[date, list[Total]]:
-    """Return the totals of consecutive days, computed in a limited time.
 
     :raises OperationalError: reading the payments takes too long
     """
-    with statement_limit(READING_SECONDS_MAX):
-        return compute_totals(access, days)
+    AccessState.objects.lock(access)
+    stored = daily_totals(access, days=days)
+    totals = stored.by_day
+    if stored.missing:
+        with statement_limit(READING_SECONDS_MAX):
+            totals = compute_totals(access, days)
+    values = {"organization_id": access.organization_id, "mode": access.mode}
+    SummedDay.objects.bulk_create(SummedDay(**values, day=day, totals=totals.get(day, [])) for day in stored.missing)
+    return sum(total.number for day in totals.values() for total in day)
 
 
 def compute_totals(access: Access, days: Sequence[date]) -> dict[date, list[Total]]:

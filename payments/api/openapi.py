@@ -42,11 +42,7 @@ LIST_ERRORS = (
 
 
 def openapi_document() -> dict[str, Any]:
-    return dict(portable(described_api()))
-
-
-def described_api() -> dict[str, Any]:
-    return {
+    document = {
         "openapi": "3.1.0",
         "info": {
             "title": "Payments",
@@ -72,6 +68,7 @@ def described_api() -> dict[str, Any]:
             },
         },
     }
+    return dict(portable(document))
 
 
 def list_operation() -> dict[str, Any]:

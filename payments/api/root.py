@@ -22,13 +22,11 @@ def root(request: HttpRequest) -> HttpResponse:
     """
     if prefers_html(parse_accept(request.META.get("HTTP_ACCEPT", ""))):
         return redirect("documentation")
-    return HttpResponse(HALRenderer().render({"_links": root_links(Links.of(request))}), content_type=HAL)
-
-
-def root_links(links: Links) -> dict[str, Link]:
-    return {
+    links = Links.of(request)
+    root_links = {
         "self": Link(href=links.root, type=HAL),
         "payments": Link(href=links.list, type=HAL),
         "changes": Link(href=links.changes, type=HAL),
         "documentation": Link(href=links.documentation, type=HTML),
     }
+    return HttpResponse(HALRenderer().render({"_links": root_links}), content_type=HAL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -82,16 +82,13 @@ def frame_tables(state: StateCore) -> None:
     tokens: list[Token] = []
     for index, token in enumerate(state.tokens):
         if token.type == "table_open":
-            tokens.append(open_frame(label=head_text(state.tokens[index:])))
+            label = head_text(state.tokens[index:])
+            attributes: dict[str, Any] = {"class": "table", "role": "group", "aria-label": label, "tabindex": 0}
+            tokens.append(Token("frame_open", "div", 1, attrs=attributes, block=True))
         tokens.append(token)
         if token.type == "table_close":
             tokens.append(Token("frame_close", "div", -1, block=True))
     state.tokens = tokens
-
-
-def open_frame(*, label: str) -> Token:
-    attributes: dict[str, str | int | float] = {"class": "table", "role": "group", "aria-label": label, "tabindex": 0}
-    return Token("frame_open", "div", 1, attrs=attributes, block=True)
 
 
 def head_text(table: Sequence[Token]) -> str:

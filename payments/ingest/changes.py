@@ -1,7 +1,7 @@
 """The changes of payments that SQL writes. Writes of the ORM record theirs by themselves (models/recording.py)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from payments.ingest.stored_rows import StoredRow
 from payments.models import CHANGE_PAYMENTS_MAX, Access, AccessState, Changes, new_change_id
@@ -13,7 +13,8 @@ class ChangeLog:
 
     def __init__(self) -> None:
         self.accesses: dict[int, Access] = {}  # by the ID of the change
-        self.payments: Counter[int] = Counter()  # the number of written payments, by the ID of their change
+        # The number of written payments, by the ID of their change. A change without a payment is not recorded.
+        self.payments: Counter[int] = Counter()
 
     def assign(self, rows: Iterable[StoredRow]) -> list[int]:
         """Return the ID of the change of each row, if the row is written."""
@@ -23,20 +24,13 @@ class ChangeLog:
         for row in rows:
             access = row.organization_id, row.mode
             if row_counts[access] % CHANGE_PAYMENTS_MAX == 0:
-                current[access] = self.new_change(Access._make(access))
+                while (change_id := new_change_id()) in self.accesses:
+                    pass
+                current[access] = change_id
+                self.accesses[change_id] = Access._make(access)
             row_counts[access] += 1
             change_ids.append(current[access])
         return change_ids
-
-    def new_change(self, access: Access) -> int:
-        while (change_id := new_change_id()) in self.accesses:
-            pass
-        self.accesses[change_id] = access
-        return change_id
-
-    def note_written(self, change_ids: Sequence[int]) -> None:
-        """Note that these changes have one more payment each. A change without a payment is not recorded."""
-        self.payments.update(change_ids)
 
     @property
     def changes(self) -> Changes:

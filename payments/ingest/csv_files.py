@@ -85,10 +85,11 @@ def raw_record(location: Location, cells: list[str], header: Header) -> RawRecor
     names = header.names
     if len(cells) != len(names):
         return invalid_row(location, None, f"has {len(cells)} cells, but the first line has {len(names)}")
-    if repeats_header(cells, header):
+    if cells[-1] == names[-1] and [cells[0].removeprefix("\ufeff"), *cells[1:]] == names:
         return invalid_row(location, None, "repeats the first line. Remove it")
+    ignored = sum(1 for position in header.unknown_positions if cells[position])
     try:
-        return RawRecord(location, encode(record_of(cells, header)), ignored=count_unknown(cells, header))
+        return RawRecord(location, encode(record_of(cells, header)), ignored=ignored)
     except UnicodeEncodeError:
         [name, *_] = [name for name, cell in zip(names, cells, strict=True) if not is_utf_8(cell)]
         return invalid_row(location, name, NOT_UTF_8)
@@ -96,11 +97,6 @@ def raw_record(location: Location, cells: list[str], header: Header) -> RawRecor
 
 def invalid_row(location: Location, field: str | None, reason: str) -> RawRecord:
     return RawRecord(location, b"", InvalidRecord.of(field, reason))
-
-
-def repeats_header(cells: list[str], header: Header) -> bool:
-    """Return whether a row is another header, as in files that have been joined."""
-    return cells[-1] == header.names[-1] and [cells[0].removeprefix("\ufeff"), *cells[1:]] == header.names
 
 
 def record_of(cells: list[str], header: Header) -> dict[str, Any]:
@@ -122,11 +118,6 @@ def add(record: dict[str, Any], column: Column, cell: str) -> None:
         record.setdefault(column.member, {})[column.inner] = cell
     else:
         record[column.member] = cell
-
-
-def count_unknown(cells: list[str], header: Header) -> int:
-    """Return how many cells with a value are skipped."""
-    return sum(1 for position in header.unknown_positions if cells[position])
 
 
 def document(cell: str) -> Raw | str:

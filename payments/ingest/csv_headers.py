@@ -62,7 +62,7 @@ class Header:
         columns = (
             Column(*split_name(name), position)
             for position, name in enumerate(self.names)
-            if is_known(name) and not is_ignored(name)
+            if is_known(name) and name.partition(".")[0] not in IGNORED.values()
         )
         return sorted(columns, key=lambda column: ORDER[column.member])
 
@@ -96,11 +96,6 @@ def split_name(name: str) -> tuple[str, str]:
     """Return the member that a column belongs to, and the name within this member: `amount` and `value`."""
     member, _, inner = name.partition(".")
     return member, inner
-
-
-def is_ignored(name: str) -> bool:
-    member, _ = split_name(name)
-    return member in IGNORED.values()
 
 
 def is_known(name: str) -> bool:

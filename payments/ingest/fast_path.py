@@ -116,11 +116,7 @@ def join_with_commas(patterns: Sequence[str]) -> str:
 match_canonical = re.compile(rf"\{{{join_with_commas(field_patterns())}\}}").fullmatch
 
 
-def group_names(field: StoredField) -> list[str]:
-    return ["card", "details"] if field.name == "details" else field.columns
-
-
-GROUPS = [name for field in FIELDS for name in group_names(field)]
+GROUPS = [name for field in FIELDS for name in (["card", "details"] if field.name == "details" else field.columns)]
 
 
 def store_expressions(field: StoredField) -> dict[str, str]:

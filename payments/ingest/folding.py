@@ -41,11 +41,8 @@ def fold(text: str) -> str:
     """
     if not text.isascii():
         text = text.translate(FOLDED)
-    return WHITESPACE.sub(" ", text) if has_unusual_whitespace(text) else text
-
-
-def has_unusual_whitespace(text: str) -> bool:
-    return "  " in text or not text.isprintable()
+    has_unusual_whitespace = "  " in text or not text.isprintable()
+    return WHITESPACE.sub(" ", text) if has_unusual_whitespace else text
 
 
 def fold_character(character: str) -> str:

@@ -73,13 +73,7 @@ def import_payments(
     with process.hooks.importing(result), all_or_nothing():
         key = fetch_primary_key()
         prepare_transaction(key=key)
-        run = Import(
-            on_refused,
-            key,
-            keep_going=keep_going,
-            create_organizations=create_organizations,
-            result=result,
-        )
+        run = Import(on_refused, key, keep_going=keep_going, create_organizations=create_organizations, result=result)
         with batch_writer(run.write_batch) as submit:
             for batch in read_batches(sources, options):
                 submit(batch)
@@ -163,14 +157,10 @@ class Import:
         if not (batch.has_errors or missing):
             self.result.read += len(batch.entries)
             return batch.rounds
-        rows, errors = partition(batch.entries, missing, errors_max=self.errors_left)
+        errors_left = None if self.keep_going else REFUSED_MAX - self.result.refused
+        rows, errors = partition(batch.entries, missing, errors_max=errors_left)
         self.report(rows, errors)
         return [] if self.is_stopped else list(divide_into_rounds(rows))
-
-    @property
-    def errors_left(self) -> int | None:
-        """The number of further errors after which the import stops, or None if it keeps going."""
-        return None if self.keep_going else REFUSED_MAX - self.result.refused
 
     def report(self, rows: list[LocatedRow], errors: list[LocatedError]) -> None:
         self.result.read += len(rows)
@@ -183,25 +173,19 @@ class Import:
 
     def missing_organizations(self, organization_ids: set[int]) -> set[int]:
         # In order: concurrent imports that create the same organizations would otherwise deadlock.
-        return {
-            organization_id
-            for organization_id in sorted(organization_ids)
-            if not self.ensure_organization(organization_id)
-        }
+        return {each for each in sorted(organization_ids) if not self.ensure_organization(each)}
 
     def ensure_organization(self, organization_id: int) -> bool:
         """Return whether an organization exists. With `create_organizations`, create it if it is missing."""
         if organization_id not in self.organizations:
-            self.organizations[organization_id] = self.find_or_create(organization_id)
-            if self.organizations[organization_id]:
+            if self.create_organizations:
+                name = f"Organization {organization_id}"
+                Organization.objects.get_or_create(id=organization_id, defaults={"name": name})
+            exists = self.create_organizations or Organization.objects.filter(id=organization_id).exists()
+            self.organizations[organization_id] = exists
+            if exists:
                 self.result.organization_ids.add(organization_id)
         return self.organizations[organization_id]
-
-    def find_or_create(self, organization_id: int) -> bool:
-        if self.create_organizations:
-            Organization.objects.get_or_create(id=organization_id, defaults={"name": f"Organization {organization_id}"})
-            return True
-        return Organization.objects.filter(id=organization_id).exists()
 
     def write(self, located_rows: list[LocatedRow]) -> None:
         """Write rows, and refuse rows whose payment is stored with another organization, mode or creation time.
@@ -209,10 +193,10 @@ class Import:
         After a refused record, the transaction will be rolled back. The rows are only staged then, to find the errors.
         """
         rows = [row for _, row in located_rows]
-        changed = 0
         if self.will_commit:
             changed = write_rows(rows, key=self.key, log=self.log)
         else:
+            changed = 0
             stage(rows, self.log.assign(rows))
         self.result.changed += changed
         if changed < len(rows):

@@ -73,7 +73,7 @@ def write_rows(rows: Sequence[StoredRow], *, key: PrimaryKey, log: ChangeLog) ->
     if not (key == ID_KEY and are_new(sorted_rows) and insert_all(sorted_rows, change_ids)):
         change_ids = upsert(sorted_rows, change_ids, key=key)
     index_new_payments()
-    log.note_written(change_ids)
+    log.payments.update(change_ids)
     return len(change_ids)
 
 
