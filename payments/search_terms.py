@@ -9,8 +9,6 @@ such as `1001live:84820`, for the reason that `terms` gives. SQLite has a table 
 (database/sqlite/search_index.py), in which each organization and mode has a range of row numbers.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

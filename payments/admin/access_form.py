@@ -1,7 +1,5 @@
 """The form that selects an organization and a mode. A list always shows one organization's payments in one mode."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 

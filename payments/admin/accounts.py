@@ -4,23 +4,19 @@ Django lets staff who may change users also change superusers, and grant any per
 who have permissions that they lack, and cannot grant such permissions. Otherwise they could give them to themselves.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth import admin as django_pages
 from django.contrib.auth.forms import UserChangeForm
-from django.contrib.auth.models import Group, Permission, User
+from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
 
 from payments.admin.base import ModelForm, StrictAdmin
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser
-    from django.http import HttpRequest, HttpResponse
-
     DjangoUserAdmin = django_pages.UserAdmin[User]
     DjangoUserForm = UserChangeForm[User]
 else:

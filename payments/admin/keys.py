@@ -1,15 +1,14 @@
 """API keys in the admin: add a key, copy its text once, revoke it. The key's history records both actions."""
 
-from __future__ import annotations
-
 import uuid
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import AdminErrorList, AdminForm
 from django.contrib.admin.widgets import AdminTextInputWidget
+from django.contrib.auth.models import AnonymousUser, User
 from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
@@ -25,9 +24,6 @@ from payments.admin.access_form import OrganizationField
 from payments.admin.base import ModelForm, NoChangeAdmin
 from payments.links import Links
 from payments.models import ApiKey
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser, User
 
 
 class ApiKeyForm(ModelForm):

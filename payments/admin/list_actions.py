@@ -3,15 +3,14 @@
 Each user saves searches of the list under a name, and opens them for any organization and mode.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from django import forms
 from django.contrib import messages
+from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
-from django.urls import path, reverse
+from django.urls import URLPattern, path, reverse
 
 from payments.admin.base import ModelForm
 from payments.admin.list_query import ACCESS_FIELDS, list_query
@@ -19,10 +18,6 @@ from payments.admin.preferences import chosen_columns, write_preferences
 from payments.admin.search import SearchForm
 from payments.models import SavedFilter
 from payments.models.staff import QUERY_CHARACTERS_MAX
-
-if TYPE_CHECKING:
-    from django.contrib.admin import AdminSite
-    from django.urls import URLPattern
 
 FILTERS_MAX = 50  # of a user
 

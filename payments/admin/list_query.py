@@ -1,17 +1,13 @@
 """The query string of the payment list: the form's fields without the position, for links and saved filters."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.http import QueryDict
 
 from payments.admin.access_form import AccessForm
 from payments.admin.periods import Preset
-
-if TYPE_CHECKING:
-    from payments.admin.search import SearchForm
+from payments.admin.search import SearchForm
 
 ACCESS_FIELDS = tuple(AccessForm.base_fields)
 DATE_FIELDS = ("since", "until")

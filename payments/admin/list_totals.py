@@ -3,16 +3,15 @@
 They are exact if the totals of the list's days are stored, or if the list has at most 10,000 payments.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from payments.admin.periods import DateRange, Period
+from payments.admin.search_listing import SearchedPage
 from payments.admin.statistics import add_up, by_frequency, number_of_payments, success_percent
 from payments.database.limits import optional_statements
 from payments.database.statements import Statement
@@ -20,9 +19,6 @@ from payments.listing import Listing, Shape, apply_filters, visible_payments
 from payments.models import Payment
 from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.totals import GROUP_COLUMNS, Total, compute_totals, daily_totals, hundredths
-
-if TYPE_CHECKING:
-    from payments.admin.search_listing import SearchedPage
 
 SUMMED_PAYMENTS_MAX = 10_000  # of a list that is summed payment by payment
 SUMMED_DAYS_MAX = 366  # of a list that is summed day by day

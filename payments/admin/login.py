@@ -1,23 +1,19 @@
 """The admin's login form, which limits the number of attempts."""
 
-from __future__ import annotations
-
 import logging
 from http import HTTPStatus
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib.admin.forms import AdminAuthenticationForm
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
+from django.http import HttpResponse
 
 from payments.access.clients import client_address
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 from payments.runtime.shares import NoPlace
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-    from django.http import HttpResponse
 
 # The first limit is for one account from one address, the second for any accounts from one address. A limit per account
 # from all addresses would let an attacker lock the owner out.

@@ -1,7 +1,5 @@
 """The payment list of the admin: a page of the payments that match the form, its totals, and the forms around it."""
 
-from __future__ import annotations
-
 import re
 from http import HTTPStatus
 from typing import Any, NamedTuple

@@ -3,17 +3,18 @@
 A read is recorded before its page is sent. The page never waits for the record, nor fails because of it.
 """
 
-from __future__ import annotations
-
 import logging
+from datetime import datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin
+from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
 from django.db import Error
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import path
 
@@ -22,12 +23,6 @@ from payments.admin.display import payment_href
 from payments.database.limits import transaction_without_waiting
 from payments.models import PAYMENT_ID, PaymentRead
 from payments.models.payment_read import USER_NAME_MAX
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from django.contrib.auth.models import AnonymousUser, User
-    from django.http import HttpRequest, HttpResponse, QueryDict
 
 PAGE_ROWS = 50
 

@@ -3,24 +3,17 @@
 Time, payment ID and amount are always shown; users choose the other columns.
 """
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 from django.db import Error
 from django.db.models import TextChoices
+from django.http import HttpRequest
 
 from payments.database.limits import transaction_without_waiting
-from payments.models import StaffPreferences
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from django.http import HttpRequest
-
-    from payments.filters import AppliedFilter
-    from payments.models import Access
+from payments.filters import AppliedFilter
+from payments.models import Access, StaffPreferences
 
 logger = logging.getLogger(__name__)
 

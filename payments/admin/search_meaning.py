@@ -3,8 +3,6 @@
 A part of the text can be a named value, such as `status:failed`. Any other name is a metadata key.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ a word, an amount and the end of a card number. Text in quotation marks is only 
 such as `order:84820`, or has one of the names in search_meaning.py, such as `status:failed`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta

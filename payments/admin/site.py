@@ -1,25 +1,19 @@
 """The admin site: the start page shows the figures of a period, and the login limits attempts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.http import HttpResponseRedirect
-from django.urls import path, reverse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
 
 from payments.admin.login import LoginForm, SecondFactorNeeded, mark_as_limited
 from payments.admin.overview import overview_context
 from payments.admin.sessions import began_with_password, lacks_second_factor
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-    from django.http import HttpRequest, HttpResponse
-    from django.template.response import TemplateResponse
-    from django.urls import URLPattern
 
 UNUSED_URLS = ("autocomplete", "view_on_site")
 PASSWORD_URLS = ("password_change", "password_change_done")

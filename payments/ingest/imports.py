@@ -1,7 +1,5 @@
 """An import: all sources in one transaction."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

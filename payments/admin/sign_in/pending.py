@@ -1,21 +1,17 @@
 """A login whose password was right and whose second factor is missing. The session belongs to no user until then."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.models import User
+from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
 from payments.admin.login import LoginForm, SecondFactorNeeded
 from payments.admin.sessions import SECOND_FACTOR_PASSED
 from payments.admin.sign_in.second_factor import has_second_factor
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest
 
 SECONDS_MAX = 600
 PENDING = "pending_login"

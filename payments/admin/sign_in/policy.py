@@ -1,16 +1,12 @@
 """Which user an account at the OpenID provider belongs to."""
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 USER_NAME_MAX = 150
 

@@ -1,8 +1,6 @@
 """The OpenID provider of the settings, for django-allauth."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
@@ -10,10 +8,8 @@ from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnec
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.conf import settings
 from django.core.cache import cache
+from django.http import HttpRequest
 from django.urls import reverse
-
-if TYPE_CHECKING:
-    from django.http import HttpRequest
 
 CONFIGURATION_SECONDS = 600
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")

@@ -4,10 +4,7 @@ It uses functions of django-allauth that are not public, because the public ones
 process. Here, the database remembers the last used code of each user, so a code works once.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
@@ -19,11 +16,9 @@ from allauth.mfa.totp.internal.auth import (
 )
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
 
 __all__ = [
     "accept_code",

@@ -1,15 +1,15 @@
 """The pages of the second factor: enter a code, set up an authenticator app, change it."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Callable
 from math import ceil
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from allauth.mfa.adapter import get_adapter
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.db import IntegrityError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -34,12 +34,7 @@ from payments.admin.sign_in.second_factor import (
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from django.contrib.auth.models import User
-
-    View = Callable[[HttpRequest], HttpResponse]
+View = Callable[[HttpRequest], HttpResponse]
 
 CODE_CHARACTERS_MAX = 20
 

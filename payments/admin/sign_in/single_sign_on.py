@@ -1,20 +1,19 @@
 """The views of the sign-in at the OpenID provider: begin, and return from there."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
 from math import ceil
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from django.conf import settings
 from django.db import DataError
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 from requests import RequestException
 
@@ -24,10 +23,7 @@ from payments.admin.sign_in.pages import refusal, safe_next
 from payments.admin.sign_in.provider import StaffOAuth2Adapter, staff_provider
 from payments.runtime.process import process
 
-if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
-
-    View: TypeAlias = Callable[[HttpRequest], HttpResponse]
+View: TypeAlias = Callable[[HttpRequest], HttpResponse]
 
 UNAVAILABLE = "The provider of your account does not respond correctly. Try again later, or ask your administrator."
 
