@@ -7,14 +7,14 @@ overview         the start page and its form, with figures (overview_figures), t
                  statistics and charts
 periods          periods of days, and form fields that select one
 payments         the views of the payment list, of a payment and of exports
-payment_list     the list: a page (search_listing), its totals (list_totals) and its columns
+payment_list     the list: a page (search_listing), its totals (list_totals) and its columns; the previous and the next
+                 payment
 search           the list's form: an access_form (organization and mode) with filters (filter_fields)
 search_text      reads the search box, with named values, into a meaning (search_meaning)
 list_query       the query string of the list, and filters that a click removes
 
 list_actions     the forms of the list that change something: saved filters and columns
 preferences      the organization, mode and columns that a user selected last
-neighbours       the previous and the next payment of the list
 
 display          a payment prepared for templates, with its timeline
 downloads        exports as CSV and JSON Lines, part by part

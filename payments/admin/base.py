@@ -127,8 +127,5 @@ def is_too_long(search_term: str) -> bool:
 
 
 def clean_key(model: type[Model], key: str) -> None:
-    """Validate the primary key of an object.
-
-    :raises ValidationError: if no object can have this key
-    """
+    """Raise `ValidationError` if no object of the model can have this primary key."""
     model._meta.pk.clean(key, None)  # noqa: SLF001  Django's documented name for a model's options

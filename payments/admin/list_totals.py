@@ -3,16 +3,15 @@
 They are exact if the totals of the list's days are stored, or if the list has at most 10,000 payments.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from payments.admin.periods import DateRange, Period
 from payments.admin.search_listing import SearchedPage
-from payments.admin.statistics import add_up, by_frequency, number_of_payments, success_percent
+from payments.admin.statistics import Amount, add_up, by_frequency, number_of_payments, success_percent, sum_by_currency
 from payments.database.limits import optional_statements
 from payments.database.statements import Statement
 from payments.listing import Listing, Shape, apply_filters, visible_payments
@@ -40,13 +39,6 @@ class TooManyPayments(Exception):
     """The list has more payments than can be summed for a page."""
 
 
-class Amount(NamedTuple):
-    """The sum of all payments in a currency."""
-
-    currency: str
-    hundredths: int
-
-
 @dataclass(frozen=True)
 class ListTotals:
     """The totals of a list, or the reason why they are unknown."""
@@ -65,9 +57,7 @@ class ListTotals:
     @cached_property
     def amounts(self) -> list[Amount]:
         """Return the sum in each currency, the most frequent currency first."""
-        sums = Counter[str]()
-        for total in self.totals:
-            sums[total.currency] += total.hundredths
+        sums = sum_by_currency(self.totals)
         return [Amount(currency, sums[currency]) for currency in by_frequency(self.totals, "currency")]
 
 

@@ -83,10 +83,6 @@ class OverviewForm(PeriodFields, AccessForm):
 
 
 def check_dates(since: date | None, until: date | None) -> None:
-    """Check the dates of a custom period.
-
-    :raises ValidationError: if one is missing, if they are too far apart, or if the last one is in the future
-    """
     if since is None or until is None:
         raise ValidationError({"until" if since else "since": "Enter a date."})
     if until > current_day():

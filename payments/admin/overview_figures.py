@@ -12,7 +12,7 @@ from payments.admin.access_form import access_query
 from payments.admin.charts import BarChart, Label, LineChart, bar_chart, line_chart
 from payments.admin.comparisons import compare_amounts, compare_numbers, compare_rates
 from payments.admin.periods import Period, current_day, join_days
-from payments.admin.statistics import Group, Paid, PeriodPart, Statistics
+from payments.admin.statistics import Amount, Group, PeriodPart, Statistics
 from payments.filter_types import VALUES_MAX
 from payments.models import IN_PROGRESS, Access, Payment, Status
 from payments.ordering import NEWEST_FIRST
@@ -38,7 +38,7 @@ class Tile(NamedTuple):
 class PaidChart(NamedTuple):
     """The amounts that were paid in a currency, and the list of their payments."""
 
-    paid: Paid
+    paid: Amount
     chart: BarChart
     href: str
 
@@ -122,20 +122,20 @@ class Overview:
         href = self.href(status=IN_PROGRESS_STATUSES)
         return Tile("In progress", grouped(number), "open, pending or authorized", change, href)
 
-    def paid_tile(self, paid: Paid) -> Tile:
-        change = compare_amounts(paid.hundredths, self.compared.paid_in(paid.currency)) if self.compared else ""
+    def paid_tile(self, paid: Amount) -> Tile:
+        change = compare_amounts(paid.hundredths, self.compared.paid_in[paid.currency]) if self.compared else ""
         return Tile(f"Paid in {paid.currency}", money(paid.hundredths), "", change, self.paid_href(paid.currency))
 
     def paid_href(self, currency: str) -> str:
         return self.href(status=[Status.SUCCEEDED], currency=currency)
 
     @property
-    def main_paid(self) -> Sequence[Paid]:
+    def main_paid(self) -> Sequence[Amount]:
         """Return what was paid in the most frequent currencies."""
         return self.statistics.paid[:CURRENCIES_MAX]
 
     @property
-    def other_paid(self) -> Sequence[Paid]:
+    def other_paid(self) -> Sequence[Amount]:
         return self.statistics.paid[CURRENCIES_MAX:]
 
     # Charts.

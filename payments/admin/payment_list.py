@@ -1,21 +1,29 @@
-"""The payment list of the admin: a page of the payments that match the form, its totals, and the forms around it."""
+"""The payment list of the admin: a page of the payments that match the form, its totals, and the forms around it.
+
+The page of a payment links to the previous and the next payment of the list that it was opened from.
+"""
 
 import re
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from django.db import OperationalError
+from django.http import QueryDict
 
+from payments.admin.access_form import access_query
+from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.list_actions import SaveFilterForm, filter_links, filter_query
-from payments.admin.list_query import chips, query_for_words
+from payments.admin.list_query import chips, list_query, query_for_words
 from payments.admin.list_totals import ListTotals, fetch_list_totals
 from payments.admin.preferences import Column, chosen_columns, shown_columns
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.admin.search_listing import PAGE_ROWS, SearchedPage, fetch_search
+from payments.database.limits import optional_statements
 from payments.listing import Listing
-from payments.models import PAYMENT_ID, StaffPreferences
+from payments.models import PAYMENT_ID, Access, StaffPreferences
 from payments.ordering import NEWEST_FIRST, OLDEST_FIRST
 from payments.page import Page, UnknownStart
+from payments.rows import ID
 from payments.runtime.database_errors import is_timeout
 
 
@@ -39,6 +47,21 @@ class PaymentList(NamedTuple):
     page: Page = Page([], None, None)
     totals: ListTotals | None = None  # None: the page has no payments
     status: HTTPStatus = HTTPStatus.OK
+
+
+class Neighbour(NamedTuple):
+    """A link to the previous or the next payment; `href` is None at the end of the list."""
+
+    relation: str
+    label: str
+    href: str | None
+
+
+class ListPosition(NamedTuple):
+    """The list's query string, and the links to the neighbours of a payment. There are none if they are unknown."""
+
+    query: str
+    neighbours: tuple[Neighbour, ...] = ()
 
 
 def fetch_list(form: SearchForm, *, start: str | None) -> PaymentList:
@@ -86,3 +109,33 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
         "page_names": PAGE_NAMES[form.selection.order],
         "save_form": SaveFilterForm(),
     }
+
+
+def find_position(query: QueryDict, payment: PaymentDisplay) -> ListPosition:
+    """Return the position of a payment in the list of a query.
+
+    Without a query, and if the list cannot contain the payment, it is the list of the payment's organization and mode.
+    """
+    access = Access(int(payment.record.organization_id), payment.record.mode)
+    own_query = QueryDict(access_query(access))
+    form = SearchForm.from_query(query or own_query)
+    if not form.is_valid() or form.access != access or form.search.payment_id:
+        return ListPosition(own_query.urlencode())
+    return ListPosition(list_query(form).urlencode(), find_neighbours(form, payment.record.id))
+
+
+def find_neighbours(form: SearchForm, payment_id: str) -> tuple[Neighbour, ...]:
+    """Return the links to the neighbours; an empty tuple if the payment does not match, or a statement timed out."""
+    with optional_statements():
+        page = fetch_selected(form, start=payment_id, limit=1).page
+        if [row[ID] for row in page.rows] == [payment_id]:
+            names = PAGE_NAMES[form.selection.order]
+            return (
+                Neighbour("prev", names.previous, neighbour_href(form, page.previous_from)),
+                Neighbour("next", names.next, neighbour_href(form, page.next_from)),
+            )
+    return ()
+
+
+def neighbour_href(form: SearchForm, payment_id: str | None) -> str | None:
+    return payment_id and f"{payment_href(payment_id)}?{list_query(form).urlencode()}"

@@ -20,8 +20,7 @@ from payments.admin.display import PaymentDisplay, payment_href
 from payments.admin.downloads import FORMATS, PART_ROWS, Format
 from payments.admin.list_actions import action_urls
 from payments.admin.list_query import list_query, query_of_parts
-from payments.admin.neighbours import find_position
-from payments.admin.payment_list import PaymentList, fetch_list, fetch_selected, list_context
+from payments.admin.payment_list import PaymentList, fetch_list, fetch_selected, find_position, list_context
 from payments.admin.payment_reads import record_read
 from payments.admin.preferences import read_preferences
 from payments.admin.search import TIMED_OUT, SearchForm

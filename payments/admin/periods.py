@@ -116,10 +116,7 @@ def current_day() -> date:
 
 
 def refuse_reversed(values: Mapping[str, Any], first: str, last: str, *, label: str) -> None:
-    """Check the days of two fields; `label` is the label of the first.
-
-    :raises ValidationError: the last day is before the first
-    """
+    """Raise `ValidationError` if the last day is before the first; `label` is the label of the first one's field."""
     since, until = values.get(first), values.get(last)
     if since and until and until < since:
         raise ValidationError({last: f"Enter a date on or after {label}."})

@@ -18,8 +18,8 @@ VISIBLE_PERCENT = 0.5
 BAR_PERCENT_MIN = 2.0
 
 
-class Paid(NamedTuple):
-    """An amount that was paid in a currency."""
+class Amount(NamedTuple):
+    """A sum of payments in a currency."""
 
     currency: str
     hundredths: int
@@ -85,11 +85,12 @@ class Statistics:
         return by_frequency(self.totals, "currency")
 
     @cached_property
-    def paid(self) -> list[Paid]:
-        return [Paid(currency, self.paid_in(currency)) for currency in self.currencies]
+    def paid(self) -> list[Amount]:
+        return [Amount(currency, self.paid_in[currency]) for currency in self.currencies]
 
-    def paid_in(self, currency: str) -> int:
-        return sum(total.hundredths for total in succeeded(self.totals) if total.currency == currency)
+    @cached_property
+    def paid_in(self) -> Counter[str]:
+        return sum_by_currency(succeeded(self.totals))
 
     @property
     def groups_by_status(self) -> list[Group]:
@@ -110,9 +111,7 @@ class Statistics:
 
     def part(self, period: Period) -> PeriodPart:
         totals = self.totals_of(period)
-        paid: Counter[str] = Counter()
-        for total in succeeded(totals):
-            paid[total.currency] += total.hundredths
+        paid = sum_by_currency(succeeded(totals))
         return PeriodPart(
             period=period,
             payments=number_of_payments(totals),
@@ -131,6 +130,14 @@ def add_up(totals: Iterable[Total]) -> list[Total]:
         numbers[group] += total.number
         hundredths[group] += total.hundredths
     return [Total(*group, number, hundredths[group]) for group, number in numbers.items()]
+
+
+def sum_by_currency(totals: Iterable[Total]) -> Counter[str]:
+    """Return the hundredths of each currency."""
+    sums: Counter[str] = Counter()
+    for total in totals:
+        sums[total.currency] += total.hundredths
+    return sums
 
 
 def number_of_payments(totals: Iterable[Total]) -> int:

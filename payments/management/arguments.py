@@ -23,10 +23,6 @@ def add_mode_option(parser: ArgumentParser, *, subject: str) -> None:
 
 
 def find_organization(organization_id: int) -> Organization:
-    """Return an organization.
-
-    :raises CommandError: if it does not exist
-    """
     try:
         return Organization.objects.get(id=organization_id)
     except (Organization.DoesNotExist, OverflowError):
@@ -35,10 +31,7 @@ def find_organization(organization_id: int) -> Organization:
 
 
 def parse_day(text: str) -> datetime:
-    """Return the start of a day in UTC. The text has the form YYYY-MM-DD.
-
-    :raises ArgumentTypeError: if the text has another form or names no day of the calendar
-    """
+    """Return the start of a day in UTC. The text has the form YYYY-MM-DD."""
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         raise ArgumentTypeError(f"{text!r} is not a date such as 2026-01-31")
     try:
@@ -48,10 +41,7 @@ def parse_day(text: str) -> datetime:
 
 
 def parse_past_day(text: str) -> datetime:
-    """Return the start of a day in UTC, which must not be in the future.
-
-    :raises ArgumentTypeError: if the text is not such a day
-    """
+    """Return the start of a day in UTC, which must not be in the future. The text has the form YYYY-MM-DD."""
     start = parse_day(text)
     if start > timezone.now():
         raise ArgumentTypeError(f"{text!r} is in the future")
@@ -59,10 +49,7 @@ def parse_past_day(text: str) -> datetime:
 
 
 def parse_time(text: str) -> datetime:
-    """Return a date or a time in ISO 8601, in UTC. A text without an offset is in UTC; a date is its first instant.
-
-    :raises ArgumentTypeError: if the text has another form
-    """
+    """Return a date or a time in ISO 8601, in UTC. A text without an offset is in UTC; a date is its first instant."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -19,7 +19,7 @@ from payments.admin import overview
 from payments.admin.overview import DAYS_MAX
 from payments.admin.overview_figures import Overview
 from payments.admin.periods import Period
-from payments.admin.statistics import Group, Paid, PeriodPart, Statistics
+from payments.admin.statistics import Amount, Group, PeriodPart, Statistics
 from payments.filter_types import VALUES_MAX
 from payments.models import IN_PROGRESS, Access, Organization, Payment, Status
 from payments.templatetags.numbers import grouped, money, percent
@@ -53,7 +53,7 @@ def test_success_rate_counts_completed_payments_only(two_days: Statistics) -> No
 
 
 def test_paid_amounts_are_added_up_by_currency(two_days: Statistics) -> None:
-    assert two_days.paid == [Paid("EUR", 123_000), Paid("USD", 1)]
+    assert two_days.paid == [Amount("EUR", 123_000), Amount("USD", 1)]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_currencies_beyond_the_charts_are_named(two_days: Statistics) -> None:
 
     assert [paid.currency for paid, _, _ in charts.paid_charts] == codes[:4]
     assert [tile.name for tile in charts.tiles][3:] == [f"Paid in {code}" for code in codes[:4]]
-    assert charts.other_paid == [Paid("USD", 100)]
+    assert charts.other_paid == [Amount("USD", 100)]
 
 
 MANY_METHODS = [f"method{number:02}" for number in range(VALUES_MAX + 1)]

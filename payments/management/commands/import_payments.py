@@ -7,7 +7,6 @@ import threading
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from types import FrameType
@@ -102,7 +101,7 @@ class Command(PaymentsCommand):
             except KeyboardInterrupt:
                 raise interrupted() from None
             except (OperationalError, InterfaceError) as error:
-                if interrupt.has_occurred:
+                if interrupt.is_set():
                     raise interrupted() from None
                 raise CommandError(f"The database failed, and nothing was changed: {describe(error)}") from error
             except OutcomeUnknown as error:
@@ -121,28 +120,21 @@ def interrupted() -> CommandError:
     return CommandError("Interrupted. Nothing was changed.", returncode=INTERRUPTED)
 
 
-@dataclass
-class Interrupt:
-    """Whether Ctrl-C was pressed."""
-
-    has_occurred: bool = False
-
-
 @contextmanager
-def recorded_interrupt() -> Iterator[Interrupt]:
-    """Record Ctrl-C, which still raises KeyboardInterrupt.
+def recorded_interrupt() -> Iterator[threading.Event]:
+    """Yield an event that Ctrl-C sets. It still raises KeyboardInterrupt.
 
     SQLite calls Python functions, such as Django's REGEXP. If KeyboardInterrupt is raised there, sqlite3 replaces it
     with an OperationalError that has no error code of its own.
     """
-    interrupt = Interrupt()
+    interrupt = threading.Event()
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield interrupt  # a background job ignores Ctrl-C, and only the main thread may handle signals
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
-        interrupt.has_occurred = True
+        interrupt.set()
         handler(number, frame)
 
     signal.signal(signal.SIGINT, handle)
