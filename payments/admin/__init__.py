@@ -1,10 +1,9 @@
 """The admin: staff view payments, name organizations, add and revoke API keys. Only users and groups can be deleted.
 
-site, login      the admin site and its login form
-sessions         how a session began: with a password, a second factor, or at an OpenID provider
+site, login      the admin site and its login form; how a session began: with a password, a second factor, or at an
+                 OpenID provider
 sign_in          sign-in at an OpenID provider, and the second factor; only it imports django-allauth
-overview         the start page and its form, with figures (overview_figures), texts that compare them (comparisons),
-                 statistics and charts
+overview         the start page and its form, with figures (overview_figures), statistics and charts
 periods          periods of days, and form fields that select one
 payments         the views of the payment list, of a payment and of exports
 payment_list     the list: a page (search_listing), its totals (list_totals) and its columns; the previous and the next

@@ -1,14 +1,17 @@
-"""The admin's login form, which limits the number of attempts."""
+"""The admin's login form, which limits the number of attempts, and how the session of a user began."""
 
 import logging
 from http import HTTPStatus
 from math import ceil
 from typing import Any
 
+from django.conf import settings
 from django.contrib.admin.forms import AdminAuthenticationForm
+from django.contrib.auth import BACKEND_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
 
 from payments.access.clients import client_address
 from payments.runtime.process import process
@@ -22,6 +25,9 @@ ADDRESS_ATTEMPTS = RateLimit(50, seconds=600)
 
 BUSY = "Another login from this network is being checked. Wait a second, and try again."
 BUSY_SECONDS = 1
+
+SINGLE_SIGN_ON = "payments.admin.sign_in.backend.SingleSignOnBackend"
+SECOND_FACTOR_PASSED = "second_factor_passed"
 
 logger = logging.getLogger(__name__)
 
@@ -70,3 +76,26 @@ def mark_as_limited(response: HttpResponse, wait_seconds: float) -> None:
 def limits_of(address: str, *, account: str) -> dict[str, RateLimit]:
     """Return the limits for an attempt from an address to log in to an account, by the name that is counted."""
     return {f"login {address}": ADDRESS_ATTEMPTS, f"login {address} {account.casefold()}": ACCOUNT_ATTEMPTS}
+
+
+def began_with_password(request: HttpRequest) -> bool:
+    return bool(request.session.get(BACKEND_SESSION_KEY) != SINGLE_SIGN_ON)
+
+
+def end_sessions(user: User, *, except_key: str | None = None) -> int:
+    """End the sessions of a user, except the one with this key. Return their number.
+
+    Cost: it reads all sessions, because their user is in their encoded data.
+    """
+    keys = [
+        session.session_key
+        for session in Session.objects.iterator()
+        if session.session_key != except_key and session.get_decoded().get(SESSION_KEY) == str(user.pk)
+    ]
+    return Session.objects.filter(session_key__in=keys).delete()[0]
+
+
+def lacks_second_factor(request: HttpRequest) -> bool:
+    """Return whether the session needs a second factor and has none: it began before the setting."""
+    is_required = settings.SECOND_FACTOR == "required" and began_with_password(request)
+    return is_required and not request.session.get(SECOND_FACTOR_PASSED)

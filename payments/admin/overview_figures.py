@@ -10,9 +10,16 @@ from django.urls import reverse
 
 from payments.admin.access_form import access_query
 from payments.admin.charts import BarChart, Label, LineChart, bar_chart, line_chart
-from payments.admin.comparisons import compare_amounts, compare_numbers, compare_rates
 from payments.admin.periods import Period, current_day, join_days
-from payments.admin.statistics import Amount, Group, PeriodPart, Statistics
+from payments.admin.statistics import (
+    Amount,
+    Group,
+    PeriodPart,
+    Statistics,
+    compare_amounts,
+    compare_numbers,
+    compare_rates,
+)
 from payments.filter_types import VALUES_MAX
 from payments.models import IN_PROGRESS, Access, Payment, Status
 from payments.ordering import NEWEST_FIRST

@@ -5,15 +5,19 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.admin import AdminSite
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
-from payments.admin.login import LoginForm, SecondFactorNeeded, mark_as_limited
+from payments.admin.login import (
+    LoginForm,
+    SecondFactorNeeded,
+    began_with_password,
+    lacks_second_factor,
+    mark_as_limited,
+)
 from payments.admin.overview import overview_context
-from payments.admin.sessions import began_with_password, lacks_second_factor
 
 UNUSED_URLS = ("autocomplete", "view_on_site")
 PASSWORD_URLS = ("password_change", "password_change_done")
@@ -59,7 +63,10 @@ class PaymentsAdminSite(AdminSite):
         try:
             response = super().login(request, extra_context)
         except SecondFactorNeeded as needed:
-            return ask_for_code(request, needed.user)
+            from payments.admin.sign_in import pages, pending  # noqa: PLC0415  needs the site
+
+            pending.begin_login(request, needed.user, next_url=pages.safe_next(request, request.POST.get("next")))
+            return HttpResponseRedirect(reverse("admin:second_factor"))
         form = getattr(response, "context_data", {}).get("form")
         if form is not None and form.wait_seconds:
             mark_as_limited(response, form.wait_seconds)
@@ -88,14 +95,6 @@ def sign_in_urls() -> list[URLPattern]:
             path("second-factor/change/", views.change, name="second_factor_change"),
         ]
     return urls
-
-
-def ask_for_code(request: HttpRequest, user: User) -> HttpResponse:
-    """Remember that the password was right, and redirect to the page of the second factor."""
-    from payments.admin.sign_in import pages, pending  # noqa: PLC0415  needs the site
-
-    pending.begin_login(request, user, next_url=pages.safe_next(request, request.POST.get("next")))
-    return HttpResponseRedirect(reverse("admin:second_factor"))
 
 
 def sign_in_context(request: HttpRequest) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Figures of the payments of a period: counts, paid amounts and success rates. The overview formats and draws them."""
+"""Figures of the payments of a period: counts, paid amounts and success rates.
+
+The overview formats and draws them. Texts compare a figure with that of the period before.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,6 +12,7 @@ from typing import NamedTuple
 
 from payments.admin.periods import Period
 from payments.models import IN_PROGRESS, Status
+from payments.templatetags.numbers import money
 from payments.totals import DailyTotals, Total
 
 METHODS_MAX = 10
@@ -16,6 +20,9 @@ METHODS_MAX = 10
 # A share of at least so many percent has a visible bar.
 VISIBLE_PERCENT = 0.5
 BAR_PERCENT_MIN = 2.0
+
+# The smallest change that is not rounded to zero.
+SHOWN_CHANGE_MIN = 0.05
 
 
 class Amount(NamedTuple):
@@ -166,3 +173,31 @@ def group(totals: Sequence[Total], field: str, values: Sequence[str], *, name: s
     members = [total for total in totals if getattr(total, field) in values]
     percent = 100 * number_of_payments(members) / (number_of_payments(totals) or 1)
     return Group(values, name, number_of_payments(members), percent, success_percent(members))
+
+
+def compare_numbers(number: int, previous: int) -> str:
+    """Return the change of a number of payments: `Up 12.5 %`."""
+    return change_in_percent(number, previous) if previous else "No payments before"
+
+
+def compare_amounts(hundredths: int, previous: int) -> str:
+    """Return the change of a paid amount. A percentage needs a positive amount to start from."""
+    return change_in_percent(hundredths, previous) if previous > 0 else f"{money(previous)} before"
+
+
+def compare_rates(percent: float, previous: float | None) -> str:
+    """Return the change of a success rate: `Down 1.5 percentage points`."""
+    if previous is None:
+        return "No completed payments before"
+    return describe_change(percent - previous, unit=" percentage points")
+
+
+def change_in_percent(number: int, previous: int) -> str:
+    return describe_change(100 * (number - previous) / previous, unit=" %")
+
+
+def describe_change(change: float, *, unit: str) -> str:
+    if change == 0:
+        return "No change"
+    size = f"{abs(change):,.1f}" if abs(change) >= SHOWN_CHANGE_MIN else "less than 0.1"
+    return f"{'Up' if change > 0 else 'Down'} {size}{unit}"

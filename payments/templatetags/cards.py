@@ -18,9 +18,6 @@ def labelled(cells: Iterable[SafeString], headers: list[dict[str, Any]]) -> Iter
     """Yield the cells of a row in a list of Django's admin. Each has the title of its column as `data-label`."""
     for cell, header in zip(cells, headers, strict=True):
         tag, rest = mark_safe(cell[:TAG_CHARACTERS]), mark_safe(cell[TAG_CHARACTERS:])  # noqa: S308  Django's own HTML
-        yield format_html('{} data-label="{}"{}', tag, title_of(header), rest)
-
-
-def title_of(header: dict[str, Any]) -> str:
-    """Return the title of a column. The title of the check boxes is a check box itself."""
-    return "Select" if "action-checkbox" in header.get("class_attrib", "") else capfirst(header["text"])
+        # The title of the check boxes is a check box itself.
+        title = "Select" if "action-checkbox" in header.get("class_attrib", "") else capfirst(header["text"])
+        yield format_html('{} data-label="{}"{}', tag, title, rest)

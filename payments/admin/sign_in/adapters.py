@@ -11,7 +11,7 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.db import IntegrityError, transaction
 from requests import Response, Session
 
-from payments.admin.sessions import SINGLE_SIGN_ON
+from payments.admin.login import SINGLE_SIGN_ON
 from payments.admin.sign_in.pages import refusal
 from payments.admin.sign_in.policy import Refused, check_claims, check_user, find_or_create_user
 from payments.runtime.process import process

@@ -9,8 +9,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
-from payments.admin.login import LoginForm, SecondFactorNeeded
-from payments.admin.sessions import SECOND_FACTOR_PASSED
+from payments.admin.login import SECOND_FACTOR_PASSED, LoginForm, SecondFactorNeeded
 from payments.admin.sign_in.second_factor import has_second_factor
 
 SECONDS_MAX = 600

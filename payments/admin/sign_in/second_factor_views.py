@@ -19,8 +19,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from payments.access.clients import client_address
-from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS, mark_as_limited
-from payments.admin.sessions import began_with_password, end_sessions
+from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS, began_with_password, end_sessions, mark_as_limited
 from payments.admin.sign_in.pages import page
 from payments.admin.sign_in.pending import SECRET, PendingLogin, complete_login, find_pending_login
 from payments.admin.sign_in.second_factor import (

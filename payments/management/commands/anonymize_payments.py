@@ -74,7 +74,8 @@ class Command(PaymentsCommand):
                         raise
                     # Other payments may be on another server of a Citus cluster, or not be written by an import.
                     is_complete = False
-                    report(access, error)
+                    subject = f"Organization {access.organization_id} ({access.mode})"
+                    tqdm.write(f"{subject}: the database failed: {first_line(error)}", file=sys.stderr)
         if not is_complete:
             raise CommandError("Not all payments were anonymized. Run the command again for the rest.")
         if options["dry_run"]:
@@ -83,11 +84,6 @@ class Command(PaymentsCommand):
             )
         else:
             self.write_success(f"{changed} payments anonymized.")
-
-
-def report(access: Access, error: OperationalError) -> None:
-    message = f"Organization {access.organization_id} ({access.mode}): the database failed: {first_line(error)}"
-    tqdm.write(message, file=sys.stderr)
 
 
 def requested_accesses(organization_id: int | None, mode: str | None) -> list[Access]:

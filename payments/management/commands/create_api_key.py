@@ -62,16 +62,13 @@ class Command(PaymentsCommand):
             name=options["name"],
             expires_at=options["expires"],
         )
+        links = Links(settings.PUBLIC_BASE_URL or DEFAULT_BASE_URL)
         self.stdout.write(text)
         self.write_success(
             f"Created API key {key.pk}. Store the key now: it cannot be printed again.",
-            f'Next, with the key in $KEY: curl -H "Authorization: Bearer $KEY" {list_url()}',
+            f'Next, with the key in $KEY: curl -H "Authorization: Bearer $KEY" {links.list}',
             f"To revoke it: manage.py revoke_api_key {key.pk}",
         )
-
-
-def list_url() -> str:
-    return Links(settings.PUBLIC_BASE_URL or DEFAULT_BASE_URL).list
 
 
 def parse_name(text: str) -> str:

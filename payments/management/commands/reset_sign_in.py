@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
-from payments.admin.sessions import end_sessions
+from payments.admin.login import end_sessions
 from payments.management.command import PaymentsCommand
 
 
