@@ -13,7 +13,6 @@ from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.test.client import ClientHandler
-from hypothesis import Phase
 from pytest_django import DjangoDbBlocker, Settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
@@ -36,10 +35,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Each run uses the same examples. HYPOTHESIS_PROFILE=explore generates new ones and prints how to repeat a failure.
 hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", print_blob=True, deadline=None, max_examples=examples(100))
-# Mutation tests need a failure, not the smallest one.
-hypothesis.settings.register_profile(
-    "unshrunk", derandomize=True, deadline=None, phases=[Phase.explicit, Phase.generate]
-)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 

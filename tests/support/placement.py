@@ -102,7 +102,6 @@ ONCE_ON_SQLITE: Final = (
     "api/test_negotiation.py",
     "api/test_parameters.py",
     "support/test_modules.py",
-    "support/test_mutation.py",
     "support/test_placement.py",
     "api/test_root.py",
     "api/test_openapi.py",
