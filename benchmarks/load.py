@@ -1,16 +1,27 @@
 """Runs wrk, and measures the processor time of the servers meanwhile."""
 
 import json
+import signal
+import statistics
 import subprocess
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
+from tqdm import tqdm
+
+from benchmarks.servers import RunningServer
 
 SCRIPT = Path(__file__).with_name("load.lua")
 CONNECTIONS = 8
+WARM_UP_SECONDS = 1
+FOREVER = "1h"  # longer than any measurement
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 class LoadFailed(Exception):
@@ -18,13 +29,13 @@ class LoadFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Load:
-    """The options of a run of wrk, and the database server whose processor time is measured."""
+class Case:
+    """Paths that are requested from a server. A path can be followed by a tab and an ETag to send as If-None-Match."""
 
-    key: str
-    seconds: int
-    database: psutil.Process
+    server: RunningServer
+    paths: Sequence[str]
     connections: int = CONNECTIONS
+    prepare: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -38,31 +49,50 @@ class LoadResult:
     database_cpu_ms: float
     response_bytes: float  # with the header fields
 
+    @property
+    def cpu_ms(self) -> float:
+        return self.server_cpu_ms + self.database_cpu_ms
 
-def run_load(base_url: str, paths: Sequence[str], *, server: psutil.Process, load: Load) -> LoadResult:
-    """Request `paths` in random order. A connection sends its next request as soon as it has a response.
+    @property
+    def tail(self) -> float:
+        return self.p99_ms / self.p50_ms
 
-    A path can be followed by a tab and an ETag, which is sent as If-None-Match.
+
+def measure(cases: Mapping[Key, Case], *, seconds: float, rounds: int) -> dict[Key, list[LoadResult]]:
+    """Measure all cases in each round, one after the other, every second round in the opposite order."""
+    results: dict[Key, list[LoadResult]] = {key: [] for key in cases}
+    for number in tqdm(range(rounds), unit=" rounds", disable=None):
+        for key in list(cases) if number % 2 == 0 else reversed(list(cases)):
+            results[key].append(run_load(cases[key], seconds=seconds))
+    return results
+
+
+def warm_up(cases: Mapping[Key, Case], *, seconds: float) -> None:
+    """Let all workers connect and prepare their statements."""
+    measure(cases, seconds=min(seconds, WARM_UP_SECONDS), rounds=1)
+
+
+def run_load(case: Case, *, seconds: float) -> LoadResult:
+    """Request paths in random order. A connection sends its next request as soon as it has a response.
 
     :raises LoadFailed: if a request has no response, or one that is not successful
     """
+    case.prepare()
+    processes = case.server.process, case.server.database.process
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write("\n".join(paths))
+        file.write("\n".join(case.paths))
         file.flush()
-        before = cpu_seconds(server), cpu_seconds(load.database)
-        completed = subprocess.run(  # noqa: S603
-            [
-                *("wrk", "--threads", "1", "--connections", str(load.connections), "--duration", f"{load.seconds}s"),
-                *("--script", SCRIPT, base_url, "--", file.name, load.key),
-            ],
-            capture_output=True,
-            text=True,
-            check=True,
+        before = [cpu_seconds(process) for process in processes]
+        summary = run_wrk(
+            *("--threads", "1", "--connections", str(case.connections), "--script", str(SCRIPT)),
+            *(case.server.base_url, "--", file.name, case.server.database.key),
+            seconds=seconds,
         )
-        after = cpu_seconds(server), cpu_seconds(load.database)
-    summary = json.loads(completed.stdout.splitlines()[-1])
+        after = [cpu_seconds(process) for process in processes]
+    if summary["requests"] == summary["failed"] == 0 and seconds < WARM_UP_SECONDS:
+        return run_load(case, seconds=WARM_UP_SECONDS)  # a short measurement can end before the first response
     if summary["failed"] or not summary["requests"]:
-        raise LoadFailed(f"{base_url}: {summary}")
+        raise LoadFailed(f"{case.server.base_url}: {summary}")
     ms_per_request = 1000 / summary["requests"]
     return LoadResult(
         requests_per_second=summary["requests"] / summary["seconds"],
@@ -74,8 +104,21 @@ def run_load(base_url: str, paths: Sequence[str], *, server: psutil.Process, loa
     )
 
 
-def cpu_seconds(process: psutil.Process) -> float:
+def run_wrk(*arguments: str, seconds: float) -> dict[str, float]:
+    """Run wrk with load.lua, and return its summary. Ctrl-C ends wrk: its own duration is in whole seconds."""
+    command = ["wrk", "--duration", FOREVER, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate()
+    summary: dict[str, float] = json.loads(output.splitlines()[-1])
+    return summary
+
+
+def cpu_seconds(process: psutil.Process | None) -> float:
     """Return the processor time of a process and of its children, including those that have ended."""
+    if process is None:
+        return 0
     times = process.cpu_times()
     own: float = times.user + times.system + times.children_user + times.children_system
     return own + sum(map(own_cpu_seconds, process.children(recursive=True)))
@@ -88,3 +131,14 @@ def own_cpu_seconds(child: psutil.Process) -> float:
         return 0  # it has just ended, and is included in its parent's times
     seconds: float = times.user + times.system
     return seconds
+
+
+def median(results: Sequence[LoadResult], name: str) -> float:
+    """Return the median of an attribute."""
+    values: list[float] = [getattr(result, name) for result in results]
+    return statistics.median(values)
+
+
+def ratios(name: str, results: Sequence[LoadResult], others: Sequence[LoadResult]) -> list[float]:
+    """Return an attribute divided by that of the others, for every round."""
+    return [getattr(result, name) / getattr(other, name) for result, other in zip(results, others, strict=True)]

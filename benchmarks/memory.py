@@ -1,48 +1,46 @@
-"""Memory of a worker, before and after a hundred thousand requests, installed as in production."""
+"""Memory of a worker, before and after many requests, installed as in production."""
 
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
-from benchmarks.load import Load, run_load
-from benchmarks.pages import LIMITS, Positions
-from benchmarks.servers import SERVICE, RunningServer, running
+from benchmarks.database import LoadedDatabase, log
+from benchmarks.load import Case, run_load
+from benchmarks.options import Options
+from benchmarks.pages import LIMITS, find_positions
+from benchmarks.servers import SERVICE, running
 from tests.support.processes import ROOT
 
-REQUESTS = 100_000
 RUN_SECONDS = 10
-BYTES_PER_MB = 2**20
 NOT_DEPLOYED = (".*", "var", "__pycache__")
 
 
-def measure_memory(database_url: str, positions: Positions, *, load: Load) -> dict[str, int]:
+def measure_memory(options: Options, database: LoadedDatabase) -> dict[str, Any]:
     """Return the resident memory of the largest worker in MB: after ten seconds of requests, and at the end."""
-    paths = [SERVICE.path(limit, start) for limit in LIMITS for start in positions.anywhere]
-    short_load = replace(load, seconds=RUN_SECONDS)
-    with deployed_copy() as root, running(SERVICE, database_url, root=root) as service:
-        requests = 0.0
-        memory_at_start = 0
-        while requests < REQUESTS:
-            result = run_load(service.base_url, paths, server=service.process, load=short_load)
-            requests += result.requests_per_second * RUN_SECONDS
-            memory_at_start = memory_at_start or largest_worker_mb(service)
-        return {"worker": memory_at_start, f"after_{REQUESTS}_requests": largest_worker_mb(service)}
+    log(f"Measuring memory: {options.requests} requests")
+    positions = find_positions(database.url)
+    seconds = min(options.seconds * RUN_SECONDS, RUN_SECONDS)
+    requests, memory = 0.0, []
+    with (
+        deployed_copy() if options.install else nullcontext(ROOT) as root,
+        running(SERVICE, database, root=root) as service,
+    ):
+        case = Case(service, [path for limit in LIMITS for path in positions.paths(service, limit)])
+        while requests < options.requests:
+            requests += run_load(case, seconds=seconds).requests_per_second * seconds
+            memory.append(service.largest_worker_mb)
+    return {"memory_mb": {"worker": memory[0], f"after_{options.requests}_requests": memory[-1]}}
 
 
 @contextmanager
 def deployed_copy() -> Iterator[Path]:
-    """Yield a copy of the project with only the packages of production."""
+    """Yield a copy of the project with only the packages of production: with others, a worker needs 10 MB more."""
     with tempfile.TemporaryDirectory(prefix="payments-deployed-") as directory:
         root = Path(directory) / "payments"
         shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(*NOT_DEPLOYED))
         subprocess.run([root / "scripts/install"], stderr=subprocess.DEVNULL, check=True)  # noqa: S603
         yield root
-
-
-def largest_worker_mb(service: RunningServer) -> int:
-    largest: int = max(child.memory_info().rss for child in service.process.children(recursive=True))
-    return round(largest / BYTES_PER_MB)

@@ -5,12 +5,13 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import quote
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
+from benchmarks.database import LoadedDatabase
 from benchmarks.servers import PYTHON
 from tests.support.processes import ROOT
 
@@ -20,14 +21,15 @@ WARM_UP_STATEMENTS = 100  # the proxy corrects its delay meanwhile
 
 @dataclass(frozen=True)
 class Network:
-    """A running proxy, and the URL of the database behind it."""
+    """A running proxy in front of a PostgreSQL server."""
 
     process: subprocess.Popen[str]
-    base_url: str
+    port: str
 
-    def url(self, application_name: str) -> str:
-        """Return the URL of the database, for connections that PostgreSQL lists under this name."""
-        return f"{self.base_url}?application_name={quote(application_name)}"
+    def database(self, database: LoadedDatabase) -> LoadedDatabase:
+        """Return a database of the server with its URL behind the proxy."""
+        parameters = conninfo_to_dict(database.url)
+        return replace(database, url=f"postgresql://{parameters['user']}@127.0.0.1:{self.port}/{parameters['dbname']}")
 
     def set_round_trip(self, milliseconds: float) -> None:
         """Change the round trip of all connections, including open ones."""
@@ -38,16 +40,14 @@ class Network:
 
 
 @contextmanager
-def network(database_url: str) -> Iterator[Network]:
-    """Yield a network without delay to a database that listens on a Unix socket."""
-    with psycopg.connect(database_url) as connection:
-        info = connection.info
-        socket, user, database = f"{info.host}/.s.PGSQL.{info.port}", info.user, info.dbname
+def network(database: LoadedDatabase) -> Iterator[Network]:
+    """Yield a network without delay to a server that listens on a Unix socket."""
+    with psycopg.connect(database.url) as connection:
+        socket = f"{connection.info.host}/.s.PGSQL.{connection.info.port}"
     command = [PYTHON, "-m", "benchmarks.delay_proxy", socket]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as process:  # noqa: S603
-        port = read_line(process)
-        yield Network(process, f"postgresql://{user}@127.0.0.1:{port}/{database}")
+        yield Network(process, read_line(process))
 
 
 def read_line(process: subprocess.Popen[str]) -> str:
@@ -56,9 +56,9 @@ def read_line(process: subprocess.Popen[str]) -> str:
     return line.rstrip()
 
 
-def measured_round_trip_ms(url: str) -> float:
+def measured_round_trip_ms(database: LoadedDatabase) -> float:
     """Return the median time of SELECT 1 in milliseconds."""
-    with psycopg.connect(url, autocommit=True) as connection:
+    with psycopg.connect(database.url, autocommit=True) as connection:
         times = [select_1_ms(connection) for _ in range(WARM_UP_STATEMENTS + STATEMENTS)]
     return statistics.median(times[WARM_UP_STATEMENTS:])
 

@@ -1,35 +1,48 @@
-"""Requests per second, response times by depth, and the buffers that a page reads."""
+"""Pages of the service and its peers: requests per second, 304 responses, depth, and the buffers that a page reads."""
 
 import json
 import random
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-from urllib.request import Request, urlopen
 
 import psycopg
 
-from benchmarks.dataset import MODE
-from benchmarks.figures import LOAD_HEADER, Loads, load_columns, service_ratios
-from benchmarks.load import Load, run_load
-from benchmarks.medians import median_and_range
-from benchmarks.plans import explain
-from benchmarks.servers import SERVICE, Position, RunningServer
+from benchmarks.database import LoadedDatabase, load_payments, log, sqlite
+from benchmarks.dataset import LARGE, MODE
+from benchmarks.figures import load_figures, log_table, ratio_figures
+from benchmarks.load import Case, LoadFailed, LoadResult, measure, ratios
+from benchmarks.options import Options
+from benchmarks.servers import (
+    FASTAPI,
+    RAW_WSGI,
+    SERVICE,
+    STOCK_DRF,
+    Position,
+    RunningServer,
+    all_running,
+    from_path,
+    running,
+)
 from payments.listing import Listing
 from payments.models import Access
 from payments.page import page_statement
-from tests.support.sql import buffers_read
+from tests.support.connecting import connected_to
+from tests.support.sql import buffers_read, plan_of
 
 LIMITS = (20, 250)
 DEPTHS = ("newest", "middle", "end", "ties")
 STARTS = 3000
 COMPARED_PAGES = 20
+NOT_MODIFIED_BYTES_MAX = 2000  # a 304 has no body
+EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
+SPEED = "requests_per_second"
 
 
 @dataclass(frozen=True)
 class Positions:
-    """Positions in a list at which pages start."""
+    """Positions in the large organization's list at which full pages start."""
 
     anywhere: list[Position]
     newest: Position
@@ -37,9 +50,31 @@ class Positions:
     end: Position  # the last one before which a full page fits
     ties: Position  # among the payments that share one timestamp
 
+    def paths(self, server: RunningServer, limit: int) -> list[str]:
+        return [server.server.path(limit, start) for start in self.anywhere]
 
-def find_positions(database_url: str, organization_id: int) -> Positions:
-    """Choose positions in the list of an organization, with a full page after them."""
+
+def measure_pages(options: Options, database: LoadedDatabase) -> dict[str, Any]:
+    positions = find_positions(database.url)
+    servers = (SERVICE, STOCK_DRF, FASTAPI, RAW_WSGI)
+    with all_running(*servers, database=database) as started:
+        service, *_, raw_wsgi = started
+        compare_responses(started, positions)
+        speed = compare_servers(options, started, positions)
+        not_modified = measure_not_modified(options, service, raw_wsgi, positions)
+        depth = measure_depth(options, service, positions)
+    with sqlite() as [empty], running(SERVICE, load_payments(empty, options.rows)) as service:
+        sqlite_depth = measure_depth(options, service, positions)
+    return {
+        **speed,
+        "not_modified": not_modified,
+        "depth": depth,
+        "sqlite_depth": sqlite_depth,
+        "buffers": measure_buffers(database.url, positions),
+    }
+
+
+def find_positions(database_url: str) -> Positions:
     with psycopg.connect(database_url) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         payments = [
@@ -47,7 +82,7 @@ def find_positions(database_url: str, organization_id: int) -> Positions:
             for payment_id, created_at in connection.execute(
                 "SELECT id, created_at::text FROM payments_payment WHERE organization_id = %s AND mode = %s "
                 "ORDER BY created_at DESC, id DESC",
-                [organization_id, MODE],
+                [LARGE.id, MODE],
             )
         ]
     starts = payments[: -max(LIMITS)]
@@ -55,9 +90,8 @@ def find_positions(database_url: str, organization_id: int) -> Positions:
     for start in starts:
         by_time.setdefault(start.created_at, []).append(start)
     ties = max(by_time.values(), key=len)
-    rng = random.Random(1)  # noqa: S311
     return Positions(
-        anywhere=rng.sample(starts, min(STARTS, len(starts))),
+        anywhere=random.Random(1).sample(starts, min(STARTS, len(starts))),  # noqa: S311
         newest=starts[0],
         middle=starts[len(starts) // 3],
         end=starts[-1],
@@ -65,102 +99,118 @@ def find_positions(database_url: str, organization_id: int) -> Positions:
     )
 
 
-def compare_responses(servers: Sequence[RunningServer], positions: Positions, *, key: str) -> None:
+def compare_responses(servers: Sequence[RunningServer], positions: Positions) -> None:
     """Check that all servers return the same records, and that raw_wsgi returns the same bytes as the service."""
     for limit in LIMITS:
         for start in positions.anywhere[:COMPARED_PAGES]:
-            bodies = {
-                running.server.name: fetch(running, running.server.path(limit, start), key) for running in servers
-            }
-            records = {name: records_of(body) for name, body in bodies.items()}
+            bodies = {running.server.name: fetch(running, running.server.path(limit, start)) for running in servers}
             assert bodies["raw_wsgi"] == bodies["service"], start
-            assert records["fastapi"] == records["service"], start
+            assert records_of(bodies["fastapi"]) == records_of(bodies["service"]), start
             # The cursor of stock_drf is a time, so its page starts elsewhere.
-            assert len(records["stock_drf"]) == limit
-            record = records["stock_drf"][0]
-            assert json.loads(fetch(servers[0], f"/v2/payments/{record['id']}", key)) == record
+            records = json.loads(bodies["stock_drf"])["results"]
+            assert len(records) == limit
+            assert json.loads(fetch(servers[0], f"/v2/payments/{records[0]['id']}")) == records[0]
 
 
-def fetch(running: RunningServer, path: str, key: str) -> bytes:
+def records_of(body: bytes) -> Any:
+    return json.loads(body)["_embedded"]["payments"]
+
+
+def fetch(running: RunningServer, path: str) -> bytes:
     """Return the body of a response, without the base URL in its links."""
-    request = Request(running.base_url + path, headers={"Authorization": f"Bearer {key}"})  # noqa: S310
-    with urlopen(request) as response:  # noqa: S310  only loopback
-        body: bytes = response.read()
+    with running.client() as client:
+        response, body = client.send(path)
+    assert response.status == 200, body
     return body.replace(running.base_url.encode(), b"")
 
 
-def records_of(body: bytes) -> list[Any]:
-    page = json.loads(body)
-    records: list[Any] = page["results"] if "results" in page else page["_embedded"]["payments"]
-    return records
-
-
-def measure_pages(servers: Sequence[RunningServer], positions: Positions, *, load: Load) -> dict[int, Loads]:
-    """Measure one round: every page size on every server, with pages that start anywhere in the list."""
-    return {
-        limit: {
-            running.server.name: run_load(
-                running.base_url,
-                [running.server.path(limit, start) for start in positions.anywhere],
-                server=running.process,
-                load=load,
-            )
-            for running in servers
-        }
+def compare_servers(
+    options: Options, servers: Sequence[RunningServer], positions: Positions
+) -> dict[str, dict[str, float]]:
+    """Return the service's requests per second divided by those of its peers: medians, by page size."""
+    log(f"Measuring pages: {options.rounds} rounds")
+    cases = {
+        (limit, running.server.name): Case(running, positions.paths(running, limit))
         for limit in LIMITS
+        for running in servers
     }
+    results = measure(cases, seconds=options.seconds, rounds=options.rounds)
+    rows = [
+        {"limit": limit, "server": name, **load_figures(loads), **service_over(results[limit, SERVICE.name], loads)}
+        for (limit, name), loads in results.items()
+    ]
+    log_table(rows)
+    peers = [running.server.name for running in servers[1:]]
+    over = {(row["limit"], row["server"]): row["service_over"] for row in rows}
+    return {f"limit_{limit}": {name: over[limit, name] for name in peers} for limit in LIMITS}
 
 
-def measure_depth(service: RunningServer, positions: Positions, *, load: Load) -> dict[str, float]:
-    """Measure one round: the median time of a page in milliseconds, by depth. One connection, so no request waits.
+def service_over(service: Sequence[LoadResult], loads: Sequence[LoadResult]) -> dict[str, Any]:
+    return ratio_figures("service_over", ratios(SPEED, service, loads))
+
+
+def measure_not_modified(
+    options: Options, service: RunningServer, raw_wsgi: RunningServer, positions: Positions
+) -> dict[str, float]:
+    """Return the service's requests per second with ETags divided by those of raw_wsgi for full pages: medians.
+
+    :raises LoadFailed: if the service sends pages
+    """
+    log(f"Measuring pages that are not modified: {options.fewer_rounds} rounds")
+    cases = {}
+    for limit in LIMITS:
+        paths = positions.paths(service, limit)
+        cases[limit, SERVICE.name] = Case(service, with_etags(service, paths))
+        cases[limit, RAW_WSGI.name] = Case(raw_wsgi, paths)
+    results = measure(cases, seconds=options.fewer_seconds, rounds=options.fewer_rounds)
+    check_not_modified(load for limit in LIMITS for load in results[limit, SERVICE.name])
+    rows = [
+        {"limit": limit, **service_over(results[limit, SERVICE.name], results[limit, RAW_WSGI.name])}
+        for limit in LIMITS
+    ]
+    log_table(rows)
+    return {f"limit_{row['limit']}": row["service_over"] for row in rows}
+
+
+def with_etags(service: RunningServer, paths: Sequence[str]) -> list[str]:
+    """Return the paths with the ETags of their pages, as load.lua reads them."""
+    with service.client() as client:
+        return [f"{path}\t{client.send(path)[0].headers['ETag']}" for path in paths]
+
+
+def check_not_modified(results: Any) -> None:
+    if max(load.response_bytes for load in results) > NOT_MODIFIED_BYTES_MAX:
+        raise LoadFailed("The service sent pages, although the client knew their ETags.")
+
+
+def measure_depth(options: Options, service: RunningServer, positions: Positions) -> dict[str, float]:
+    """Return the median time of a page by depth, divided by that of the first page. One connection: no request waits.
 
     The first page has no `from`. The page "newest" is the same page with `from`, so their difference is the cost of
     `from`.
     """
+    log(f"Measuring depth: {options.rounds} rounds")
     paths = {
         "first": f"/v2/payments?limit={LIMITS[0]}",
-        **{name: SERVICE.path(LIMITS[0], getattr(positions, name)) for name in DEPTHS},
+        **{name: from_path(LIMITS[0], getattr(positions, name)) for name in DEPTHS},
     }
-    single = replace(load, connections=1)
-    return {
-        name: run_load(service.base_url, [path], server=service.process, load=single).p50_ms
-        for name, path in paths.items()
-    }
+    cases = {name: Case(service, [path], connections=1) for name, path in paths.items()}
+    results = measure(cases, seconds=options.seconds, rounds=options.rounds)
+    return depth_ratios(results)
 
 
-def depth_ratios(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Return the time of a page by depth, divided by that of the first page: medians of the rounds."""
-    return {name: round(statistics.median(times[name] / times["first"] for times in rounds), 2) for name in DEPTHS}
+def depth_ratios(results: Mapping[str, Sequence[LoadResult]]) -> dict[str, float]:
+    return {name: round(statistics.median(ratios("p50_ms", results[name], results["first"])), 2) for name in DEPTHS}
 
 
-def ratios(rounds: Sequence[dict[int, Loads]]) -> dict[str, dict[str, Any]]:
-    """Return the service's requests per second divided by those of the other servers: medians, by page size."""
-    return {
-        f"limit_{limit}": {
-            name: round(statistics.median(service_ratios(name, [loads[limit] for loads in rounds])), 2)
-            for name in rounds[0][limit]
-            if name != SERVICE.name
-        }
-        for limit in LIMITS
-    }
-
-
-def table(rounds: Sequence[dict[int, Loads]]) -> Iterable[str]:
-    """Yield the lines of a table with the medians of the rounds and the range of the ratios."""
-    yield f"limit server          {LOAD_HEADER}  service/server"
-    for limit in LIMITS:
-        by_server = [loads[limit] for loads in rounds]
-        for name in by_server[0]:
-            columns = load_columns([loads[name] for loads in by_server])
-            yield f"{limit:>5} {name:<15} {columns}  {median_and_range(service_ratios(name, by_server))}"
-
-
-def buffers(positions: Positions, *, organization_id: int) -> dict[str, int]:
+def measure_buffers(database_url: str, positions: Positions) -> dict[str, int]:
     """Return how many buffers the statement of a page reads, at the end of the list and among equal timestamps."""
-    listing = Listing(Access(organization_id, MODE))
-    result = {}
-    for limit in LIMITS:
-        statement = page_statement(limit, has_start=True)
-        for name, start in ((f"limit_{limit}", positions.end), (f"limit_{limit}_ties", positions.ties)):
-            result[name] = buffers_read(explain(statement, listing.values(start=start.payment_id)))
-    return result
+    listing = Listing(Access(LARGE.id, MODE))
+    buffers = {}
+    with connected_to(database_url), psycopg.connect(database_url, cursor_factory=psycopg.ClientCursor) as connection:
+        for limit in LIMITS:
+            sql = page_statement(limit, has_start=True).sql
+            for name, start in ((f"limit_{limit}", positions.end), (f"limit_{limit}_ties", positions.ties)):
+                rows = connection.execute(f"{EXPLAIN} {sql}", listing.values(start=start.payment_id)).fetchall()
+                buffers[name] = buffers_read(plan_of(rows))
+    return buffers

@@ -4,137 +4,102 @@ All round trips but `LOCAL` lead through the same proxy, which has a cost of its
 """
 
 import statistics
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from tqdm import tqdm
+from benchmarks.database import LoadedDatabase, log
+from benchmarks.figures import load_figures, log_table, ratio_figures
+from benchmarks.load import Case, LoadResult, measure, median, ratios, warm_up
+from benchmarks.network import measured_round_trip_ms, network
+from benchmarks.options import Options
+from benchmarks.pages import LIMITS, SPEED, find_positions, service_over
+from benchmarks.servers import FASTAPI, RAW_WSGI, SERVICE, RunningServer, all_running
 
-from benchmarks.deployments import LOCAL, Configuration, Deployments, Site, deployed
-from benchmarks.figures import LOAD_HEADER, Loads, load_columns, ratio_figures, server_figures, service_ratios
-from benchmarks.load import Load, LoadResult, run_load
-from benchmarks.medians import median, median_and_range
-from benchmarks.network import measured_round_trip_ms
-from benchmarks.pages import LIMITS, Positions
-from benchmarks.servers import FASTAPI, RAW_WSGI, SERVICE, RunningServer, from_path, rotated
-
+LOCAL = "local"
 NO_DELAY = "0"
+SERVERS = (SERVICE, FASTAPI, RAW_WSGI)
 CONNECTIONS = (8, 32)
 MANY_CONNECTIONS = CONNECTIONS[-1]
-CONFIGURATIONS = tuple(map(Configuration, (SERVICE, FASTAPI, RAW_WSGI)))
-WARM_UP_SECONDS = 1
+
+Key = tuple[str, int, str]  # round trip, number of connections, server
+Results = Mapping[Key, Sequence[LoadResult]]
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """One round at one round trip."""
-
-    measured_round_trip_ms: float
-    p50_one_connection_ms: float  # of the service
-    loads: dict[int, Loads]  # by number of connections
-
-
-Round = dict[str, Measurement]
-
-
-def round_trip_names(delays_ms: Sequence[float]) -> list[str]:
-    """Return the names of the local socket, of no delay, and of these delays."""
-    return [LOCAL, NO_DELAY, *(f"{delay:g}" for delay in sorted({*delays_ms} - {0}))]
-
-
-def measure_round_trips(
-    database_url: str, positions: Positions, *, names: Sequence[str], load: Load, rounds: int
-) -> list[Round]:
-    """Measure the service and its peers at these round trips."""
-    paths = page_paths(positions)
-    with deployed(CONFIGURATIONS, database_url) as deployments:
-        warm_up(deployments, paths, load=load)
-        return [
-            {name: measure(deployments.at(name), paths, load=load, number=number) for name in rotated(names, number)}
-            for number in tqdm(range(rounds), disable=None)
-        ]
+def measure_round_trips(options: Options, database: LoadedDatabase) -> dict[str, Any]:
+    """Measure the service and its peers on the local socket and at the round trips of the options."""
+    delays = [NO_DELAY, *(f"{delay:g}" for delay in sorted({*options.round_trips_ms} - {0}))]
+    with (
+        network(database) as remote,
+        all_running(*SERVERS, database=database) as near,
+        all_running(*SERVERS, database=remote.database(database)) as far,
+    ):
+        log(f"Measuring round trips: {options.fewer_rounds} rounds")
+        paths = find_positions(database.url).paths(near[0], LIMITS[0])
+        every = {number: Case(server, paths, MANY_CONNECTIONS) for number, server in enumerate([*near, *far])}
+        warm_up(every, seconds=options.fewer_seconds)
+        cases = build_cases(near, LOCAL, paths)
+        for delay in delays:
+            cases |= build_cases(far, delay, paths, prepare=partial(remote.set_round_trip, float(delay)))
+        results = measure(cases, seconds=options.fewer_seconds, rounds=options.fewer_rounds)
+        measured = {LOCAL: measured_round_trip_ms(database)}
+        for delay in delays:
+            remote.set_round_trip(float(delay))
+            measured[delay] = measured_round_trip_ms(remote.database(database))
+    log_table(rows_of(results))
+    return {"round_trip": {name: figures(name, results, measured[name]) for name in measured}, **tails(results)}
 
 
-def page_paths(positions: Positions) -> list[str]:
-    return [from_path(LIMITS[0], start) for start in positions.anywhere]
-
-
-def warm_up(deployments: Deployments, paths: Sequence[str], *, load: Load) -> None:
-    """Let all workers connect and prepare their statements."""
-    short_load = replace(load, connections=MANY_CONNECTIONS, seconds=WARM_UP_SECONDS)
-    for site in (deployments.local, deployments.remote):
-        measure_servers(site.servers, paths, load=short_load)
-
-
-def measure(site: Site, paths: Sequence[str], *, load: Load, number: int) -> Measurement:
-    return Measurement(
-        measured_round_trip_ms(site.database_url),
-        measure_servers(site.servers[:1], paths, load=replace(load, connections=1))[SERVICE.name].p50_ms,
-        measure_loads(rotated(site.servers, number), paths, load=load),
-    )
-
-
-def measure_loads(servers: Sequence[RunningServer], paths: Sequence[str], *, load: Load) -> dict[int, Loads]:
-    """Measure servers with all numbers of connections."""
-    return {
-        connections: measure_servers(servers, paths, load=replace(load, connections=connections))
+def build_cases(
+    servers: Sequence[RunningServer], name: str, paths: Sequence[str], *, prepare: Callable[[], object] = lambda: None
+) -> dict[Key, Case]:
+    """Return the cases at one round trip: the service with one connection, and all servers with several."""
+    return {(name, 1, SERVICE.name): Case(servers[0], paths, 1, prepare)} | {
+        (name, connections, running.server.name): Case(running, paths, connections, prepare)
         for connections in CONNECTIONS
+        for running in servers
     }
 
 
-def measure_servers(servers: Sequence[RunningServer], paths: Sequence[str], *, load: Load) -> Loads:
-    return {
-        running.server.name: run_load(running.base_url, paths, server=running.process, load=load) for running in servers
-    }
+def rows_of(results: Results) -> list[dict[str, Any]]:
+    return [
+        {"round trip": name, "connections": connections, "server": server, **load_figures(loads)}
+        | service_over(results[name, connections, SERVICE.name], loads)
+        for (name, connections, server), loads in results.items()
+    ]
 
 
-def results(rounds: Sequence[Round]) -> dict[str, Any]:
-    """Return the medians of the rounds, and the tail: p99 over p50 of the service on the local socket."""
+def figures(name: str, results: Results, measured_ms: float) -> dict[str, Any]:
+    """Return the figures at one round trip. Those without a number of connections are for many connections."""
+    servers = [server.name for server in SERVERS]
+    service = results[name, MANY_CONNECTIONS, SERVICE.name]
+    speeds = {server: median(results[name, MANY_CONNECTIONS, server], SPEED) for server in servers}
     return {
-        "round_trip": {name: round_trip_figures(name, rounds) for name in rounds[0]},
-        "tail": {
-            str(connections): round(tail([at[LOCAL].loads[connections][SERVICE.name] for at in rounds]), 2)
+        **{server: round(speed) for server, speed in speeds.items()},
+        **ratio_figures("of_local", ratios(SPEED, service, results[NO_DELAY, MANY_CONNECTIONS, SERVICE.name])),
+        "p50_one_connection_ms": round(median(results[name, 1, SERVICE.name], "p50_ms"), 3),
+        "measured_round_trip_ms": round(measured_ms, 3),
+        **{
+            f"connections_{connections}": {
+                server: server_figures(server, {each: results[name, connections, each] for each in servers})
+                for server in servers
+            }
             for connections in CONNECTIONS
         },
     }
 
 
-def tail(loads: Sequence[LoadResult]) -> float:
-    return statistics.median(load.p99_ms / load.p50_ms for load in loads)
+def server_figures(name: str, results: Mapping[str, Sequence[LoadResult]]) -> dict[str, Any]:
+    """Return the medians of a server. Those of a peer include the service's speed over the peer's."""
+    over = {} if name == SERVICE.name else service_over(results[SERVICE.name], results[name])
+    return load_figures(results[name]) | over
 
 
-def round_trip_figures(name: str, rounds: Sequence[Round]) -> dict[str, Any]:
-    """Return the figures at one round trip. Those without a number of connections are for many connections."""
-    measurements = [measured_at[name] for measured_at in rounds]
-    by_connections = {
-        connections: server_figures([measurement.loads[connections] for measurement in measurements])
-        for connections in CONNECTIONS
-    }
-    return {
-        **{server: figures["requests_per_second"] for server, figures in by_connections[MANY_CONNECTIONS].items()},
-        **ratio_figures("of_local", ratios_to_no_delay(name, rounds)),
-        **{name: round(median(measurements, name), 3) for name in ("p50_one_connection_ms", "measured_round_trip_ms")},
-        **{f"connections_{connections}": figures for connections, figures in by_connections.items()},
-    }
-
-
-def ratios_to_no_delay(name: str, rounds: Sequence[Round]) -> list[float]:
-    """Return the service's requests per second divided by those through the proxy without delay, for every round."""
-    return [requests_per_second(at[name]) / requests_per_second(at[NO_DELAY]) for at in rounds]
-
-
-def requests_per_second(measurement: Measurement) -> float:
-    """Return the speed of the service with many connections."""
-    return measurement.loads[MANY_CONNECTIONS][SERVICE.name].requests_per_second
-
-
-def table(rounds: Sequence[Round]) -> Iterator[str]:
-    """Yield the lines of a table with the medians of the rounds and the range of the ratios."""
-    yield f"round trip connections server          {LOAD_HEADER}  service/server"
-    for name in rounds[0]:
-        for connections in CONNECTIONS:
-            by_server = [at[name].loads[connections] for at in rounds]
-            for server in by_server[0]:
-                columns = load_columns([loads[server] for loads in by_server])
-                ratios = median_and_range(service_ratios(server, by_server))
-                yield f"{name:>10} {connections:>11} {server:<15} {columns}  {ratios}"
+def tails(results: Results) -> dict[str, dict[str, float]]:
+    """Return p99 over p50 of the service on the local socket, and the same divided by that of raw_wsgi."""
+    tail, over_raw_wsgi = {}, {}
+    for connections in CONNECTIONS:
+        service, raw_wsgi = (results[LOCAL, connections, server.name] for server in (SERVICE, RAW_WSGI))
+        tail[str(connections)] = round(median(service, "tail"), 2)
+        over_raw_wsgi[str(connections)] = round(statistics.median(ratios("tail", service, raw_wsgi)), 2)
+    return {"tail": tail, "tail_over_raw_wsgi": over_raw_wsgi}

@@ -1,28 +1,26 @@
-"""The service and its peers, started as in production, with two processes each."""
+"""The service and its peers, started as in production, usually with two processes each."""
 
 import os
 import subprocess
 import tempfile
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 import psutil
 
+from benchmarks.database import LoadedDatabase, environment
 from tests.support.ports import free_port
 from tests.support.processes import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX, wait_until_listening
+from tests.support.service import Walker
 
-WORKERS = 2
-NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+WORKERS = int(os.environ.get("WEB_WORKERS", "2"))
 PYTHON = str(ROOT / ".venv/bin/python")
 ADDRESS = "127.0.0.1:{port}"
-
-Item = TypeVar("Item")
+BYTES_PER_MB = 2**20
 
 
 @dataclass(frozen=True)
@@ -40,16 +38,25 @@ class Server:
     name: str
     command: tuple[str, ...]
     path: Callable[[int, Position], str]
-    settings: str = "payments_site.settings"
+    has_socket_per_worker: bool = True  # as with granian
 
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A server that accepts requests."""
+    """A server that accepts requests, and its database."""
 
     server: Server
+    database: LoadedDatabase
     base_url: str
     process: psutil.Process
+
+    def client(self) -> Walker:
+        return Walker(self.base_url, self.database.key)
+
+    @property
+    def largest_worker_mb(self) -> int:
+        largest: int = max(child.memory_info().rss for child in self.process.children(recursive=True))
+        return round(largest / BYTES_PER_MB)
 
 
 def from_path(limit: int, start: Position) -> str:
@@ -66,9 +73,10 @@ STOCK_DRF = Server(
     "stock_drf",
     (
         *(PYTHON, "-m", "gunicorn", "--bind", ADDRESS, "--workers", str(WORKERS), "--log-level", "warning"),
-        "benchmarks.peers.stock_drf.wsgi",
+        "benchmarks.peers.stock_drf:application",
     ),
     cursor_path,
+    has_socket_per_worker=False,
 )
 FASTAPI = Server(
     "fastapi",
@@ -77,6 +85,7 @@ FASTAPI = Server(
         *("--log-level", "warning", "benchmarks.peers.fastapi_asyncpg:app"),
     ),
     from_path,
+    has_socket_per_worker=False,
 )
 RAW_WSGI = Server(
     "raw_wsgi",
@@ -86,56 +95,34 @@ RAW_WSGI = Server(
     ),
     from_path,
 )
-PEERS = (STOCK_DRF, FASTAPI, RAW_WSGI)
-
-
-def service_with(workers: int, threads: int) -> Server:
-    """Return the service with other numbers of workers and threads."""
-    command = (
-        *(PYTHON, "-m", "granian", "--interface", "wsgi", "--port", "{port}", "--workers", str(workers)),
-        *("--blocking-threads", str(threads), "--no-ws", "--log-level", "warning", "payments_site.wsgi:application"),
-    )
-    return Server(f"{workers}x{threads}", command, from_path)
-
-
-# The service with other settings.
-VARIANTS = (
-    service_with(1, 1),
-    service_with(2, 2),
-    service_with(4, 1),
-    replace(SERVICE, name="new_connections", settings="benchmarks.settings.new_connections"),
-    replace(SERVICE, name="django_backend", settings="benchmarks.settings.django_backend"),
-)
 
 
 @contextmanager
 def running(
-    server: Server, database_url: str, *, root: Path = ROOT, settings: Mapping[str, str] = NO_SETTINGS
+    server: Server, database: LoadedDatabase, *, root: Path = ROOT, workers: int = WORKERS, threads: int | None = None
 ) -> Iterator[RunningServer]:
-    """Start a server and wait until it listens. Afterwards, it is stopped."""
+    """Start a server of a checkout and wait until it listens. Afterwards, it is stopped."""
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="payments-run-") as runtime_directory:
-        environment = {
-            **os.environ,
-            "DATABASE_URL": database_url,
-            "DJANGO_SETTINGS_MODULE": server.settings,
-            "RUNTIME_DIRECTORY": runtime_directory,
-            "PORT": str(port),
-            "WEB_WORKERS": str(WORKERS),
-            "PYTHONPATH": str(root),
-            **settings,
-        }
-        command = [part.format(port=port) for part in server.command]
-        process = subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
+        settings = {"WEB_WORKERS": str(workers), **({"WEB_THREADS": str(threads)} if threads else {})}
+        listeners = workers if server.has_socket_per_worker else 1
+        process = subprocess.Popen(  # noqa: S603
+            [part.format(port=port) for part in server.command],
+            cwd=root,
+            env=environment(
+                database.url, RUNTIME_DIRECTORY=runtime_directory, PORT=str(port), PYTHONPATH=str(root), **settings
+            ),
+            stdout=subprocess.DEVNULL,
+        )
         try:
-            wait_until_listening(process, port, seconds_max=START_SECONDS_MAX)
-            yield RunningServer(server, f"http://127.0.0.1:{port}", psutil.Process(process.pid))
+            wait_until_listening(process, port, workers=listeners, seconds_max=START_SECONDS_MAX)
+            yield RunningServer(server, database, f"http://127.0.0.1:{port}", psutil.Process(process.pid))
         finally:
             process.terminate()
             process.wait(timeout=STOP_SECONDS_MAX)
 
 
-def rotated(items: Sequence[Item], count: int) -> list[Item]:
-    """Return the items with another one first: the caches contain less of what the first server needs."""
-    first = count % len(items)
-    return [*items[first:], *items[:first]]
+@contextmanager
+def all_running(*servers: Server, database: LoadedDatabase) -> Iterator[list[RunningServer]]:
+    with ExitStack() as stack:
+        yield [stack.enter_context(running(server, database)) for server in servers]

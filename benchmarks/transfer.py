@@ -3,28 +3,28 @@
 import re
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psycopg
+from tqdm import tqdm
 
 from benchmarks import dataset
+from benchmarks.database import IMPORT, CommandFailed, LoadedDatabase, log, manage, popen
+from benchmarks.options import Options
 from payments.record import encode
-from tests.support.service import Service
 
 RECORDS_MAX = 200_000
+ROUNDS_MAX = 5
 FEW_RECORDS = 20_000  # shows whether memory grows with the size of a file
 TABLE = "payments_payment"
-LOAD = ("import_payments", "--create-organizations")
+CHUNK_BYTES = 2**18
 KIB_PER_MB = 1024
 POLL_SECONDS = 0.02
-
-
-class CommandFailed(Exception):
-    """A measured command has failed."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +46,23 @@ class Files:
     rows: Path  # as COPY writes them
 
 
-def measure_transfer(database_url: str, directory: Path, *, count: int, rounds: int) -> dict[str, dict[str, Any]]:
+def measure_transfer(options: Options, database: LoadedDatabase) -> dict[str, Any]:
     """Measure import, export and COPY of the same payments. This empties the table.
 
     Return the medians of the rounds, by kind and name.
     """
-    count = min(count, RECORDS_MAX)
-    files = write_files(directory, count)
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        empty(connection)
-        manage(database_url, *LOAD, str(files.records))
-        copy_out(connection, files.rows)
-    sqlite_url = f"sqlite:///{directory / 'payments.sqlite3'}"
-    manage(sqlite_url, "migrate", "--verbosity", "0")
-    results = [measure_round(database_url, sqlite_url, files, count=count) for _ in range(rounds)]
+    log("Measuring import and export")
+    count, rounds = min(options.rows, RECORDS_MAX), min(options.rounds, ROUNDS_MAX)
+    with tempfile.TemporaryDirectory(prefix="payments-transfer-") as name:
+        directory = Path(name)
+        files = write_files(directory, count)
+        with psycopg.connect(database.url, autocommit=True) as connection:
+            empty(connection)
+            run(database.url, *IMPORT, files.records)
+            copy_out(connection, files.rows)
+        results = [
+            measure_round(database.url, directory, files, count=count) for _ in tqdm(range(rounds), disable=None)
+        ]
     return {
         kind: {name: rounded_median([result[kind][name] for result in results]) for name in results[0][kind]}
         for kind in results[0]
@@ -68,45 +71,46 @@ def measure_transfer(database_url: str, directory: Path, *, count: int, rounds: 
 
 def write_files(directory: Path, count: int) -> Files:
     files = Files(*(directory / name for name in ("records", "changed", "few", "none", "rows")))
-    with files.records.open("wb") as records, files.changed.open("wb") as changed, files.few.open("wb") as few:
-        for number, record in enumerate(dataset.records(count)):
-            line = encode(record) + b"\n"
-            records.write(line)
-            changed.write(line.replace(b'"description":"', b'"description":"Paid: ', 1))
-            if number < FEW_RECORDS:
-                few.write(line)
+    lines = [encode(record) + b"\n" for record in dataset.records(count)]
+    files.records.write_bytes(b"".join(lines))
+    files.changed.write_bytes(b"".join(line.replace(b'"description":"', b'"description":"Paid: ', 1) for line in lines))
+    files.few.write_bytes(b"".join(lines[:FEW_RECORDS]))
     files.none.touch()
     return files
 
 
-def measure_round(database_url: str, sqlite_url: str, files: Files, *, count: int) -> dict[str, dict[str, float]]:
+def measure_round(database_url: str, directory: Path, files: Files, *, count: int) -> dict[str, dict[str, float]]:
     with psycopg.connect(database_url, autocommit=True) as connection:
         empty(connection)
-        few = manage(database_url, *LOAD, str(files.few))
-        start = manage(database_url, *LOAD, str(files.none)).seconds
+        few = run(database_url, *IMPORT, files.few)
+        start = run(database_url, *IMPORT, files.none).seconds
         empty(connection)
         copy_seconds = copy_in(connection, files.rows)
         empty(connection)
-        fresh = manage(database_url, *LOAD, str(files.records))
-        again = manage(database_url, *LOAD, str(files.records))
-        changed = manage(database_url, *LOAD, str(files.changed))
-        export = manage(database_url, "export_payments")
-    sqlite = manage(sqlite_url, *LOAD, str(files.records))
-    sqlite_changed = manage(sqlite_url, *LOAD, str(files.changed))
-    delete_database(sqlite_url)
-    manage(sqlite_url, "migrate", "--verbosity", "0")
+        fresh, again, changed = (
+            run(database_url, *IMPORT, file) for file in (files.records, files.records, files.changed)
+        )
+        export = run(database_url, "export_payments")
+    with tempfile.TemporaryDirectory(dir=directory) as name:
+        sqlite_url = f"sqlite:///{name}/payments.sqlite3"
+        manage(sqlite_url, "migrate", "--verbosity", "0")
+        sqlite, sqlite_changed = (run(sqlite_url, *IMPORT, file) for file in (files.records, files.changed))
+
+    def per_second(result: CommandResult) -> float:
+        return count / (result.seconds - start)
+
     return {
         "import": {
-            "records_per_second": count / (fresh.seconds - start),
+            "records_per_second": per_second(fresh),
             "of_copy": copy_seconds / (fresh.seconds - start),
-            "unchanged_per_second": count / (again.seconds - start),
-            "changed_per_second": count / (changed.seconds - start),
-            "sqlite_records_per_second": count / (sqlite.seconds - start),
-            "sqlite_changed_per_second": count / (sqlite_changed.seconds - start),
+            "unchanged_per_second": per_second(again),
+            "changed_per_second": per_second(changed),
+            "sqlite_records_per_second": per_second(sqlite),
+            "sqlite_changed_per_second": per_second(sqlite_changed),
             "memory_mb": fresh.memory_mb,
             "memory_mb_of_a_tenth": few.memory_mb,
         },
-        "export": {"records_per_second": count / (export.seconds - start), "memory_mb": export.memory_mb},
+        "export": {"records_per_second": per_second(export), "memory_mb": export.memory_mb},
         "copy": {"records_per_second": count / copy_seconds},
     }
 
@@ -118,25 +122,19 @@ def empty(connection: psycopg.Connection[Any]) -> None:
     connection.execute("CHECKPOINT")
 
 
-def delete_database(sqlite_url: str) -> None:
-    database = Path(sqlite_url.removeprefix("sqlite:///"))
-    for path in database.parent.glob(f"{database.name}*"):
-        path.unlink()
-
-
-def manage(database_url: str, *command: str) -> CommandResult:
+def run(database_url: str, *command: str | Path) -> CommandResult:
     """Run a command and discard its output.
 
     :raises CommandFailed: if its exit status is not 0
     """
     began = time.perf_counter()
-    process = Service(database_url).popen(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = popen(database_url, *command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     memory_mb = 0.0
     while process.poll() is None:
         memory_mb = peak_memory_mb(process.pid) or memory_mb
         time.sleep(POLL_SECONDS)
     if process.returncode:
-        raise CommandFailed(f"{' '.join(command)} ended with {process.returncode}")
+        raise CommandFailed(f"{command[0]} ended with {process.returncode}")
     return CommandResult(time.perf_counter() - began, memory_mb)
 
 
@@ -157,13 +155,9 @@ def copy_in(connection: psycopg.Connection[Any], path: Path) -> float:
     with path.open("rb") as file:
         began = time.perf_counter()
         with connection.cursor().copy(f"COPY {TABLE} FROM STDIN") as copy:
-            for chunk in chunks(file):
+            while chunk := file.read(CHUNK_BYTES):
                 copy.write(chunk)
         return time.perf_counter() - began
-
-
-def chunks(file: IO[bytes]) -> Any:
-    return iter(lambda: file.read(2**18), b"")
 
 
 def rounded_median(values: Sequence[float]) -> float:

@@ -1,1 +1,0 @@
-"""Django REST framework as its documentation describes it: ModelSerializer, CursorPagination, JSONRenderer."""

@@ -1,1 +1,0 @@
-"""Other Django settings of the service, for comparison with its own."""
