@@ -14,6 +14,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
 django.setup()
 
+from benchmarks.compare import compare  # noqa: E402
 from benchmarks.database import LoadedDatabase, load_payments, postgresql, sqlite  # noqa: E402
 from benchmarks.memory import measure_memory  # noqa: E402
 from benchmarks.options import QUICK, Options  # noqa: E402
@@ -36,22 +37,32 @@ COMMANDS: Mapping[str, Callable[[Options, LoadedDatabase], dict[str, Any]]] = {
 DEFAULT = ("pages", "round-trip", "memory", "transfer")
 ON_SQLITE = {"filters", "admin"}
 WITHOUT_WRK = {"filters", "admin", "sizes", "transfer"}
+USAGE = """
+benchmarks/run [OPTION...] [COMMAND...]
+       benchmarks/run [OPTION...] compare PATH
+"""
 DESCRIPTION = f"""
 Measure the service. The commands share one database: {", ".join(COMMANDS)} (default: {" ".join(DEFAULT)}).
-benchmarks/README.md explains them.
+`compare PATH` compares this checkout with another one, which has its own .venv. benchmarks/README.md explains both.
 """
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks/run", description=DESCRIPTION)
+    parser = argparse.ArgumentParser(usage=USAGE.strip(), description=DESCRIPTION)
     add_arguments(parser)
     arguments = parser.parse_args()
     commands, options = arguments.commands or DEFAULT, parse_options(arguments)
     if not WITHOUT_WRK.issuperset(commands) and shutil.which("wrk") is None:
         parser.error("wrk is missing. Install it (Debian: apt-get install wrk).")
-    if unknown := set(commands).difference(ON_SQLITE if arguments.sqlite else COMMANDS):
-        parser.error(f"unknown command: {', '.join(sorted(unknown))}")
-    results = run(commands, options, is_sqlite=arguments.sqlite)
+    match commands:
+        case ["compare", path] if (Path(path) / "scripts/start").exists():
+            results = compare(options, Path(path))
+        case ["compare", *_]:
+            parser.error("compare needs the path of another checkout.")
+        case _ if unknown := set(commands).difference(ON_SQLITE if arguments.sqlite else COMMANDS):
+            parser.error(f"unknown command: {', '.join(sorted(unknown))}")
+        case _:
+            results = run(commands, options, is_sqlite=arguments.sqlite)
     print(json.dumps(results, indent=2))
     if arguments.json:
         arguments.json.write_text(json.dumps(results) + "\n")
