@@ -86,6 +86,7 @@ ONLY_POSTGRESQL: Final = (
 
 # Independent of the database: they run once, on SQLite. A long run runs them on both.
 ONCE_ON_SQLITE: Final = (
+    "test_benchmarks.py",
     "api/test_feed_promises.py::test_missing_check_breaks_the_promise",
     "test_tokens.py",
     # Pages, documents and clients

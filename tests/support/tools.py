@@ -21,6 +21,7 @@ PACKAGES: Final = {
     "php": "php-cli",
     "promtool": "prometheus",
     "systemd-analyze": "systemd",
+    "wrk": "wrk",
 }
 
 # The commands that install the other programs.
