@@ -81,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="round trips to the database in milliseconds, besides the local socket and 0",
     )
     parser.add_argument("--requests", type=int, metavar="N", help="number of requests before memory is measured again")
+    parser.add_argument("--drop-index", metavar="NAME", help="measure transfer also without this index")
     parser.add_argument("--no-install", action="store_false", dest="install", help="measure memory with all packages")
     parser.add_argument("--quick", action="store_true", help="use smaller defaults")
     parser.add_argument("--sqlite", action="store_true", help="measure filters or admin on SQLite")
@@ -92,7 +93,7 @@ def milliseconds(text: str) -> tuple[float, ...]:
 
 
 def parse_options(arguments: argparse.Namespace) -> Options:
-    names = ("rows", "rounds", "seconds", "round_trips_ms", "requests", "install")
+    names = ("rows", "rounds", "seconds", "round_trips_ms", "requests", "drop_index", "install")
     changes = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     return replace(QUICK if arguments.quick else Options(), **changes)
 

@@ -13,6 +13,7 @@ class Options:
     seconds: float = 4  # of each measurement
     round_trips_ms: tuple[float, ...] = (0.5, 1, 2)
     requests: int = 100_000  # before memory is measured again
+    drop_index: str | None = None  # to measure an import without it
     install: bool = True  # a copy with the packages of production, to measure memory
 
     @property

@@ -61,7 +61,8 @@ def measure_transfer(options: Options, database: LoadedDatabase) -> dict[str, An
             run(database.url, *IMPORT, files.records)
             copy_out(connection, files.rows)
         results = [
-            measure_round(database.url, directory, files, count=count) for _ in tqdm(range(rounds), disable=None)
+            measure_round(database.url, directory, files, count=count, index=options.drop_index)
+            for _ in tqdm(range(rounds), disable=None)
         ]
     return {
         kind: {name: rounded_median([result[kind][name] for result in results]) for name in results[0][kind]}
@@ -79,7 +80,9 @@ def write_files(directory: Path, count: int) -> Files:
     return files
 
 
-def measure_round(database_url: str, directory: Path, files: Files, *, count: int) -> dict[str, dict[str, float]]:
+def measure_round(
+    database_url: str, directory: Path, files: Files, *, count: int, index: str | None
+) -> dict[str, dict[str, float]]:
     with psycopg.connect(database_url, autocommit=True) as connection:
         empty(connection)
         few = run(database_url, *IMPORT, files.few)
@@ -91,6 +94,7 @@ def measure_round(database_url: str, directory: Path, files: Files, *, count: in
             run(database_url, *IMPORT, file) for file in (files.records, files.records, files.changed)
         )
         export = run(database_url, "export_payments")
+        without = index and import_without(index, connection, database_url, files.records)
     with tempfile.TemporaryDirectory(dir=directory) as name:
         sqlite_url = f"sqlite:///{name}/payments.sqlite3"
         manage(sqlite_url, "migrate", "--verbosity", "0")
@@ -109,10 +113,21 @@ def measure_round(database_url: str, directory: Path, files: Files, *, count: in
             "sqlite_changed_per_second": per_second(sqlite_changed),
             "memory_mb": fresh.memory_mb,
             "memory_mb_of_a_tenth": few.memory_mb,
+            **({"of_import_without_index": (without.seconds - start) / (fresh.seconds - start)} if without else {}),
         },
         "export": {"records_per_second": per_second(export), "memory_mb": export.memory_mb},
         "copy": {"records_per_second": count / copy_seconds},
     }
+
+
+def import_without(index: str, connection: psycopg.Connection[Any], database_url: str, path: Path) -> CommandResult:
+    """Import a file into the empty table without an index, and create the index again."""
+    [(definition,)] = connection.execute("SELECT pg_get_indexdef(%s::regclass)", [index]).fetchall()
+    connection.execute(f"DROP INDEX {index}")
+    empty(connection)
+    result = run(database_url, *IMPORT, path)
+    connection.execute(definition)
+    return result
 
 
 def empty(connection: psycopg.Connection[Any]) -> None:

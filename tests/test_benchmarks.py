@@ -16,7 +16,7 @@ from tests.support.tools import unavailable
 PYTHON = sys.executable
 SMALLEST = (
     *("--rows", "1000", "--rounds", "1", "--seconds", "0.1", "--round-trip", "1", "--requests", "1"),
-    "--no-install",
+    *("--drop-index", "payment_list", "--no-install"),
 )
 PACKAGES = ("asyncpg", "fastapi", "gunicorn", "uvicorn")
 PEERS = {"stock_drf", "fastapi", "raw_wsgi"}
@@ -46,7 +46,7 @@ FIGURES = {
     "memory_mb": {"worker", "after_1_requests"},
     "import": {
         *("records_per_second", "of_copy", "unchanged_per_second", "changed_per_second", "memory_mb"),
-        *("sqlite_records_per_second", "sqlite_changed_per_second", "memory_mb_of_a_tenth"),
+        *("sqlite_records_per_second", "sqlite_changed_per_second", "memory_mb_of_a_tenth", "of_import_without_index"),
     },
     "export": {"records_per_second", "memory_mb"},
     "copy": {"records_per_second"},
