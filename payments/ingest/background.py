@@ -11,10 +11,10 @@ Only this module uses these undocumented or global functions:
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import psycopg
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from payments.ingest.batches import Batch
@@ -67,45 +67,28 @@ class BackgroundWriter:
 
 
 @contextmanager
-def background_writer(write: Callable[[Batch], None]) -> Iterator[BackgroundWriter]:
-    """Give a writer whose thread uses this thread's connection to PostgreSQL. Its last batch is written at the end.
+def background_writer(write: Callable[[Batch], None]) -> Iterator[Callable[[Batch], None]]:
+    """Yield a function that writes a batch. On PostgreSQL, it returns before a thread has written the batch.
 
-    An exception aborts the writer.
+    The last batch is written at the end of the block; an exception aborts the writer. SQLite works in this process, so
+    a thread would save no time.
     """
-    connection = connections[DEFAULT_DB_ALIAS]
-    with (
-        shared_with_threads(connection),
-        fast_thread_switches(),
-        ThreadPoolExecutor(1, initializer=use_connection, initargs=(connection,)) as executor,
-    ):
-        writer = BackgroundWriter(write, executor=executor, connection=connection)
+    if connection.vendor != "postgresql":
+        yield write
+        return
+    this_connection = connections[DEFAULT_DB_ALIAS]  # the thread's `connections` would give it another one
+    with ExitStack() as stack:
+        stack.callback(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(SWITCH_SECONDS)
+        stack.callback(this_connection.dec_thread_sharing)
+        this_connection.inc_thread_sharing()
+        executor = stack.enter_context(
+            ThreadPoolExecutor(1, initializer=connections.__setitem__, initargs=(DEFAULT_DB_ALIAS, this_connection))
+        )
+        writer = BackgroundWriter(write, executor=executor, connection=this_connection)
         try:
-            yield writer
+            yield writer.submit
             writer.finish()
         except BaseException:
             writer.abort()
             raise
-
-
-@contextmanager
-def shared_with_threads(connection: BaseDatabaseWrapper) -> Iterator[None]:
-    connection.inc_thread_sharing()
-    try:
-        yield
-    finally:
-        connection.dec_thread_sharing()
-
-
-@contextmanager
-def fast_thread_switches() -> Iterator[None]:
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(interval)
-
-
-def use_connection(connection: BaseDatabaseWrapper) -> None:
-    """Make `connection` the default connection of this thread."""
-    connections[DEFAULT_DB_ALIAS] = connection

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from django.db import Error, connection, transaction
+from django.db import Error, transaction
 
 from payments.database.sqlite.search_index import merge_parts
 from payments.ingest.background import background_writer
@@ -72,7 +72,7 @@ def import_payments(
         key = fetch_primary_key()
         prepare_transaction(key=key)
         run = Import(on_refused, key, keep_going=keep_going, create_organizations=create_organizations, result=result)
-        with batch_writer(run.write_batch) as submit:
+        with background_writer(run.write_batch) as submit:
             for batch in read_batches(sources, options):
                 submit(batch)
                 if run.is_stopped:
@@ -101,19 +101,6 @@ def all_or_nothing() -> Iterator[None]:
         if is_committing:
             raise OutcomeUnknown from error
         raise
-
-
-@contextmanager
-def batch_writer(write_batch: Callable[[Batch], None]) -> Iterator[Callable[[Batch], None]]:
-    """Yield a function that writes a batch. On PostgreSQL, it returns before the batch is written.
-
-    SQLite works in this process, so a thread would save no time.
-    """
-    if connection.vendor == "postgresql":
-        with background_writer(write_batch) as writer:
-            yield writer.submit
-    else:
-        yield write_batch
 
 
 @dataclass
