@@ -20,10 +20,12 @@ from django.utils.text import capfirst
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
     ModelForm = forms.ModelForm[Any]
+    TabularInline = admin.TabularInline[Any, Any]
     ModelMultipleChoiceField = forms.ModelMultipleChoiceField[Any]
 else:
     ModelAdmin = admin.ModelAdmin
     ModelForm = forms.ModelForm
+    TabularInline = admin.TabularInline
     ModelMultipleChoiceField = forms.ModelMultipleChoiceField
 
 # As many as the longest text that can be found: an email address.

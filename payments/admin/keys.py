@@ -83,19 +83,6 @@ class ApiKeyForm(ModelForm):
             raise forms.ValidationError("Enter a time in the future.")
         return expires_at
 
-    def issue_key(self) -> tuple[ApiKey, str]:
-        """Create the key; return it and its text, which is not stored.
-
-        :raises IntegrityError: if this form has already created a key
-        """
-        return ApiKey.objects.issue(
-            self.cleaned_data["organization"],
-            mode=self.cleaned_data["mode"],
-            name=self.cleaned_data["name"],
-            expires_at=self.cleaned_data["expires_at"],
-            form_id=self.cleaned_data["form_id"],
-        )
-
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(NoChangeAdmin):
@@ -146,7 +133,7 @@ class ApiKeyAdmin(NoChangeAdmin):
         """
         try:
             with transaction.atomic():
-                key, text = form.issue_key()
+                key, text = ApiKey.objects.issue(**form.cleaned_data)
                 self.log_addition(request, key, [{"added": {}}])
         except IntegrityError:
             key = ApiKey.objects.select_related("organization").get(form_id=form.cleaned_data["form_id"])

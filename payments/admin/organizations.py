@@ -1,6 +1,6 @@
 """Organizations in the admin: their names, their API keys and a link to their payments."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
@@ -10,14 +10,9 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from payments.admin.base import ModelForm, NoDeleteAdmin
+from payments.admin.base import ModelForm, NoDeleteAdmin, TabularInline
 from payments.admin.keys import state_label
 from payments.models import AccessState, ApiKey, Organization
-
-if TYPE_CHECKING:
-    TabularInline = admin.TabularInline[Any, Any]
-else:
-    TabularInline = admin.TabularInline
 
 
 class OrganizationForm(ModelForm):

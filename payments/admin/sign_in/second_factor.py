@@ -20,14 +20,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-__all__ = [
-    "accept_code",
-    "accept_first_code",
-    "generate_totp_secret",
-    "has_second_factor",
-    "remove",
-    "renew_recovery_codes",
-]
+generate_secret = generate_totp_secret
 
 
 def totp_of(user: User) -> QuerySet[Authenticator]:

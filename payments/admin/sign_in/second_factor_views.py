@@ -25,7 +25,7 @@ from payments.admin.sign_in.pending import SECRET, PendingLogin, complete_login,
 from payments.admin.sign_in.second_factor import (
     accept_code,
     accept_first_code,
-    generate_totp_secret,
+    generate_secret,
     has_second_factor,
     remove,
     renew_recovery_codes,
@@ -118,7 +118,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
     user, next_url = subject
     if has_second_factor(user):  # the password alone must not replace it
         return HttpResponseRedirect(reverse("admin:second_factor_change"))
-    secret = request.session.setdefault(SECRET, generate_totp_secret())
+    secret = request.session.setdefault(SECRET, generate_secret())
     form = form_of(request)
     if request.method == "POST":
         try:
