@@ -65,7 +65,6 @@ class AccessForm(forms.Form):
 
     @property
     def access_query(self) -> str:
-        """Return the selected organization and mode as a query string. The form must be valid."""
         return access_query(self.access)
 
     @property

@@ -16,7 +16,7 @@ PAIR_RULE = "Enter a key and a value, such as order=84820."
 class WordsInput(forms.CheckboxSelectMultiple):
     """Checkboxes for the known words, and a text input for others. All of them have the same name.
 
-    The value is a list of words: `?method=ideal&method=paypal, eps` has three.
+    The value is a list of words: `?method=ideal&method=paypal, eps` has three. The list's filters validate each word.
     """
 
     template_name = "admin/words_input.html"
@@ -32,13 +32,6 @@ class WordsInput(forms.CheckboxSelectMultiple):
         known = [str(word) for word, _ in self.choices]
         others = ", ".join(word for word in value or () if word not in known)
         return {**super().get_context(name, value, attrs), "others": others, "others_label": self.others_label}
-
-
-class WordsField(forms.Field):
-    """Words of any number, chosen or entered. The list's filters validate each word."""
-
-    def clean(self, value: Sequence[str]) -> list[str]:
-        return list(value)
 
 
 class PairsInput(forms.TextInput):

@@ -96,10 +96,7 @@ def exact_totals(listing: Listing, *, created: DateRange) -> list[Total]:
 
 
 def listed_totals(listing: Listing) -> list[Total]:
-    """Return the totals of the payments in the list.
-
-    :raises TooManyPayments: there are more than `SUMMED_PAYMENTS_MAX`
-    """
+    """Return the totals of the payments in the list; raise `TooManyPayments` for more than `SUMMED_PAYMENTS_MAX`."""
     statement = totals_statement(listing.selection.order, listing.shape)
     rows = statement.rows(listing.values(start=None), listing.using)
     totals = [Total(currency, status, method, number, int(amount)) for currency, status, method, number, amount in rows]

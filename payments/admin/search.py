@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
 from payments.admin.access_form import AccessForm
-from payments.admin.filter_fields import PairsField, WordsField, WordsInput
+from payments.admin.filter_fields import PairsField, WordsInput
 from payments.admin.periods import DateRange, PeriodFields, current_day, date_field, refuse_reversed
 from payments.admin.search_meaning import InvalidSearch, Search
 from payments.admin.search_text import read_search
@@ -69,8 +69,8 @@ class SearchForm(PeriodFields, AccessForm):
     )
     sort = forms.ChoiceField(label="Order", choices=SORT_CHOICES, required=False)
     status = forms.MultipleChoiceField(choices=Status.choices, required=False, widget=forms.CheckboxSelectMultiple)
-    method = WordsField(required=False, widget=WordsInput("Other methods"))
-    currency = WordsField(required=False, widget=WordsInput("Other currencies"))
+    method = forms.Field(required=False, widget=WordsInput("Other methods"))
+    currency = forms.Field(required=False, widget=WordsInput("Other currencies"))
     sequence = forms.MultipleChoiceField(
         label="Sequence type", choices=SequenceType.choices, required=False, widget=forms.CheckboxSelectMultiple
     )

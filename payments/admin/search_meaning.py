@@ -59,10 +59,7 @@ class Search:
 
 
 def add_named(search: Search, name: str, value: str) -> None:
-    """Add the value to the search.
-
-    :raises InvalidSearch: the value does not fit the name
-    """
+    """Add the value to the search; raise `InvalidSearch` if it does not fit the name."""
     if name.lower() in NAMED:
         NAMED[name.lower()](search, value)
     else:
