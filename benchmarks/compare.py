@@ -4,18 +4,18 @@ Each checkout loads a database with its own code. Both databases belong to one P
 measured one after the other, so the processor time of PostgreSQL meanwhile belongs to one of them.
 """
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+import os
+import statistics
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from benchmarks.database import LoadedDatabase, load_payments, log, manage, postgresql
 from benchmarks.figures import log_table, ratio_figures
-from benchmarks.load import Case, LoadResult, measure, median, ratios, warm_up
+from benchmarks.load import Case, LoadResult, cpu_seconds, measure, median, ratios, warm_up
 from benchmarks.network import network
 from benchmarks.options import Options
 from benchmarks.pages import SPEED, Positions, check_not_modified, find_positions, with_etags
@@ -62,34 +62,32 @@ def compare(options: Options, root: Path) -> dict[str, Any]:
 
 
 def compare_starts(options: Options, sides: Sides) -> dict[str, Any]:
-    """Compare the seconds until a command ends, and until the service listens."""
+    """Compare the processor time of a command, and of the service until it listens, in seconds."""
     log(f"Measuring starts: {options.rounds} rounds")
-    measured: dict[str, dict[str, list[float]]] = {
-        "manage.py check": {name: [] for name in sides},
-        "scripts/start": {name: [] for name in sides},
-    }
-    for number in range(options.rounds):
-        for name, side in list(sides.items())[:: 1 if number % 2 == 0 else -1]:
-            measured["manage.py check"][name].append(seconds_of(partial(check, side)))
-            with ExitStack() as stack:
-                start = partial(stack.enter_context, running(SERVICE, side.database, root=side.root))
-                measured["scripts/start"][name].append(seconds_of(start))
-    figures = {
-        kind: ratio_figures("ratio", [this / other for this, other in zip(*seconds.values(), strict=True)])
-        for kind, seconds in measured.items()
-    }
-    log_table([{"start": kind, **row} for kind, row in figures.items()])
+    figures = {}
+    for name, cpu_seconds_of in (("manage.py check", cpu_seconds_of_check), ("scripts/start", cpu_seconds_of_start)):
+        seconds: dict[str, list[float]] = {side: [] for side in sides}
+        for number in range(options.rounds):
+            for side in list(sides) if number % 2 == 0 else reversed(list(sides)):
+                seconds[side].append(cpu_seconds_of(sides[side]))
+        figures[name] = {
+            **{f"{side}_seconds": round(statistics.median(values), 3) for side, values in seconds.items()},
+            **ratio_figures("ratio", [this / other for this, other in zip(*seconds.values(), strict=True)]),
+        }
+    log_table([{"start": name, **row} for name, row in figures.items()])
     return figures
 
 
-def check(side: Side) -> None:
+def cpu_seconds_of_check(side: Side) -> float:
+    before = os.times()
     manage(side.database.url, "check", root=side.root)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
 
 
-def seconds_of(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+def cpu_seconds_of_start(side: Side) -> float:
+    with running(SERVICE, side.database, root=side.root) as service:
+        return cpu_seconds(service.process)
 
 
 def compare_cpu(options: Options, sides: Sides, positions: Positions) -> dict[str, Any]:
