@@ -10,7 +10,7 @@ from django.conf import settings
 from payments.links import HOST_LENGTH_MAX
 
 # A name or an address, as ALLOWED_HOSTS can contain it, and a port.
-HOST = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?")
+HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f.]*:[0-9a-f:.]+\])(:[0-9]+)?")
 
 NOT_ALLOWED = "This host is not allowed. Check the URL, or add the host to ALLOWED_HOSTS."
 MALFORMED = "This request is malformed. Check the Host header and the URL."
@@ -24,10 +24,10 @@ def describe_refused_host(variables: Mapping[str, Any]) -> str:
     A malformed host is not logged: ALLOWED_HOSTS cannot allow it, and it can contain any characters.
     """
     host = find_host(variables)
-    match = HOST.fullmatch(host) if len(host) <= HOST_LENGTH_MAX else None
-    if match is None:
+    match = HOST.fullmatch(host.lower()) if len(host) <= HOST_LENGTH_MAX else None
+    name = match[1].removesuffix(".") if match else ""
+    if not name:
         return MALFORMED
-    name = match[1].lower().rstrip(".")
     logger.warning("Refused a request to the host %s. If it is this service, add it to ALLOWED_HOSTS.", name)
     return NOT_ALLOWED
 
