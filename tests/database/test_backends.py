@@ -75,6 +75,7 @@ def has_been_checked(connected: Any) -> bool:
     """Return whether the connection is open and needs no further check in this request."""
     connected.health_check_done = False
     connected.close_if_unusable_or_obsolete()
+    connected.close_if_health_check_failed()
     return connected.connection is not None and connected.health_check_done
 
 

@@ -1,13 +1,12 @@
 """The PostgreSQL backend. Django requires a module named `base` with a class named `DatabaseWrapper`.
 
 It overrides members of Django's backend that are not documented: `Database`, `get_new_connection`,
-`init_connection_state`, `close_if_unusable_or_obsolete` and `is_usable`. Django has no public API for the time limits
-that they set. psycopg documents no way to limit a wait, but all its waits call `Connection.wait`.
+`init_connection_state` and `is_usable`. Django has no public API for the time limits that they set. psycopg documents
+no way to limit a wait, but all its waits call `Connection.wait`.
 """
 
 from collections.abc import Callable
 from functools import partial
-from time import monotonic
 from typing import Any
 
 import psycopg
@@ -110,20 +109,6 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         settings = self.request_settings if process.deadlines.database.is_active else {}
         with self.connection.cursor() as cursor:
             cursor.execute("; ".join([PLAN_ONCE, *(f"SET {name} = '{value}'" for name, value in settings.items())]))
-
-    def close_if_unusable_or_obsolete(self) -> None:
-        """Close the connection if it is broken or too old. Each request begins with this.
-
-        Django would check whether the connection works before its first use, with more calls.
-        """
-        if self.connection is None or self.in_atomic_block:
-            return
-        is_old = self.close_at is not None and monotonic() >= self.close_at
-        if is_old or self.autocommit != self.settings_dict["AUTOCOMMIT"] or not self.is_usable():
-            self.close()
-        else:
-            self.errors_occurred = False
-            self.health_check_done = True
 
     def is_usable(self) -> bool:
         """Return whether the connection works. Django asks before each request, so a query would be expensive.
