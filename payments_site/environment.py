@@ -153,20 +153,17 @@ def describe(errors: Mapping[str, Iterable[str]]) -> str:
     return f"Invalid settings. {' '.join(reasons)}"
 
 
-def find_misspelt(names: Iterable[str], *, known: Iterable[str]) -> dict[str, str]:
-    """Return the unknown names that resemble a known one, each with that one.
+def describe_misspelt(names: Iterable[str], *, known: Iterable[str]) -> list[str]:
+    """Return a sentence for each unknown name that resembles a known one.
 
     Names of other programs, such as PORTS or DATABASE_USER, must not match, so short names never do.
     """
     settings = set(known)
-    resembled = {
-        name: get_close_matches(name, settings, n=1, cutoff=RESEMBLANCE_MIN) for name in sorted({*names} - settings)
-    }
-    return {name: matches[0] for name, matches in resembled.items() if matches}
-
-
-def describe_misspelt(misspelt: Mapping[str, str]) -> list[str]:
-    return [f"{name} is not a setting. Did you mean {setting}?" for name, setting in misspelt.items()]
+    return [
+        f"{name} is not a setting. Did you mean {setting}?"
+        for name in sorted({*names} - settings)
+        for setting in get_close_matches(name, settings, n=1, cutoff=RESEMBLANCE_MIN)
+    ]
 
 
 def read_or_create_secret(path: Path) -> str:

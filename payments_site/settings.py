@@ -17,7 +17,6 @@ from payments_site.environment import (
     describe,
     describe_misspelt,
     directory,
-    find_misspelt,
     flag,
     hosts,
     number,
@@ -117,7 +116,7 @@ if not errors:
         )
     )
 # manage.py prints these sentences, so that scripts/start prints them once. HOST and PORT are too short to be misspelt.
-SETTINGS_WARNINGS = describe_misspelt(find_misspelt(os.environ, known={*env.dump(), *errors}))
+SETTINGS_WARNINGS = describe_misspelt(os.environ, known={*env.dump(), *errors})
 if errors:
     raise ImproperlyConfigured(" ".join([describe(errors), *SETTINGS_WARNINGS]))
 
@@ -149,7 +148,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
-    "payments.service.host_check.HostCheck",
+    "payments.service.middleware.HostCheck",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -157,7 +156,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    *(["payments.service.migration_page.MigrationPage"] if DEBUG else []),
+    *(["payments.service.middleware.MigrationPage"] if DEBUG else []),
 ]
 
 ROOT_URLCONF = "payments_site.urls"

@@ -13,5 +13,5 @@ class SerialPasswordHasher(PBKDF2PasswordHasher):
 
         The wait for other requests is short: the shares of pages and of addresses limit their number.
         """
-        with process.deadlines.database.paused(), process.shares.hashing:
+        with process.deadline.paused(), process.shares.hashing:
             return super().encode(password, salt, iterations)

@@ -39,7 +39,7 @@ def statement_limit(seconds: float) -> Iterator[None]:
             yield
         return
     connection.ensure_connection()  # within the block, it would have the limits of a request
-    with process.deadlines.database.shortened(seconds):
+    with process.deadline.shortened(seconds):
         yield
 
 

@@ -62,7 +62,7 @@ class Pipeline:
 
     def wait(self, socket: select.poll) -> None:
         """Wait for the socket until the deadline, and read what has arrived."""
-        deadline = process.deadlines.database
+        deadline = process.deadline
         seconds = deadline.wait_seconds
         if not socket.poll(None if seconds is None else seconds * 1000):
             deadline.fail_wait()

@@ -7,7 +7,6 @@ from typing import TypeAlias
 from django.db import IntegrityError, connection, transaction
 from msgspec.structs import astuple
 
-from payments.database.postgresql.citus import SEQUENTIAL
 from payments.database.sqlite.search_index import index_new_payments
 from payments.ingest.changes import ChangeLog
 from payments.ingest.errors import InvalidRecord
@@ -34,6 +33,10 @@ WRITTEN_COLUMNS = (*STORED_COLUMNS, "change_id")
 # and the ID (docs/citus.md).
 PrimaryKey: TypeAlias = tuple[str, ...]
 ID_KEY: PrimaryKey = ("id",)
+
+# Citus changes the shards of a server one after the other, through one connection. In a transaction that has changed
+# shards in parallel, it refuses to write reference tables.
+SEQUENTIAL = "SET LOCAL citus.multi_shard_modify_mode = 'sequential'"
 
 # How to compare rows with NULL values.
 DIFFERS_FROM = {"postgresql": "IS DISTINCT FROM", "sqlite": "IS NOT"}

@@ -24,8 +24,8 @@ FAILOVER_SECONDS = 0.4
 WAIT_SECONDS_MIN = 0.1
 
 
-class Deadline:
-    """A deadline for the duration of a `with` block in one thread."""
+class Deadline(threading.local):
+    """The deadline of a `with` block. Each thread has its own."""
 
     def __init__(self) -> None:
         self.seconds_max = DATABASE_SECONDS_MAX
@@ -78,10 +78,3 @@ class Deadline:
         """Raise the error of a wait that took too long. The next wait, for another server, has until the deadline."""
         self.failover_seconds = 0
         raise OperationalError("The server did not respond before the deadline.")
-
-
-class ThreadDeadlines(threading.local):
-    """The deadlines of a thread."""
-
-    def __init__(self) -> None:
-        self.database = Deadline()

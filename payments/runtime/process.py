@@ -10,7 +10,7 @@ from typing import NamedTuple
 from django.conf import settings
 
 from payments.runtime.circuit_breaker import DataBreakers
-from payments.runtime.deadlines import ThreadDeadlines
+from payments.runtime.deadlines import Deadline
 from payments.runtime.hooks import Hooks
 from payments.runtime.rate_limits import RateLimits
 from payments.runtime.servers import PRIMARY, REPLICA, Replica, Server
@@ -32,13 +32,9 @@ class Process:
 
     def __init__(self) -> None:
         self.hooks = Hooks()
-        self.deadlines = ThreadDeadlines()
+        self.deadline = Deadline()
         self.primary = Server(PRIMARY)
-        self.replica = Replica(
-            REPLICA,
-            primary=self.primary,
-            on_lag_measured=self.report_lag,
-        )
+        self.replica = Replica(REPLICA, primary=self.primary, on_lag_measured=self.report_lag)
         self.data_breakers: DataBreakers = {}
         self.rate_limits = RateLimits()
         self.shares = Shares(settings.WEB_THREADS)

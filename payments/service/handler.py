@@ -164,7 +164,7 @@ class Handler(ApiHandler, WSGIHandler):
         except InvalidBody as error:
             respond = partial(error_page, status=error.status, text=str(error))
             return self.send(environ, start_response, partial(self.refuse, respond=respond))
-        with process.deadlines.database, closing(super().__call__(environ, start_response)) as parts:
+        with process.deadline, closing(super().__call__(environ, start_response)) as parts:
             return [b"".join(parts)]
 
     def refuse(self, request: HttpRequest, *, respond: Responder) -> HttpResponse:
@@ -175,7 +175,7 @@ class Handler(ApiHandler, WSGIHandler):
     def respond_directly(
         self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder
     ) -> list[bytes]:
-        with process.deadlines.database:
+        with process.deadline:
             # For pages, a signal of Django's handler does this.
             for connection in connections.all(initialized_only=True):
                 connection.close_if_unusable_or_obsolete()

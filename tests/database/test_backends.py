@@ -48,7 +48,7 @@ def test_new_connection_has_the_limits_only_in_a_request(connected: Any) -> None
 
     command = statement_timeout()
     connected.close()
-    with process.deadlines.database:
+    with process.deadline:
         request = statement_timeout()
 
     assert (command, request) == ("0", "2s")
@@ -56,9 +56,9 @@ def test_new_connection_has_the_limits_only_in_a_request(connected: Any) -> None
 
 def test_connection_is_not_attempted_just_before_the_deadline(connected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     connected.close()
-    monkeypatch.setattr(process.deadlines.database, "seconds_max", 0.1)
+    monkeypatch.setattr(process.deadline, "seconds_max", 0.1)
 
-    with process.deadlines.database, pytest.raises(OperationalError, match="deadline"):
+    with process.deadline, pytest.raises(OperationalError, match="deadline"):
         connected.ensure_connection()
 
 
@@ -101,7 +101,7 @@ def test_connection_after_an_error_is_checked_only_outside_of_requests(connected
     connected.errors_occurred = True
 
     command = connected.is_usable()
-    with process.deadlines.database:
+    with process.deadline:
         request = connected.is_usable()
 
     assert (command, request) == (True, False)

@@ -242,9 +242,9 @@ WAITS = [
 def test_wait_for_a_frozen_server_ends_at_the_deadline(
     frozen: PreparedStatements, wait: Callable[[PreparedStatements], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process.deadlines.database, "seconds_max", 0)
+    monkeypatch.setattr(process.deadline, "seconds_max", 0)
 
-    with process.deadlines.database, pytest.raises(psycopg.OperationalError, match="before the deadline"):
+    with process.deadline, pytest.raises(psycopg.OperationalError, match="before the deadline"):
         wait(frozen)
 
     assert frozen.connection.closed
@@ -253,9 +253,9 @@ def test_wait_for_a_frozen_server_ends_at_the_deadline(
 def test_statements_without_a_result_at_the_deadline_fail(
     frozen: PreparedStatements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process.deadlines.database, "seconds_max", 0)
+    monkeypatch.setattr(process.deadline, "seconds_max", 0)
 
-    with process.deadlines.database:
+    with process.deadline:
         assert outcomes(frozen, divide(1), divide(2)) == [psycopg.OperationalError] * 2
 
     assert frozen.connection.closed
@@ -264,7 +264,7 @@ def test_statements_without_a_result_at_the_deadline_fail(
 def test_first_expired_wait_lets_another_server_use_the_rest(
     frozen: PreparedStatements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deadline = process.deadlines.database
+    deadline = process.deadline
     with deadline:
         monkeypatch.setattr(deadline, "failover_seconds", deadline.seconds_max)
         with pytest.raises(psycopg.OperationalError):

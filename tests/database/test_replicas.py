@@ -497,7 +497,7 @@ def test_slow_outage_of_the_primary_fails_no_read_of_a_replica(
 
 def test_slow_query_on_a_replica_is_a_timeout_and_no_outage(shared: Replicated, issued_key: tuple[ApiKey, str]) -> None:
     def is_reported_as_timeout() -> bool:
-        with process.deadlines.database:
+        with process.deadline:
             time.sleep(CONNECT_SECONDS_WITH_FAILOVER)  # the longest wait for a connection
             try:
                 process.replica.run(lambda alias: connections[alias].cursor().execute("SELECT pg_sleep(10)"))

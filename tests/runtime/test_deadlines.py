@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 from psycopg import OperationalError
 
-from payments.runtime.deadlines import DATABASE_SECONDS_MAX, WAIT_SECONDS_MIN, Deadline, ThreadDeadlines
+from payments.runtime.deadlines import DATABASE_SECONDS_MAX, WAIT_SECONDS_MIN, Deadline
 
 
 def wait_seconds(deadline: Deadline) -> float:
@@ -105,11 +105,11 @@ def test_first_wait_leaves_time_for_another_server(monkeypatch: pytest.MonkeyPat
 
 
 def test_threads_have_their_own_deadlines() -> None:
-    deadlines = ThreadDeadlines()
+    deadline = Deadline()
     were_active: list[bool] = []
 
-    with deadlines.database:
-        thread = threading.Thread(target=lambda: were_active.append(deadlines.database.is_active))
+    with deadline:
+        thread = threading.Thread(target=lambda: were_active.append(deadline.is_active))
         thread.start()
         thread.join()
 

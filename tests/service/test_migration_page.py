@@ -9,7 +9,7 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from payments import api_keys
-from payments.service.migration_page import MigrationPage
+from payments.service.middleware import MigrationPage
 from tests.support.connecting import connected_to
 from tests.support.migrated import empty_database
 from tests.support.problem import assert_problem, problem

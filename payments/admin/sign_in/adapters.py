@@ -34,7 +34,7 @@ class ProviderSession(Session):
     """
 
     def request(self, *args: Any, **options: Any) -> Response:
-        with process.deadlines.database.paused():
+        with process.deadline.paused():
             return super().request(*args, **{"timeout": REQUEST_SECONDS_MAX, **options, "allow_redirects": False})
 
 

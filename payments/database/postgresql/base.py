@@ -51,7 +51,7 @@ class TimedConnection(psycopg.Connection[Any]):
     Binary = psycopg.Binary
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
-        deadline = process.deadlines.database
+        deadline = process.deadline
         seconds = deadline.wait_seconds
         if seconds is None or timeout is not None:
             return super().wait(gen, interval, timeout)
@@ -77,7 +77,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connect = partial(super().get_new_connection, conn_params)
-        connection = self.connect_in_time(connect) if process.deadlines.database.is_active else connect()
+        connection = self.connect_in_time(connect) if process.deadline.is_active else connect()
         self.input_poll = poll_for_input(connection)
         return connection
 
@@ -99,14 +99,14 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
 
         :raises OperationalError: the deadline is too close for a new connection
         """
-        seconds = process.deadlines.database.remaining_seconds
+        seconds = process.deadline.remaining_seconds
         if seconds < CONNECT_SECONDS_MIN:
             raise OperationalError("The deadline is too close for a new connection.")
         return min(seconds, CONNECT_SECONDS_WITH_FAILOVER) if has_replica() else seconds
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
-        settings = self.request_settings if process.deadlines.database.is_active else {}
+        settings = self.request_settings if process.deadline.is_active else {}
         with self.connection.cursor() as cursor:
             cursor.execute("; ".join([PLAN_ONCE, *(f"SET {name} = '{value}'" for name, value in settings.items())]))
 
@@ -116,7 +116,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         A connection without errors and without unread input works. After an error, a request replaces the connection
         without a query, which might take all of the remaining time.
         """
-        if self.errors_occurred and process.deadlines.database.is_active:
+        if self.errors_occurred and process.deadline.is_active:
             return False
         if self.connection is None or self.connection.closed or self.errors_occurred:
             return super().is_usable()

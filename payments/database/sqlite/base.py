@@ -12,7 +12,6 @@ from typing import Any
 from django.db.backends.sqlite3 import base
 
 from payments.database.cursors import InstrumentedDatabaseWrapper
-from payments.database.sqlite.file_identity import find_identity
 from payments.runtime.process import process
 
 # For a lock on the file.
@@ -31,13 +30,13 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
 
     def get_connection_params(self) -> dict[str, Any]:
         parameters = super().get_connection_params()
-        if process.deadlines.database.is_active:
+        if process.deadline.is_active:
             existing = f"{self.path.absolute().as_uri()}?mode=rw"
             return {**parameters, "database": existing, "timeout": REQUEST_LOCK_SECONDS_MAX}
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        if not process.deadlines.database.is_active and not self.is_in_memory_db():
+        if not process.deadline.is_active and not self.is_in_memory_db():
             create_private_file(self.path)
         self.file = find_identity(self.path)
         connection = super().get_new_connection(conn_params)
@@ -51,7 +50,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
 
 def deadline_has_passed() -> bool:
     """Return whether SQLite should end the statement that runs in this thread."""
-    return process.deadlines.database.remaining_seconds <= 0
+    return process.deadline.remaining_seconds <= 0
 
 
 def create_private_file(path: Path) -> None:
@@ -62,3 +61,12 @@ def create_private_file(path: Path) -> None:
     target = Path(os.path.realpath(path))  # a link may lead to a missing file
     with suppress(OSError):  # SQLite reports a file that cannot be created
         target.touch(mode=0o600, exist_ok=False)
+
+
+def find_identity(path: Path) -> tuple[int, int] | None:
+    """Return the device and inode numbers of a file; None if there is none. A file that replaces it has others."""
+    try:
+        status = os.stat(path)  # noqa: PTH116  runs for every request, and Path.stat takes longer
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

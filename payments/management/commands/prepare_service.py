@@ -1,7 +1,10 @@
 """Prepare the start of the service."""
 
+import errno
+import socket
 import sqlite3
 from argparse import ArgumentParser
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,17 @@ from django.db import DEFAULT_DB_ALIAS, Error, connection
 from payments.database.migration_state import NOT_MIGRATED, explain_obsolete, read_migration_state
 from payments.management.command import PaymentsCommand
 from payments.management.failures import explain
-from payments.management.listening import check_address
 from payments.runtime.database_errors import sqlite_code
 from payments.runtime.directory import RuntimeDirectoryError
 from payments.runtime.process import process
 from payments.runtime.rate_limits import FILE_NAME
+
+# The next step if the service cannot listen on its address, by error code.
+STEPS = {
+    errno.EACCES: "Set PORT to 1024 or higher.",
+    errno.EADDRINUSE: "Stop the program that uses it, or set another PORT.",
+    errno.EADDRNOTAVAIL: "Set HOST to an IP address of this machine, or to 0.0.0.0 for all of them.",
+}
 
 # The next step if the rate limit file cannot be used.
 REMOVE = "Remove the damaged file."
@@ -48,6 +57,25 @@ class Command(PaymentsCommand):
             self.stderr.write(f"Warning: {warning}", str)
 
 
+def check_address(host: str, *, port: int) -> None:
+    """Listen on the address for a moment: servers report an error with a long traceback.
+
+    :raises CommandError: if that is not possible
+    """
+    try:
+        version = ip_address(host).version
+    except ValueError:
+        raise CommandError("HOST must be an IP address, such as 127.0.0.1 or 0.0.0.0.") from None
+    try:
+        with socket.socket(socket.AF_INET6 if version == 6 else socket.AF_INET) as listener:  # noqa: PLR2004
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of an earlier server may end
+            listener.bind((host, port))
+            listener.listen()
+    except OSError as error:
+        step = STEPS.get(error.errno or 0, "Set other values of HOST and PORT.")
+        raise CommandError(f"Cannot listen on {host}, port {port}: {error.strerror}. {step}") from error
+
+
 def prepare_runtime_files() -> None:
     """Create the rate limit file, and remove old metrics files.
 
@@ -76,7 +104,7 @@ def find_database_problem() -> str | None:
     if connection.vendor == "sqlite" and not Path(connection.settings_dict["NAME"]).exists():
         return NOT_MIGRATED
     try:
-        with process.deadlines.database:
+        with process.deadline:
             state = read_migration_state(DEFAULT_DB_ALIAS)
     except Error as error:
         return explain(error)

@@ -1,0 +1,41 @@
+"""Middleware of pages. The API's views do the same for themselves."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+
+from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
+from payments.links import Links
+from payments.service.error_pages import bad_request, error_page
+
+
+class Middleware:
+    """Passes each request on."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+
+class HostCheck(Middleware):
+    """Refuses a host that is not in ALLOWED_HOSTS. In development, Django would show its own page for errors."""
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        try:
+            Links.of(request)
+        except DisallowedHost as error:
+            return bad_request(request, error)
+        return self.get_response(request)
+
+
+class MigrationPage(Middleware):
+    """For development: says which command to run, instead of Django's page about a missing table."""
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not is_unmigrated(exception):
+            return None
+        return error_page(request, HTTPStatus.SERVICE_UNAVAILABLE, NOT_MIGRATED)
