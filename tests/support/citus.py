@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, LiteralString
 import psycopg
 from psycopg import sql
 
-from tests.support.migrated import EMPTY_VARIABLE, VARIABLE, WORKERS_VARIABLE
+from tests.support.migrated import VARIABLE, WORKERS_VARIABLE
 from tests.support.postgresql import DebianPostgresql, server_directory
 from tests.support.processes import ROOT
 
@@ -26,8 +26,7 @@ EXTENSION: Final = Path("/usr/lib/postgresql/15/lib/citus.so")
 # Few shards, so that tests that create tables are fast.
 SHARDS = 4
 
-# Databases that tests copy: without tables, with local tables, and with distributed tables.
-EMPTY = "empty_cluster"
+# Databases that tests copy: with local tables, and with distributed tables.
 LOCAL = "local_tables"
 DISTRIBUTED = "distributed_tables"
 
@@ -83,7 +82,6 @@ class CitusCluster:
         return {
             "DATABASE_URL": self.coordinator.url_of("postgres"),
             WORKERS_VARIABLE: ",".join(str(worker.port) for worker in self.workers),
-            EMPTY_VARIABLE: EMPTY,
             VARIABLE: DISTRIBUTED,
         }
 
@@ -111,23 +109,22 @@ class CitusCluster:
 
     def create_databases(self) -> None:
         """Create the databases that tests copy."""
-        self.create_empty_database()
-        self.create_copy(EMPTY, name=LOCAL)
+        self.create_database(LOCAL)
         manage("migrate", "--verbosity=0", url=self.coordinator.url_of(LOCAL))
         self.close(LOCAL)
         self.create_copy(LOCAL, name=DISTRIBUTED)
         manage("distribute_payments", "--verbosity=0", url=self.coordinator.url_of(DISTRIBUTED))
         self.close(DISTRIBUTED)
 
-    def create_empty_database(self) -> None:
+    def create_database(self, name: str) -> None:
+        """Create a database without tables on all servers."""
         for server in self.servers:
-            server.run("postgres", "CREATE DATABASE {}", sql.Identifier(EMPTY))
-            server.run(EMPTY, "CREATE EXTENSION citus")
-        add_node = partial(self.coordinator.run, EMPTY)
+            server.run("postgres", "CREATE DATABASE {}", sql.Identifier(name))
+            server.run(name, "CREATE EXTENSION citus")
+        add_node = partial(self.coordinator.run, name)
         add_node("SELECT citus_set_coordinator_host('127.0.0.1', {})", self.coordinator.port)
         for worker in self.workers:
             add_node("SELECT citus_add_node('127.0.0.1', {})", worker.port)
-        self.close(EMPTY)
 
     def close(self, name: str) -> None:
         """End all connections to a database and accept no more, so that it can be copied."""

@@ -23,7 +23,6 @@ from psycopg.conninfo import conninfo_to_dict
 from tests.support.connecting import connected_to
 
 VARIABLE: Final = "MIGRATED_DATABASE"
-EMPTY_VARIABLE: Final = "EMPTY_DATABASE"
 WORKERS_VARIABLE: Final = "CITUS_WORKER_PORTS"
 IS_CITUS: Final = WORKERS_VARIABLE in os.environ
 
@@ -63,12 +62,8 @@ def database(directory: Path, *, copy_of: str | None) -> Iterator[str]:
             shutil.copy(copy_of, directory / "payments.sqlite3")
         yield f"sqlite:///{directory}/payments.sqlite3"
         return
-    with copied_database([server, *worker_urls(server)], copy_of=copy_of or empty_template()) as url:
+    with copied_database([server, *worker_urls(server)], copy_of=copy_of or "template1") as url:
         yield url
-
-
-def empty_template() -> str:
-    return os.environ.get(EMPTY_VARIABLE, "template1")
 
 
 def worker_urls(coordinator: str) -> list[str]:
