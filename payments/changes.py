@@ -11,15 +11,18 @@ next page.
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from django.db.models import Expression, F, Q, QuerySet, Subquery, TextField
-from django.db.models.functions import Cast, Coalesce
+from django.db import connection
+from django.db.models import BigIntegerField, F, Q, QuerySet, TextField
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Cast
+from django.db.models.lookups import GreaterThan
 from msgspec.structs import replace
 
 from payments.database.round_trips import Query
-from payments.database.statements import Placeholder, Statement
-from payments.expressions import JoinedBy, Literal
+from payments.database.statements import Placeholder, Statement, compile_queryset
+from payments.expressions import Literal
 from payments.listing import NO_VALUE, REVISION, Listing, state, state_row, visible_payments
-from payments.models import AccessState, current_epoch
+from payments.models import AccessState, Change, current_epoch
 from payments.routing import fetch_rows
 from payments.rows import COLUMNS, ID, Row, as_rows
 from payments.tokens import Newest, Position
@@ -31,9 +34,6 @@ STATEMENTS_MAX = 750
 
 # The column that rows have after those of the record: the number of the change.
 NUMBER = len(COLUMNS)
-
-# The field of a payment's organization with the numbers of its changes.
-CHANGE_NUMBER = "organization__changes__number"
 
 # Columns of the last row, which has no ID (`newest_row`).
 EPOCH, NEWEST_NUMBER, NEWEST_ID = range(REVISION + 1, REVISION + 4)
@@ -149,38 +149,53 @@ def known_row(*, checks_change: bool) -> QuerySet[Any, Row]:
     return cast("QuerySet[Any, Row]", known.values_list(*values))
 
 
-def changed_payments(rows: int) -> QuerySet[Any, Row]:
+def changed_payments(rows: int) -> QuerySet[Any, Row] | str:
     """Return a query for payments after a position, in the order of their changes.
 
-    PostgreSQL may read and sort all payments up to the last number, however few rows the page has. Therefore a subquery
-    first finds the change that completes the page. It reads the changes in the order of their numbers, so it needs no
-    sort. If the payments do not suffice, the page ends at the last number.
+    SQLite reads a join in this order, and stops at the limit. PostgreSQL may prefer to read and sort the payments of
+    all changes that the page may read: it expects few changes, so both seem to cost the same.
     """
-    completing = payments_up_to(Placeholder("last_number")).order_by(CHANGE_NUMBER)
-    last_number = Coalesce(Subquery(completing.values(CHANGE_NUMBER)[rows - 1 : rows]), Placeholder("last_number"))
-    payments = payments_up_to(last_number).order_by(CHANGE_NUMBER, "id")
-    return as_rows(payments, Cast(CHANGE_NUMBER, TextField()))[:rows]
-
-
-def payments_up_to(last_number: Expression) -> QuerySet[Any, Any]:
-    """Return a query for the payments after a position, up to those of the change with the last number.
-
-    The database must look up the payments change by change in the index `payment_change`, also if its statistics are
-    missing or older than an import. Otherwise it could read all payments of the organization for each change. So the
-    change is joined by `JoinedBy`, and the mode is hidden from PostgreSQL: without statistics, an organization and mode
-    seem to have one payment.
-    """
+    if connection.vendor == "postgresql":
+        return changed_payments_on_postgresql(rows)
     change = "organization__changes__"
-    return visible_payments(hides_mode=True).filter(
-        JoinedBy(F("change_id"), F(f"{change}change_id")),
+    payments = visible_payments().filter(
         Q(**{f"{change}number__gt": Placeholder("number")}) | Q(id__gt=Placeholder("after")),
         **{
+            "change_id": F(f"{change}change_id"),
             f"{change}organization_id": Placeholder("organization_id"),
             f"{change}mode": Placeholder("mode"),
             f"{change}number__gte": Placeholder("number"),
-            f"{change}number__lte": last_number,
+            f"{change}number__lte": Placeholder("last_number"),
         },
     )
+    return as_rows(payments.order_by(f"{change}number", "id"), Cast(f"{change}number", TextField()))[:rows]
+
+
+def changed_payments_on_postgresql(rows: int) -> str:
+    """Return a query that looks up the payments of one change after the other, until it has enough rows.
+
+    LATERAL with a LIMIT can only be a nested loop, whatever the statistics and settings are. It returns the payments in
+    the order of the changes, so it needs no sort of them. For the payments of a change, only the index `payment_change`
+    may seem fast, also without statistics:
+
+    - A range compares `change_id`: PostgreSQL always expects few payments of it.
+    - `change_id` begins the order: otherwise, PostgreSQL may read the primary key in its order.
+    - The mode is hidden: otherwise, an organization and mode seem to have one payment.
+    """
+    changes = Change.objects.filter(
+        organization_id=Placeholder("organization_id"),
+        mode=Placeholder("mode"),
+        number__gte=Placeholder("number"),
+        number__lte=Placeholder("last_number"),
+    )
+    number, change_id = (RawSQL(f"change.{name}", (), BigIntegerField()) for name in ("number", "change_id"))  # noqa: S611
+    payments = visible_payments(hides_mode=True).filter(
+        GreaterThan(number, Placeholder("number")) | Q(id__gt=Placeholder("after")),
+        change_id__range=(change_id, change_id),
+    )
+    changes_sql = compile_queryset(changes.order_by("number").values_list("number", "change_id")[:PAGE_CHANGES_MAX])
+    payments_sql = compile_queryset(as_rows(payments.order_by("change_id", "id"), Cast(number, TextField()))[:rows])
+    return f"SELECT page.* FROM ({changes_sql}) AS change CROSS JOIN LATERAL ({payments_sql}) AS page LIMIT {rows}"
 
 
 def newest_row() -> QuerySet[AccessState, Row]:

@@ -85,24 +85,6 @@ class NotByIndex(Func):
         return self.as_sql(compiler, connection, template="+(%(expressions)s)", **context)
 
 
-class JoinedBy(Func):
-    """A condition that two columns are equal, for a join that looks up the first one in its index.
-
-    PostgreSQL sees two comparisons. With any statistics, it expects each to hold for a third of the rows. That is
-    enough for a plan that stops at a LIMIT. With `=`, PostgreSQL would also consider a hash join, which reads whole
-    tables, and trust statistics that are missing or old.
-    """
-
-    arity = 2
-    template = "%(expressions)s"
-    arg_joiner = " = "
-    output_field = BooleanField()
-
-    def as_postgresql(self, compiler: SQLCompiler, _connection: BaseDatabaseWrapper, **_context: Any) -> Sql:
-        (column, parameters), (other, other_parameters) = map(compiler.compile, self.source_expressions)
-        return f"{column} BETWEEN {other} AND {other}", (*parameters, *other_parameters, *other_parameters)
-
-
 def hidden(value: Any, sql_type: str = "text") -> Any:
     """Return an expression whose value the planner of PostgreSQL does not see, for the reason that `Opaque` gives.
 

@@ -32,7 +32,7 @@ class Placeholder(Expression):
 
 
 class Statement(Generic[RowT]):
-    """A SELECT statement made of one or more QuerySets of tuples, joined by UNION ALL.
+    """A SELECT statement made of one or more QuerySets of tuples, or of SQL, joined by UNION ALL.
 
     Values are returned as the database driver returns them: the ORM's converters are not applied.
 
@@ -44,9 +44,12 @@ class Statement(Generic[RowT]):
     """
 
     def __init__(
-        self, *querysets: QuerySet[Any, RowT], is_planned_each_time: bool = False, around: str = "{rows}"
+        self, *queries: QuerySet[Any, RowT] | str, is_planned_each_time: bool = False, around: str = "{rows}"
     ) -> None:
-        parts = [compile_queryset(queryset, is_read_by_sql=around != "{rows}") for queryset in querysets]
+        parts = [
+            query if isinstance(query, str) else compile_queryset(query, is_read_by_sql=around != "{rows}")
+            for query in queries
+        ]
         union = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)
         self.sql = around.replace("{rows}", union if len(parts) > 1 else parts[0])
         self.is_planned_each_time = is_planned_each_time
