@@ -151,7 +151,7 @@ class Handler(ApiHandler, WSGIHandler):
         if respond := self.direct_responder(path):
             return self.respond_directly(environ, start_response, respond)
         if path.startswith(STATIC_PATH):
-            return self.respond_to_page(environ, start_response)
+            return self.respond_to_page({**environ, "CONTENT_LENGTH": "0"}, start_response)  # without a slow body
         try:
             with process.shares.pages():
                 return self.respond_to_page(environ, start_response)

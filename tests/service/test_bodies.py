@@ -86,3 +86,16 @@ def test_refusal_says_why_and_is_logged(settings: Settings, caplog: pytest.LogCa
     assert (headers["Content-Length"], headers["X-Request-ID"]) == (str(len(body)), REQUEST_ID)
     lines = [record.getMessage() for record in caplog.records if record.name == "payments_site.access"]
     assert [line.rsplit(" ", 2)[0] for line in lines] == ["GET /admin/login/ 400"]
+
+
+@pytest.mark.parametrize("path", ["/static/docs/icon.svg", "/static/missing.css"])
+def test_body_of_a_request_for_a_static_file_is_not_read(path: str) -> None:
+    """Static files have no share of the threads, so a client that sends bodies slowly could occupy all threads."""
+    statuses: list[str] = []
+    request = RequestFactory().post(path).environ
+    stream = BytesIO(b"a=1&b=2")
+
+    Handler()(request | environ(b"a=1&b=2") | {"wsgi.input": stream}, lambda status, _fields: statuses.append(status))
+
+    assert stream.tell() == 0
+    assert statuses[0].split()[0] in {"403", "404", "405"}
