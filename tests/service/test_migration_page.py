@@ -28,7 +28,7 @@ def empty(tmp_path: Path) -> Iterator[None]:
 @pytest.fixture
 def development(settings: Settings) -> None:
     settings.DEBUG = True
-    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "payments.service.migration_page.MigrationPage"]
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "payments.service.middleware.MigrationPage"]
 
 
 def test_api_names_the_command_in_development(empty: None, development: None, client: Client) -> None:

@@ -29,7 +29,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service whose staff can have a second factor."""
     directory = tmp_path_factory.mktemp("second_factor")
     with fresh_database(directory) as url:
-        running = Service(url, settings={"SECOND_FACTOR": "optional"}, workers=2, log=directory / "log")
+        running = Service(
+            url, settings={"SECOND_FACTOR": "optional", "WEB_THREADS": "20"}, workers=2, log=directory / "log"
+        )
         running.manage("migrate", "--verbosity", "0")
         with running.serving():
             yield running
