@@ -48,8 +48,7 @@ PAUSE_SECONDS = 0.02
 REQUEST_SECONDS_MAX = 60
 FREEZE_SECONDS = 2
 
-# The p99 of the victim's requests may be this many times its idle value, and at most this long.
-IDLE_FACTOR_MAX = 5
+# How long the p99 of the victim's requests may be.
 P99_MS_MAX = 250
 FROZEN_MS_MAX = 3000
 
@@ -60,7 +59,7 @@ ATTACKER_ADDRESSES = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
 ATTACKER_PAUSE_SECONDS = 1
 STAFF_ADDRESS = "198.51.100.1"
 STAFF_PAUSE_SECONDS = 0.5
-STAFF_REFUSED_MAX = 1
+STAFF_SUCCEEDED_MIN = 0.5  # of their logins, because the attacker's logins use the share of pages too
 
 SLOWEST_FILTER = "/v2/payments?currency=EUR&amount%5Bgte%5D=999999"  # no payment matches, so the whole list is read
 FILTER_CONNECTIONS = 40
@@ -202,7 +201,7 @@ def logins(target: Target) -> Outcome:
 
     happened, is_harmless = outcome(target, attack)
     succeeded = staff[HTTPStatus.FOUND]
-    is_harmless = is_harmless and succeeded >= staff.total() - STAFF_REFUSED_MAX > 0
+    is_harmless = is_harmless and succeeded >= staff.total() * STAFF_SUCCEEDED_MIN > 0
     return Outcome(f"{happened}; {succeeded} of {staff.total()} logins by staff succeeded", is_harmless)
 
 
@@ -291,7 +290,7 @@ def outcome(target: Target, attack: Callable[[], AbstractContextManager[None]]) 
     with attack(), target.victim(impacts):
         time.sleep(target.seconds)
     idle, attacked = impacts
-    is_harmless = attacked.p99_ms <= min(IDLE_FACTOR_MAX * idle.p99_ms, P99_MS_MAX) and not attacked.failed
+    is_harmless = attacked.p99_ms <= P99_MS_MAX and not attacked.failed
     return Outcome(f"{attacked}; idle p99 {idle.p99_ms:.0f} ms", is_harmless)
 
 
