@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 def has_requests_left(key_id: int) -> bool:
     """Return whether the key's rate limit allows another request. It is not counted."""
-    return not settings.RATE_LIMIT or process.rate_limits.remaining(limit_name(key_id), settings.RATE_LIMIT) > 0
-
-
-def limit_name(key_id: int) -> str:
-    return f"key {key_id}"
+    return not settings.RATE_LIMIT or process.rate_limits.remaining(f"key {key_id}", settings.RATE_LIMIT) > 0
 
 
 class KeyThrottle(BaseThrottle):
@@ -39,7 +35,7 @@ class KeyThrottle(BaseThrottle):
         if key is None:
             return True
         limit: RateLimit = settings.RATE_LIMIT
-        usage = process.rate_limits.count(limit_name(key.id), limit)
+        usage = process.rate_limits.count(f"key {key.id}", limit)
         self.wait_seconds = usage.reset_seconds
         self.headers = {
             "RateLimit-Policy": f'"key";q={limit.events_max};w={limit.seconds}',

@@ -21,7 +21,7 @@ DATABASE_SECONDS_MAX = 2.5
 FAILOVER_SECONDS = 0.4
 
 # A statement that begins after the deadline, because this machine is busy, has this long. A healthy server needs less.
-WAIT_SECONDS_MIN = 0.1
+WAIT_SECONDS_MIN = 0.4
 
 
 class Deadline(threading.local):

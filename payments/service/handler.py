@@ -176,8 +176,7 @@ class Handler(ApiHandler, WSGIHandler):
         self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder
     ) -> list[bytes]:
         with process.deadline:
-            # For pages, a signal of Django's handler does this.
-            for connection in connections.all(initialized_only=True):
+            for connection in connections.all(initialized_only=True):  # for pages, Django's handler does this
                 connection.close_if_unusable_or_obsolete()
             return self.send(environ, start_response, respond)
 
