@@ -1,10 +1,12 @@
 """scripts/start checks what the service needs. If something is wrong, one line says what to do."""
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.commands import run_command
@@ -148,3 +150,18 @@ def test_worker_prints_an_invalid_setting_in_one_line(tmp_path: Path) -> None:
     lines = {line for line in done.stderr.splitlines() if not line.startswith("[")}
     assert done.returncode == 1
     assert lines == {"Invalid settings. HSTS_SECONDS: Must be a whole number of seconds from 0 to 1000000000."}
+
+
+@pytest.mark.parametrize(("processors", "threads"), [(1, 3), (2, 4), (64, 4)])
+def test_default_of_threads_causes_no_warning_of_granian(tmp_path: Path, processors: int, threads: int) -> None:
+    getconf = tmp_path / "getconf"
+    getconf.write_text(f"#!/bin/sh\necho {processors}\n")
+    getconf.chmod(0o755)
+    settings = {"RUNTIME_DIRECTORY": str(tmp_path / "run"), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    service = Service(f"sqlite:///{tmp_path}/payments.sqlite3", settings=settings, workers=1, log=tmp_path / "log")
+
+    with service.serving():
+        command = psutil.Process(service.server.pid).cmdline()
+
+    assert command[command.index("--blocking-threads") + 1] == str(threads)
+    assert "Python threads" not in (tmp_path / "log").read_text()
