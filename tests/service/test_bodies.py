@@ -88,6 +88,7 @@ def test_refusal_says_why_and_is_logged(settings: Settings, caplog: pytest.LogCa
     assert [line.rsplit(" ", 2)[0] for line in lines] == ["GET /admin/login/ 400"]
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/static/docs/icon.svg", "/static/missing.css"])
 def test_body_of_a_request_for_a_static_file_is_not_read(path: str) -> None:
     """Static files have no share of the threads, so a client that sends bodies slowly could occupy all threads."""
