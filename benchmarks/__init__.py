@@ -12,7 +12,7 @@ load          runs wrk and measures processor time
 figures       tables, medians and ratios of several rounds
 pages         requests per second, 304 responses, response time by depth, buffers of a page
 round_trips   requests per second by the round trip to the database
-compare       the service of this checkout compared with that of another one
+compare       the service of this checkout and of another one
 memory        memory of a worker, before and after a hundred thousand requests
 transfer      import and export
 responses     response times of filtered pages and of the admin

@@ -1,4 +1,4 @@
-"""The service of this checkout compared with that of another one: the same payments, in the same rounds.
+"""Compares the service of two checkouts: the same payments, in the same rounds.
 
 Each checkout loads a database with its own code. Both databases belong to one PostgreSQL server. The services are
 measured one after the other, so the processor time of PostgreSQL meanwhile belongs to one of them.

@@ -46,7 +46,7 @@ def records(count: int) -> Iterator[Record]:
 
 
 def status(random_status: str, number: int, *, is_old: bool) -> str:
-    """Return a status of which few payments are pending, and only old ones authorized."""
+    """Return a status. Few payments are pending, and only old payments are authorized."""
     if random_status in {Status.OPEN, Status.PENDING} and number % (RARE_INTERVAL // 25):  # 1 in 25 has such a status
         return Status.EXPIRED
     return Status.FAILED if random_status == Status.AUTHORIZED and not is_old else random_status

@@ -140,5 +140,5 @@ def median(results: Sequence[LoadResult], name: str) -> float:
 
 
 def ratios(name: str, results: Sequence[LoadResult], others: Sequence[LoadResult]) -> list[float]:
-    """Return an attribute divided by that of the others, for every round."""
+    """Return the ratio of an attribute to the attribute of the others, for every round."""
     return [getattr(result, name) / getattr(other, name) for result, other in zip(results, others, strict=True)]

@@ -184,7 +184,7 @@ def check_not_modified(results: Any) -> None:
 
 
 def measure_depth(options: Options, service: RunningServer, positions: Positions) -> dict[str, float]:
-    """Return the median time of a page by depth, divided by that of the first page. One connection: no request waits.
+    """Return the median time of a page by depth over the first page. With one connection, no request waits.
 
     The first page has no `from`. The page "newest" is the same page with `from`, so their difference is the cost of
     `from`.

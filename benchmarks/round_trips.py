@@ -96,7 +96,7 @@ def server_figures(name: str, results: Mapping[str, Sequence[LoadResult]]) -> di
 
 
 def tails(results: Results) -> dict[str, dict[str, float]]:
-    """Return p99 over p50 of the service on the local socket, and the same divided by that of raw_wsgi."""
+    """Return p99 over p50 of the service on the local socket, and its ratio to raw_wsgi."""
     tail, over_raw_wsgi = {}, {}
     for connections in CONNECTIONS:
         service, raw_wsgi = (results[LOCAL, connections, server.name] for server in (SERVICE, RAW_WSGI))

@@ -174,7 +174,7 @@ def changed_payments(rows: int) -> QuerySet[Any, Row] | str:
 def changed_payments_on_postgresql(rows: int) -> str:
     """Return a query that looks up the payments of one change after the other, until it has enough rows.
 
-    LATERAL with a LIMIT can only be a nested loop, whatever the statistics and settings are. It returns the payments in
+    LATERAL with a LIMIT is always a nested loop, with any statistics and settings. It returns the payments in
     the order of the changes, so it needs no sort of them. For the payments of a change, only the index `payment_change`
     may seem fast, also without statistics:
 

@@ -172,7 +172,7 @@ class Load:
         return sum(response.status != http.client.OK for response in self.responses)
 
     def report(self, fault: str) -> None:
-        """Report the figures of a long run, for docs/reliability.md."""
+        """Report the figures of a long run, for benchmarks/README.md."""
         slowest = max(response.seconds for response in self.responses)
         report(
             f"{fault}: {len(self.responses)} requests, {self.failed} of them failed, the slowest took {slowest:.2f} s"

@@ -29,6 +29,6 @@ def examples(normal: int, *, long: int | None = None) -> int:
 
 
 def report(figures: str) -> None:
-    """Write the figures of a long run to stderr, for docs/reliability.md."""
+    """Write the figures of a long run to stderr, for benchmarks/README.md."""
     if IS_LONG:
         sys.stderr.write(f"{figures}\n")
