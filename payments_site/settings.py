@@ -71,7 +71,7 @@ METRICS = env.flag("METRICS", "false")
 TRACING = env.flag("TRACING", "false")
 RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
 WEB_WORKERS = env.number("WEB_WORKERS", "1", maximum=1000)
-WEB_THREADS = env.number("WEB_THREADS", "4", maximum=100)
+WEB_THREADS = env.number("WEB_THREADS", "5", maximum=100)
 HSTS_SECONDS = env.seconds("HSTS_SECONDS", "0", minimum=0)
 OIDC_ISSUER = env.issuer("OIDC_ISSUER", "")
 OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", "")

@@ -49,7 +49,7 @@ VALID = {
     "DATABASE_REPLICA_URL": "postgresql://payments:secret@replica.example/payments",
     "REPLICA_LAG_SECONDS_MAX": "10",
     **dict.fromkeys(("DEBUG", "ACCESS_LOG", "METRICS", "TRACING"), "false"),
-    "WEB_THREADS": "4",
+    "WEB_THREADS": "5",
     "PASSWORD_LOGIN": "on",
     "SECOND_FACTOR": "off",
 }

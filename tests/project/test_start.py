@@ -152,7 +152,7 @@ def test_worker_prints_an_invalid_setting_in_one_line(tmp_path: Path) -> None:
     assert lines == {"Invalid settings. HSTS_SECONDS: Must be a whole number of seconds from 0 to 1000000000."}
 
 
-@pytest.mark.parametrize(("processors", "threads"), [(1, 3), (2, 4), (64, 4)])
+@pytest.mark.parametrize(("processors", "threads"), [(1, 3), (2, 5), (64, 5)])
 def test_default_of_threads_causes_no_warning_of_granian(tmp_path: Path, processors: int, threads: int) -> None:
     getconf = tmp_path / "getconf"
     getconf.write_text(f"#!/bin/sh\necho {processors}\n")

@@ -6,7 +6,6 @@ no way to limit a wait, but all its waits call `Connection.wait`.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -38,9 +37,6 @@ CONNECT_SECONDS_MIN = 0.2
 # With a second server, a request waits only this long for a new connection. The connection attempt continues.
 CONNECT_SECONDS_WITH_FAILOVER = 0.3
 
-# How long a wait goes on after the deadline.
-LATE_SECONDS_MAX = 0.1
-
 # With a second server, a wait ends FAILOVER_SECONDS before the deadline, and the error opens the circuit breaker. A
 # healthy server has ended the statement by then, even if the connection was new.
 FAILOVER_SETTINGS = {"statement_timeout": "1.6s"}
@@ -59,10 +55,8 @@ class TimedConnection(psycopg.Connection[Any]):
         seconds = deadline.wait_seconds
         if seconds is None or timeout is not None:
             return super().wait(gen, interval, timeout)
-        with suppress(_WaitTimeout):
+        try:
             return super().wait(gen, interval, seconds)
-        try:  # the server may have responded in time to a thread that got Python's global lock too late
-            return super().wait(gen, interval, LATE_SECONDS_MAX)
         except _WaitTimeout:
             self.close()
             deadline.fail_wait()
