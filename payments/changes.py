@@ -102,7 +102,7 @@ def end_position(listing: Listing, last_row: Row | None) -> Position:
 def changes_query(listing: Listing, position: Position, *, limit: int) -> Query:
     """Return the query for a page and the first row after it."""
     statement = changes_statement(
-        limit, checks_epoch=not position.is_beginning, checks_change=position.newest.number > 0
+        limit, PAGE_CHANGES_MAX, checks_epoch=not position.is_beginning, checks_change=position.newest.number > 0
     )
     values = listing.values(start=None) | {
         "after": position.after,
@@ -125,11 +125,11 @@ def end_statement() -> Statement[Row]:
 
 
 @lru_cache(STATEMENTS_MAX)
-def changes_statement(limit: int, *, checks_epoch: bool, checks_change: bool) -> Statement[Row]:
-    """Return the statement for a page. `limit` is part of the SQL, as in `page_statement`."""
+def changes_statement(limit: int, changes_max: int, *, checks_epoch: bool, checks_change: bool) -> Statement[Row]:
+    """Return the statement for a page. Both numbers are part of the SQL, as in `page_statement`."""
     return Statement(
         *([known_row(checks_change=checks_change)] if checks_epoch else []),
-        changed_payments(limit + 1),
+        changed_payments(limit + 1, changes_max),
         newest_row(),
     )
 
@@ -149,14 +149,14 @@ def known_row(*, checks_change: bool) -> QuerySet[Any, Row]:
     return cast("QuerySet[Any, Row]", known.values_list(*values))
 
 
-def changed_payments(rows: int) -> QuerySet[Any, Row] | str:
+def changed_payments(rows: int, changes_max: int) -> QuerySet[Any, Row] | str:
     """Return a query for payments after a position, in the order of their changes.
 
     SQLite reads a join in this order, and stops at the limit. PostgreSQL may prefer to read and sort the payments of
     all changes that the page may read: it expects few changes, so both seem to cost the same.
     """
     if connection.vendor == "postgresql":
-        return changed_payments_on_postgresql(rows)
+        return changed_payments_on_postgresql(rows, changes_max)
     change = "organization__changes__"
     payments = visible_payments().filter(
         Q(**{f"{change}number__gt": Placeholder("number")}) | Q(id__gt=Placeholder("after")),
@@ -171,7 +171,7 @@ def changed_payments(rows: int) -> QuerySet[Any, Row] | str:
     return as_rows(payments.order_by(f"{change}number", "id"), Cast(f"{change}number", TextField()))[:rows]
 
 
-def changed_payments_on_postgresql(rows: int) -> str:
+def changed_payments_on_postgresql(rows: int, changes_max: int) -> str:
     """Return a query that looks up the payments of one change after the other, until it has enough rows.
 
     LATERAL with a LIMIT is always a nested loop, with any statistics and settings. It returns the payments in
@@ -193,7 +193,7 @@ def changed_payments_on_postgresql(rows: int) -> str:
         GreaterThan(number, Placeholder("number")) | Q(id__gt=Placeholder("after")),
         change_id__range=(change_id, change_id),
     )
-    changes_sql = compile_queryset(changes.order_by("number").values_list("number", "change_id")[:PAGE_CHANGES_MAX])
+    changes_sql = compile_queryset(changes.order_by("number").values_list("number", "change_id")[:changes_max])
     payments_sql = compile_queryset(as_rows(payments.order_by("change_id", "id"), Cast(number, TextField()))[:rows])
     return f"SELECT page.* FROM ({changes_sql}) AS change CROSS JOIN LATERAL ({payments_sql}) AS page LIMIT {rows}"
 

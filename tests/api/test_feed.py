@@ -7,6 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from payments.changes import changes_statement
 from payments.models import AccessState, Change, Organization, Payment
 from payments.tokens import Newest, Position, format_token
 from tests.support.api import Api, payment_ids
@@ -95,6 +96,16 @@ def test_changed_payment_moves_to_the_end(api: Api, payments: None) -> None:
     assert [(payment["id"], payment["description"]) for payment in changed["_embedded"]["payments"]] == [
         ("pt_A", "changed")
     ]
+    assert payment_ids(*read_to_end(api)) == ["pt_B", "pt_C", "pt_A"]
+
+
+def test_number_of_changes_is_not_cached(api: Api, payments: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    Payment.objects.filter(id="pt_A").update(description="changed")
+    changes_statement.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr("payments.changes.PAGE_CHANGES_MAX", 3)
+        api.get(FEED, limit=2)
+
     assert payment_ids(*read_to_end(api)) == ["pt_B", "pt_C", "pt_A"]
 
 
