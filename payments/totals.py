@@ -19,6 +19,7 @@ from django.db.models.functions import Cast
 from payments.database.limits import statement_limit
 from payments.expressions import Day
 from payments.models import Access, AccessState, Payment, SummedDay
+from payments.runtime import time_limits
 
 GROUP_COLUMNS = ("amount_currency", "status", "method")
 
@@ -26,9 +27,6 @@ DAY = timedelta(days=1)
 
 # A statement reads about so many payments, which takes a fraction of a second.
 PAYMENTS_MAX = 50_000
-
-# For the payments of a day. Less than the limit of other statements: a request has other statements before and after.
-READING_SECONDS_MAX = 1.3
 
 
 class OrganizationDay(NamedTuple):
@@ -106,7 +104,7 @@ def sum_days(access: Access, days: Sequence[date]) -> int:
     stored = daily_totals(access, days=days)
     totals = stored.by_day
     if stored.missing:
-        with statement_limit(READING_SECONDS_MAX):
+        with statement_limit(time_limits.SUMMING_A_DAY):
             totals = compute_totals(access, days)
     values = {"organization_id": access.organization_id, "mode": access.mode}
     SummedDay.objects.bulk_create(SummedDay(**values, day=day, totals=totals.get(day, [])) for day in stored.missing)

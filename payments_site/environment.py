@@ -133,6 +133,12 @@ def seconds(text: str, *, minimum: int, maximum: int = 10**9) -> int:
     return int(text)
 
 
+def duration(text: str, *, minimum: int, maximum: int) -> float:
+    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3})?", text) or not minimum <= float(text) <= maximum:
+        raise ValidationError(f"Must be a number of seconds from {minimum} to {maximum}, such as 2.5.")
+    return float(text)
+
+
 def hosts(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(names):

@@ -17,6 +17,7 @@ from payments_site.environment import (
     describe,
     describe_misspelt,
     directory,
+    duration,
     flag,
     hosts,
     number,
@@ -42,6 +43,7 @@ env.add_parser("claim", claim)
 env.add_parser("database", database)
 env.add_parser("directory", directory)
 env.add_parser("domains", domains)
+env.add_parser("duration", duration)
 env.add_parser("flag", flag)
 env.add_parser("hosts", hosts)
 env.add_parser("issuer", issuer)
@@ -66,6 +68,7 @@ ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 PUBLIC_BASE_URL = env.base_url("PUBLIC_BASE_URL", "")
 TRUST_PROXY = env.flag("TRUST_PROXY", "false")
 RATE_LIMIT = env.rate("RATE_LIMIT", "")
+REQUEST_SECONDS_MAX = env.duration("REQUEST_SECONDS_MAX", "2.5", minimum=1, maximum=60)
 ACCESS_LOG = env.flag("ACCESS_LOG", "false")
 METRICS = env.flag("METRICS", "false")
 TRACING = env.flag("TRACING", "false")

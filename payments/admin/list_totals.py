@@ -97,7 +97,7 @@ def exact_totals(listing: Listing, *, created: DateRange) -> list[Total]:
 
 def listed_totals(listing: Listing) -> list[Total]:
     """Return the totals of the payments in the list; raise `TooManyPayments` for more than `SUMMED_PAYMENTS_MAX`."""
-    statement = totals_statement(listing.selection.order, listing.shape)
+    statement = totals_statement(listing.selection.order, listing.shape, payments_max=SUMMED_PAYMENTS_MAX)
     rows = statement.rows(listing.values(start=None), listing.using)
     totals = [Total(currency, status, method, number, int(amount)) for currency, status, method, number, amount in rows]
     if number_of_payments(totals) > SUMMED_PAYMENTS_MAX:
@@ -106,14 +106,14 @@ def listed_totals(listing: Listing) -> list[Total]:
 
 
 @lru_cache(STATEMENTS_MAX)
-def totals_statement(order: Order, shape: Shape) -> Statement[Any]:
-    """Return the statement for the totals of the list's first payments, one more than `SUMMED_PAYMENTS_MAX`."""
+def totals_statement(order: Order, shape: Shape, *, payments_max: int) -> Statement[Any]:
+    """Return the statement for the totals of the list's first payments, one more than `payments_max`."""
     replaces_list = any(part.filter.replaces_list for part in shape)
     payments = apply_filters(visible_payments(hides_list=replaces_list), shape)
     # In the order of the list, so that PostgreSQL reads it along its index, and not the payments of all organizations.
     payments = payments if replaces_list else payments.order_by(*order)
     rows = payments.annotate(hundredths=hundredths()).values_list(*GROUP_COLUMNS, "hundredths")
-    return Statement(rows[: SUMMED_PAYMENTS_MAX + 1], is_planned_each_time=bool(shape), around=GROUPED)
+    return Statement(rows[: payments_max + 1], is_planned_each_time=bool(shape), around=GROUPED)
 
 
 def selected_totals(listing: Listing, *days: Mapping[date, Sequence[Total]]) -> list[Total]:

@@ -19,13 +19,11 @@ from payments.admin.periods import Period, PeriodFields, Preset, current_day, pr
 from payments.admin.preferences import read_preferences
 from payments.admin.statistics import Statistics
 from payments.models import Access, StaffPreferences
+from payments.runtime import time_limits
 from payments.runtime.database_errors import is_locked, is_timeout
 from payments.totals import daily_totals, sum_missing_days
 
 DAYS_MAX = 366
-
-# A request stops summing days after this time, well before its deadline. The next request sums the remaining days.
-SUMMING_SECONDS_MAX = 0.7
 
 
 class PresetLink(NamedTuple):
@@ -123,11 +121,13 @@ def stored_overview(access: Access, period: Period) -> Overview:
 def sum_in_time(access: Access, days: Sequence[date], before: Sequence[date]) -> None:
     """Compute and store the missing totals of the days of a period and of the period before, until the time is up.
 
+    The next request sums the remaining days.
+
     They begin at a random day of the period, or with the period before. A day that takes too long ends a request, and
     would otherwise block the same days in each request.
     """
     start = randrange(len(days) + 1)  # noqa: S311  no secret
-    stop_at = time.monotonic() + SUMMING_SECONDS_MAX
+    stop_at = time.monotonic() + time_limits.SUMMING_DAYS.seconds
     try:
         in_order = [*days[start:], *before, *days[:start]]
         sum_missing_days(access, days=in_order, has_time=lambda: time.monotonic() < stop_at)

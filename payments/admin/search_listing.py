@@ -15,6 +15,7 @@ from payments.listing import Listing
 from payments.models import Payment
 from payments.ordering import is_at_or_after
 from payments.page import Page, fetch_page, position_of
+from payments.runtime import time_limits
 from payments.runtime.database_errors import is_timeout
 from payments.search_terms import HasSearchTerms
 
@@ -36,9 +37,6 @@ def terms_filter(*, uses_index: bool) -> Filter:
 WITHOUT_TERMS = {filter_: replace(filter_, terms=None) for filter_ in FILTERS.values()}
 
 INDEX_SEARCH, LIST_SEARCH = terms_filter(uses_index=True), terms_filter(uses_index=False)
-
-# The index alone finds most searches in this time.
-INDEX_SECONDS_MAX = 0.15
 
 # So many payments show whether a search has many results.
 SAMPLE_PAYMENTS = 2000
@@ -72,7 +70,7 @@ def fetch_search(listing: Listing, groups: Sequence[str], *, start: str | None, 
         return SearchedPage(fetch_page(listing, start=start, limit=limit), listing)
     by_index = search_by_index(listing, groups)
     try:
-        with statement_limit(INDEX_SECONDS_MAX):
+        with statement_limit(time_limits.SEARCH_BY_INDEX):
             return SearchedPage(fetch_page(by_index, start=start, limit=limit), by_index)
     except OperationalError as error:
         if not is_timeout(error):

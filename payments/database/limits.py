@@ -6,22 +6,20 @@ from contextlib import contextmanager
 from django.db import OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
+from payments.runtime import time_limits
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
+from payments.runtime.time_limits import TimeLimit
 
 # Never wait for locks or for the disk.
-NO_WAITING = {"lock_timeout": "1ms", "statement_timeout": "100ms", "synchronous_commit": "off"}
-
-
-# For statements that a page can do without.
-OPTIONAL_SECONDS_MAX = 0.3
+NO_WAITING = {"lock_timeout": "1ms", "synchronous_commit": "off"}
 
 
 @contextmanager
 def optional_statements() -> Iterator[None]:
     """Run statements that a page can do without. If one takes too long, leave the block without an error."""
     try:
-        with statement_limit(OPTIONAL_SECONDS_MAX):
+        with statement_limit(time_limits.OPTIONAL_STATEMENT):
             yield
     except OperationalError as error:
         if not is_timeout(error):
@@ -29,17 +27,17 @@ def optional_statements() -> Iterator[None]:
 
 
 @contextmanager
-def statement_limit(seconds: float) -> Iterator[None]:
+def statement_limit(limit: TimeLimit) -> Iterator[None]:
     """Limit each statement of the block, on PostgreSQL, or all together, on SQLite. The block must not write.
 
     :raises OperationalError: for such a statement; `is_timeout` is true for it
     """
     if connection.vendor == "postgresql":
-        with changed_settings({"statement_timeout": f"{round(seconds * 1000)}ms"}):
+        with changed_settings({"statement_timeout": limit.milliseconds}):
             yield
         return
     connection.ensure_connection()  # within the block, it would have the limits of a request
-    with process.deadline.shortened(seconds):
+    with process.deadline.shortened(limit.seconds):
         yield
 
 
@@ -47,7 +45,7 @@ def statement_limit(seconds: float) -> Iterator[None]:
 def transaction_without_waiting() -> Iterator[None]:
     """Open a transaction that does not wait for other writers and, on PostgreSQL, not for the disk."""
     if connection.vendor == "postgresql":
-        with changed_settings(NO_WAITING):
+        with changed_settings(NO_WAITING | {"statement_timeout": time_limits.LAST_USE.milliseconds}):
             yield
         return
     with connection.cursor() as cursor:

@@ -6,12 +6,10 @@ from threading import Lock
 from time import monotonic
 from typing import Self, TypeAlias
 
+from django.conf import settings
 from django.db import OperationalError
 
 from payments.runtime.database_errors import is_outage, is_timeout
-
-# A request that tries again has ended after this time (runtime/deadlines.py).
-TRIAL_SECONDS_MAX = 2.5
 
 # A read of some data that failed faster than this has not occupied its thread for long.
 SLOW_SECONDS = 0.5
@@ -46,7 +44,7 @@ class CircuitBreaker:
             now = monotonic()
             if now < self.retry_at:
                 return False
-            self.retry_at = now + TRIAL_SECONDS_MAX
+            self.retry_at = now + settings.REQUEST_SECONDS_MAX  # a request that tries again has ended then
             return True
 
     def open(self, error: BaseException, *, seconds: float) -> None:

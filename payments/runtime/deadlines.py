@@ -10,31 +10,23 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import NoReturn
 
+from django.conf import settings
 from psycopg import OperationalError
 
+from payments.runtime import time_limits
 from payments.runtime.servers import has_replica
-
-# For all statements of a request together, including a new connection.
-DATABASE_SECONDS_MAX = 2.5
-
-# If another server can run the query instead, the first wait ends this much before the deadline.
-FAILOVER_SECONDS = 0.4
-
-# A statement that begins after the deadline, because this machine is busy, has this long. A healthy server needs less.
-WAIT_SECONDS_MIN = 0.4
 
 
 class Deadline(threading.local):
-    """The deadline of a `with` block. Each thread has its own."""
+    """The deadline of a `with` block: REQUEST_SECONDS_MAX after its begin. Each thread has its own."""
 
     def __init__(self) -> None:
-        self.seconds_max = DATABASE_SECONDS_MAX
         self.failover_seconds = 0.0
         self.ends_at: float | None = None  # a time of time.monotonic(); None outside of the block
 
     def __enter__(self) -> None:
-        self.ends_at = monotonic() + self.seconds_max
-        self.failover_seconds = FAILOVER_SECONDS if has_replica() else 0
+        self.ends_at = monotonic() + settings.REQUEST_SECONDS_MAX
+        self.failover_seconds = time_limits.FAILOVER.seconds if has_replica() else 0
 
     def __exit__(self, *_error: object) -> None:
         self.ends_at = None
@@ -65,14 +57,14 @@ class Deadline(threading.local):
     @property
     def remaining_seconds(self) -> float:
         """Return the time until the deadline, negative after it; outside of the block, the whole time."""
-        return self.seconds_max if self.ends_at is None else self.ends_at - monotonic()
+        return float(settings.REQUEST_SECONDS_MAX) if self.ends_at is None else self.ends_at - monotonic()
 
     @property
     def wait_seconds(self) -> float | None:
         """Return how long a statement may wait for the server; None outside of the block."""
         if self.ends_at is None:
             return None
-        return max(self.ends_at - self.failover_seconds - monotonic(), WAIT_SECONDS_MIN)
+        return max(self.ends_at - self.failover_seconds - monotonic(), time_limits.LATE_STATEMENT.seconds)
 
     def fail_wait(self) -> NoReturn:
         """Raise the error of a wait that took too long. The next wait, for another server, has until the deadline."""

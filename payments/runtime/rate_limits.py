@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from payments.runtime import time_limits
 from payments.runtime.directory import prepare_runtime_directory
 
 FILE_NAME = "limits.sqlite3"
-BUSY_SECONDS_MAX = 0.5
 RETRY_SECONDS = 0.005
 SWEEP_INTERVAL_SECONDS = 60
 WARNING_INTERVAL_SECONDS = 60
@@ -131,7 +131,9 @@ class RateLimits:
 
 def connect() -> sqlite3.Connection:
     path = prepare_runtime_directory() / FILE_NAME
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS_MAX, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=time_limits.COUNTING.seconds, isolation_level=None, check_same_thread=False
+    )
     try:
         create_table(connection)
     except sqlite3.Error:
@@ -142,7 +144,7 @@ def connect() -> sqlite3.Connection:
 
 def create_table(connection: sqlite3.Connection) -> None:
     """Create the table if it does not exist. Wait for other processes: SQLite does not, for a change of the journal."""
-    deadline = time.monotonic() + BUSY_SECONDS_MAX
+    deadline = time.monotonic() + time_limits.COUNTING.seconds
     while True:
         try:
             connection.executescript(f"{JOURNAL}; {CREATE}")

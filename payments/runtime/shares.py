@@ -5,8 +5,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import Condition, Lock
 
-# How long a read with filters waits until an earlier one of its client has ended.
-WAIT_SECONDS_MAX = 0.5
+from payments.runtime import time_limits
 
 
 class NoPlace(Exception):
@@ -38,7 +37,8 @@ class Shares:
 
         Entering raises NoPlace if the client uses its share, and NoThread if others use the threads.
         """
-        return self.thread(("filters", client), self.filters_max, wait_seconds=WAIT_SECONDS_MAX if can_wait else 0)
+        wait_seconds = time_limits.FILTERS.seconds if can_wait else 0
+        return self.thread(("filters", client), self.filters_max, wait_seconds=wait_seconds)
 
     def pages(self) -> AbstractContextManager[None]:
         """Respond with a page: in half of the threads. Entering raises NoPlace or NoThread."""

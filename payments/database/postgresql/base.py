@@ -18,6 +18,7 @@ from psycopg.errors import _WaitTimeout
 from payments.database.cursors import InstrumentedDatabaseWrapper
 from payments.database.postgresql.connecting import ConnectionPending, PendingConnection, poll_for_input
 from payments.database.postgresql.planning import PLANNER_SETTINGS
+from payments.runtime import time_limits
 from payments.runtime.process import process
 from payments.runtime.servers import has_replica
 
@@ -27,19 +28,8 @@ PLAN_ONCE = """
     SELECT set_config('plan_cache_mode', 'force_generic_plan', false) WHERE to_regclass('pg_dist_partition') IS NULL
 """
 
-# The server's limits for a request. `TimedConnection` enforces the limit for all statements together.
-REQUEST_SETTINGS = {"statement_timeout": "2s", "lock_timeout": "1s", **PLANNER_SETTINGS}
-
 # For each address of a server. A URL may name several addresses, which libpq tries in turn.
 CONNECT_SECONDS_MAX = 2
-CONNECT_SECONDS_MIN = 0.2
-
-# With a second server, a request waits only this long for a new connection. The connection attempt continues.
-CONNECT_SECONDS_WITH_FAILOVER = 0.3
-
-# With a second server, a wait ends FAILOVER_SECONDS before the deadline, and the error opens the circuit breaker. A
-# healthy server has ended the statement by then, even if the connection was new.
-FAILOVER_SETTINGS = {"statement_timeout": "1.6s"}
 
 
 class TimedConnection(psycopg.Connection[Any]):
@@ -70,7 +60,14 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
 
     @property
     def request_settings(self) -> dict[str, str]:
-        return REQUEST_SETTINGS | FAILOVER_SETTINGS if has_replica() else REQUEST_SETTINGS
+        """Return the server's limits for a request. `TimedConnection` limits all statements together.
+
+        With a second server, the first wait ends before the deadline, and its error opens the circuit breaker. A
+        healthy server has ended the statement by then, even if the connection was new.
+        """
+        statement = time_limits.STATEMENT_BEFORE_FAILOVER if has_replica() else time_limits.STATEMENT
+        limits = {"statement_timeout": statement.milliseconds, "lock_timeout": time_limits.LOCK.milliseconds}
+        return limits | PLANNER_SETTINGS
 
     def get_connection_params(self) -> dict[str, Any]:
         return {"connect_timeout": CONNECT_SECONDS_MAX, **super().get_connection_params()}
@@ -100,9 +97,9 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         :raises OperationalError: the deadline is too close for a new connection
         """
         seconds = process.deadline.remaining_seconds
-        if seconds < CONNECT_SECONDS_MIN:
+        if seconds < time_limits.NEW_CONNECTION_MIN.seconds:
             raise OperationalError("The deadline is too close for a new connection.")
-        return min(seconds, CONNECT_SECONDS_WITH_FAILOVER) if has_replica() else seconds
+        return min(seconds, time_limits.CONNECTION_BEFORE_FAILOVER.seconds) if has_replica() else seconds
 
     def init_connection_state(self) -> None:
         super().init_connection_state()

@@ -12,10 +12,8 @@ from typing import Any
 from django.db.backends.sqlite3 import base
 
 from payments.database.cursors import InstrumentedDatabaseWrapper
+from payments.runtime import time_limits
 from payments.runtime.process import process
-
-# For a lock on the file.
-REQUEST_LOCK_SECONDS_MAX = 1
 
 # SQLite checks the deadline after so many steps of its virtual machine. They take less than a millisecond.
 STEPS_BETWEEN_CHECKS = 10_000
@@ -32,7 +30,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         parameters = super().get_connection_params()
         if process.deadline.is_active:
             existing = f"{self.path.absolute().as_uri()}?mode=rw"
-            return {**parameters, "database": existing, "timeout": REQUEST_LOCK_SECONDS_MAX}
+            return {**parameters, "database": existing, "timeout": time_limits.LOCK.seconds}
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
