@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple
 
 from django.db import Error
 
@@ -10,7 +11,17 @@ from payments.models import Access
 from payments.runtime.circuit_breaker import Guard
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
-from payments.runtime.servers import has_replica
+from payments.runtime.servers import PRIMARY, has_replica
+
+
+class PaymentsOf(NamedTuple):
+    """The payments of an organization and mode on the server with the alias `using`."""
+
+    access: Access
+    using: str
+
+    def __str__(self) -> str:
+        return str(self.access) if self.using == PRIMARY else f"{self.access} on the replica"
 
 
 class PaymentsGuard(Guard):
@@ -28,27 +39,27 @@ class PaymentsGuard(Guard):
 
 
 def reading(
-    access: Access, *, has_filters: bool, client: Hashable, can_wait: bool = True
+    access: Access, *, has_filters: bool, client: Hashable, can_wait: bool = True, using: str = PRIMARY
 ) -> AbstractContextManager[PaymentsGuard]:
-    """Return a context manager for a read of payments by a client.
+    """Return a context manager for a read of payments by a client from the server with the alias `using`.
 
     Reads with filters may take long, so each client has a share of the threads for them. Other reads take long only if
     the database does not respond, for example one server of a Citus cluster. Then reads of payments on that server fail
-    fast.
+    fast. Reads from a replica go on while those from the primary fail.
 
-    Entering raises NoPlace if the client uses its share, and CircuitOpen if another read of these payments has just
-    failed after a long time.
+    Entering raises NoPlace if the client uses its share, and CircuitOpen if another read of these payments from this
+    server has just failed after a long time.
     """
     if has_filters:
-        return filtering(access, client=client, can_wait=can_wait)
-    return PaymentsGuard(process.data_breakers, access)
+        return filtering(access, client=client, can_wait=can_wait, using=using)
+    return PaymentsGuard(process.data_breakers, PaymentsOf(access, using))
 
 
 @contextmanager
-def filtering(access: Access, *, client: Hashable, can_wait: bool) -> Iterator[PaymentsGuard]:
+def filtering(access: Access, *, client: Hashable, can_wait: bool, using: str) -> Iterator[PaymentsGuard]:
     with (
         process.shares.filters(client, can_wait=can_wait),
-        PaymentsGuard(process.data_breakers, access, timeouts_count=False) as guard,
+        PaymentsGuard(process.data_breakers, PaymentsOf(access, using), timeouts_count=False) as guard,
     ):
         yield guard
 

@@ -47,7 +47,7 @@ def fetch_rows(listing: Listing, query: Query, *, proves_start: ProvesStart | No
     if (rows := listing.read_ahead.rows(query)) is not None:
         return from_primary(rows)
     if listing.client is not None:
-        with reading(listing.access, has_filters=query.has_filters, client=listing.client):
+        with reading(listing.access, has_filters=query.has_filters, client=listing.client, using=listing.using):
             return run_query(listing, query, proves_start)
     return run_query(listing, query, proves_start)
 

@@ -6,33 +6,32 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple, NoReturn
 
+import psycopg
 import pytest
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from msgspec.structs import replace
-from pytest_django import DjangoDbBlocker
+from pytest_django import DjangoDbBlocker, Settings
 
 from payments import routing
 from payments.access.keys import find_key
-from payments.admission import reading
 from payments.api.pagination import KeysetPagination
 from payments.api.reading import RequestReads
 from payments.api_keys import new_key
 from payments.changes import UnknownPosition, fetch_changes, fetch_end
-from payments.database.postgresql.base import CONNECT_SECONDS_WITH_FAILOVER
 from payments.database.round_trips import NOTHING, Query
 from payments.ingest import import_payments
 from payments.listing import Listing
 from payments.models import AccessState, ApiKey, Change, Organization
 from payments.page import fetch_page
 from payments.routing import Fetched, read_revision, split_revision
-from payments.runtime import circuit_breaker
+from payments.runtime import time_limits
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
@@ -45,9 +44,11 @@ from tests.support.load import STEADY_RESPONSES, Load
 from tests.support.postgresql import BreakablePostgresql, Cluster, cluster
 from tests.support.scale import SEED, times
 from tests.support.scrape import total
-from tests.support.service import Service, Walker
+from tests.support.service import USUAL_LIMITS, Service, Walker
 from tests.support.waiting import wait_until
 from tests.support.walks import walk_while_two_write
+
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
 
 USER = NAME = "payments"
 ORGANIZATION = 1001
@@ -92,6 +93,7 @@ def replicated_service(servers: Cluster, log: Path) -> Service:
     written = servers.address(user=USER, name=NAME)
     read = servers.address(*servers.replicas, user=USER, name=NAME)
     settings = {
+        **USUAL_LIMITS,
         "DATABASE_REPLICA_URL": f"{read}?target_session_attrs=prefer-standby&load_balance_hosts=random",
         "REPLICA_LAG_SECONDS_MAX": str(LAG_SECONDS_MAX),
         "METRICS": "true",
@@ -113,6 +115,12 @@ def replicated(directory: Path) -> Iterator[Replicated]:
                 replica.configure("log_statement", "all")
             servers.wait_until_replayed()
             yield Replicated(service, servers, key)
+
+
+@pytest.fixture(autouse=True)
+def usual_limits(settings: Settings) -> None:
+    """Use the time limits of the service in this process too."""
+    settings.REQUEST_SECONDS_MAX = 2.5
 
 
 @pytest.fixture(scope="module")
@@ -480,25 +488,10 @@ def test_replica_serves_page_when_primary_fails_before_the_revision_is_read(
     assert page.revision == revision
 
 
-def test_slow_outage_of_the_primary_fails_no_read_of_a_replica(
-    shared: Replicated, issued_key: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(circuit_breaker, "SLOW_SECONDS", 0)
-    _, text = issued_key
-    with reading_on(shared.servers.replicas[0]):
-        listing = listing_on_replica(text)._replace(client="a")
-        with suppress(OperationalError), reading(listing.access, has_filters=False, client="a"):
-            raise OperationalError("the primary does not respond")
-
-        page = fetch_page(listing, start=None, limit=10)
-
-    assert len(page.rows) == 3
-
-
 def test_slow_query_on_a_replica_is_a_timeout_and_no_outage(shared: Replicated, issued_key: tuple[ApiKey, str]) -> None:
     def is_reported_as_timeout() -> bool:
         with process.deadline:
-            time.sleep(CONNECT_SECONDS_WITH_FAILOVER)  # the longest wait for a connection
+            time.sleep(time_limits.CONNECTION_BEFORE_FAILOVER.seconds)  # the longest wait for a connection
             try:
                 process.replica.run(lambda alias: connections[alias].cursor().execute("SELECT pg_sleep(10)"))
             except OperationalError as error:
@@ -579,6 +572,21 @@ def test_replicas_serve_while_the_primary_does_not_respond(shared: Replicated) -
     assert {response.status for response in load.responses} == {200}
     load.assert_in_time(seconds_max=UNRESPONSIVE_SECONDS_MAX)
     load.report("a frozen primary")
+
+
+def test_outage_after_the_key_was_read_fails_no_read_of_a_replica(shared: Replicated) -> None:
+    """The primary returns the key and withholds the revision: an outage of these payments, and not of the server."""
+    wait_until_replicas_are_read(shared)
+    primary = shared.servers.primary
+    with psycopg.connect(primary.url, dbname=NAME) as holder:
+        holder.execute("LOCK TABLE payments_accessstate IN ACCESS EXCLUSIVE MODE")
+        with shared.load().running(CLIENTS) as load:
+            wait_until(lambda: primary.fetch_value("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))
+            primary.freeze()
+            load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
+        primary.thaw()
+
+    assert {response.status for response in load.responses} == {200}
 
 
 def test_unknown_payment_without_the_primary_blocks_no_other_page(shared: Replicated) -> None:
