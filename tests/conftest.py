@@ -15,17 +15,17 @@ from django.test import Client
 from django.test.client import ClientHandler
 from pytest_django import DjangoDbBlocker, Settings
 from xdist.remote import Producer
-from xdist.scheduler import LoadFileScheduling
+from xdist.scheduler import LoadGroupScheduling
 
 from payments.models import ApiKey, Organization
 from payments.runtime.process import process
 from payments.service.handler import ApiHandler
-from tests.support import placement
 from tests.support.api import REQUEST_ID, Api
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
-from tests.support.migrated import VARIABLE, fresh_database, migrated, name_of
+from tests.support.migrated import VARIABLE, fresh_database, name_of
 from tests.support.password_hashing import QUICK_HASHER, RecordingHasher
-from tests.support.scale import examples
+from tests.support.run import running_database
+from tests.support.scale import IS_LONG, examples
 from tests.support.service import Service
 from tests.support.tools import require
 
@@ -38,35 +38,83 @@ hypothesis.settings.register_profile("explore", print_blob=True, deadline=None, 
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Migrate a database, unless one is set. Each worker copies it as its test database."""
-    if VARIABLE not in os.environ and not config.option.collectonly:
-        stack = ExitStack()
-        config.add_cleanup(stack.close)
-        stack.enter_context(migrated())
+DATABASES = ("sqlite", "postgresql", "citus")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--database",
+        choices=DATABASES,
+        default="sqlite",
+        help="The database of the tests. A server of PostgreSQL or a Citus cluster starts, and ends with the tests.",
+    )
+    parser.addoption("--skips", type=Path, help="A file that gets the reason of each skipped test, one per line.")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests that run elsewhere, mark tests that start processes, and run the slowest modules first."""
-    selected = [item for item in items if placement.runs_here(item)]
+    """Deselect tests that run elsewhere. Begin with tests that start processes, because they take longest."""
+    database = os.environ["TEST_DATABASE"]
+    selected = [item for item in items if database in databases_of(item) and (IS_LONG or not is_marked(item, "long"))]
     config.hook.pytest_deselected(items=list(set(items).difference(selected)))
-    for item in selected:
-        if placement.starts_processes(item):
-            item.add_marker("processes")
-    items[:] = sorted(selected, key=placement.sort_key)
+    items[:] = sorted(selected, key=lambda item: (not is_marked(item, "xdist_group"), not is_marked(item, "processes")))
 
 
-class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """Assigns all tests of a group (tests/support/placement.py) to one worker."""
+def databases_of(item: pytest.Item) -> set[str]:
+    """Return the databases on which a test runs. A mark of the test replaces that of its module."""
+    for mark in item.iter_markers():
+        match mark.name:
+            case "only":
+                return set(mark.args)
+            case "once" if not IS_LONG:
+                return set(mark.args) or {"sqlite"}
+            case "also":
+                others = mark.args if IS_LONG or not mark.kwargs.get("long") else ()
+                return {"sqlite", "postgresql", *others}
+    return {"sqlite", "postgresql"}
+
+
+def is_marked(item: pytest.Item, name: str) -> bool:
+    return item.get_closest_marker(name) is not None
+
+
+class GroupScheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
+    """Assigns all tests of a group to one worker. A module without a group is a group of its own."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return placement.group_of(nodeid.partition("::")[0].removeprefix("tests/"))
+        group: str = super()._split_scope(nodeid)
+        return group.partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling:
     """Return the scheduler, which replaces that of --dist."""
     return GroupScheduling(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Start the database before the workers, which inherit its variables."""
+    start_database(config)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.items and not session.config.option.collectonly:
+        start_database(session.config)
+
+
+def start_database(config: pytest.Config) -> None:
+    """Start the database of the run, unless it has started."""
+    if VARIABLE not in os.environ:
+        stack = ExitStack()
+        config.add_cleanup(stack.close)
+        stack.enter_context(running_database())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.option.skips:
+        reasons = [report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped")]
+        with config.option.skips.open("a") as file:
+            file.writelines(f"{reason}\n" for reason in reasons)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -23,7 +23,7 @@ from tests.support.lines import MISSING, line
 from tests.support.migrated import fresh_database
 from tests.support.service import Service
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.also("citus")]
 
 CANARY = "Zanzibar Quux"
 PERSONAL_VALUES = {
@@ -241,6 +241,7 @@ def test_next_run_continues_after_an_interruption(
     assert (remaining, message) == (3, "3 payments anonymized.\n")
 
 
+@pytest.mark.only("sqlite", "postgresql")
 def test_batch_is_read_along_the_index_of_the_list(organization: Organization) -> None:
     for position in (None, (DAY, "pt_1")):
         query = next_batch(Payment.objects.visible_to(ACCESS), position)
@@ -256,6 +257,7 @@ def test_batch_is_read_along_the_index_of_the_list(organization: Organization) -
         assert "SORT" not in plan.upper().replace("ENABLE_SORT", "")
 
 
+@pytest.mark.only("postgresql", "citus")
 @pytest.mark.django_db(transaction=True)
 def test_payments_that_another_process_writes_are_reported_and_the_others_anonymized(
     organization: Organization, run: Run, capfd: pytest.CaptureFixture[str]
@@ -285,6 +287,7 @@ def stored(service: Service) -> bytes:
         return str(server.execute("SELECT payments_payment::text FROM payments_payment").fetchall()).encode()
 
 
+@pytest.mark.processes
 def test_database_contains_no_personal_data_afterwards(tmp_path: Path) -> None:
     canary = "ZanzibarQuux"
     record = line(

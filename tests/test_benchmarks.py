@@ -13,6 +13,8 @@ from tests.support.processes import ROOT
 from tests.support.service import inherited_environment
 from tests.support.tools import unavailable
 
+pytestmark = [pytest.mark.once, pytest.mark.processes]
+
 PYTHON = sys.executable
 SMALLEST = (
     *("--rows", "1000", "--rounds", "1", "--seconds", "0.1", "--round-trip", "1", "--requests", "1"),

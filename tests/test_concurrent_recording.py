@@ -14,7 +14,7 @@ from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.revisions import renewed_by
 from tests.support.threads import in_thread, wait_until_blocked
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only("postgresql")]
 
 LIVE, TEST, OTHER_LIVE = Access(1001, "live"), Access(1001, "test"), Access(1002, "live")
 

@@ -22,6 +22,8 @@ from tests.support.migrated import copied_database, name_of
 from tests.support.postgresql import DebianPostgresql, breakable_postgresql
 from tests.support.sql import buffers_read, execute, plan_of, rows_read
 
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
+
 ACCESS = Access(1, "live")
 PAYMENTS = 3000
 TABLES = ("payments_payment", "payments_change", "payments_accessstate")

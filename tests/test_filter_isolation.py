@@ -170,6 +170,7 @@ REQUESTS = 25
 LIST_PAYMENTS = 100_000
 
 
+@pytest.mark.processes
 @pytest.mark.long
 def test_time_does_not_depend_on_values_outside_of_the_list(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url:

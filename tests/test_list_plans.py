@@ -15,6 +15,8 @@ from tests.support.lists import build_payment
 from tests.support.migrated import fresh_database
 from tests.support.sql import execute
 
+pytestmark = pytest.mark.only("postgresql")
+
 # The statement searches for the start three times: for the page, for the previous page, and for the first payment.
 SEARCHES_FOR_START = 3
 

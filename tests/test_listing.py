@@ -8,6 +8,8 @@ from payments.page import fetch_page
 from payments.routing import find_payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
 
+pytestmark = pytest.mark.also("citus")
+
 ACCESSES = [Access(organization_id, mode) for organization_id in (1001, 1002) for mode in Mode.values]
 
 

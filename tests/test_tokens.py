@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from payments.models import Mode
 from payments.tokens import TOKEN, InvalidToken, Newest, Position, format_token, parse_token
 
+pytestmark = pytest.mark.once
+
 numbers = st.integers(0, 2**62)
 int64 = st.integers(-(2**63) + 1, 2**63 - 1)
 positions = st.builds(

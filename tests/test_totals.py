@@ -19,6 +19,8 @@ from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.lines import line, source
 from tests.support.threads import in_thread
 
+pytestmark = pytest.mark.also("citus")
+
 FIRST = date(2026, 1, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(3)]
 
@@ -248,6 +250,7 @@ def test_day_that_is_summed_while_an_import_ends_includes_all_of_it(key: ApiKey)
     assert get_totals(key) == expected_totals(key)
 
 
+@pytest.mark.only("postgresql", "citus")
 @pytest.mark.django_db(transaction=True)
 def test_key_can_be_created_while_a_day_is_summed(key: ApiKey) -> None:
     creating = in_thread(lambda: ApiKeyFactory.create(organization=key.organization))

@@ -25,6 +25,8 @@ from tests.support.connecting import unblocked
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.sql import execute, fetch_value
 
+pytestmark = pytest.mark.also("citus")
+
 NO_CREDENTIALS = 'Bearer realm="payments"'
 INVALID = 'Bearer realm="payments", error="invalid_token"'
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -116,6 +118,7 @@ def open_breaker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]
     del connections[REPLICA]
 
 
+@pytest.mark.only("postgresql", "citus")
 @pytest.mark.django_db(transaction=True)
 def test_replica_provides_keys_during_an_outage(open_breaker: Callable[[], None]) -> None:
     key = ApiKeyFactory.create()
@@ -130,6 +133,7 @@ def test_replica_provides_keys_during_an_outage(open_breaker: Callable[[], None]
     assert len(queries) == 0
 
 
+@pytest.mark.only("postgresql", "citus")
 @pytest.mark.django_db(transaction=True)
 def test_revision_is_that_of_the_organization_and_mode(open_breaker: Callable[[], None]) -> None:
     key = ApiKeyFactory.create()
@@ -144,11 +148,13 @@ def test_revision_is_that_of_the_organization_and_mode(open_breaker: Callable[[]
     assert len(queries) == 1
 
 
+@pytest.mark.only("postgresql", "citus")
 @pytest.mark.django_db(transaction=True)
 def test_revision_of_payments_that_never_changed_is_0(open_breaker: Callable[[], None]) -> None:
     assert read_revision(ApiKeyFactory.create().access, NOTHING) == 0
 
 
+@pytest.mark.only("postgresql", "citus")
 @pytest.mark.django_db(transaction=True)
 def test_revision_is_unknown_during_an_outage(open_breaker: Callable[[], None]) -> None:
     access = ApiKeyFactory.create().access
@@ -157,6 +163,7 @@ def test_revision_is_unknown_during_an_outage(open_breaker: Callable[[], None]) 
     assert read_revision(access, NOTHING) is None
 
 
+@pytest.mark.only("postgresql", "citus")
 @pytest.mark.django_db(transaction=True)
 def test_key_that_the_replica_lacks_is_searched_on_the_primary(open_breaker: Callable[[], None]) -> None:
     open_breaker()
@@ -218,6 +225,7 @@ def test_request_succeeds_if_its_use_cannot_be_written(
     assert key_text(key) not in caplog.text
 
 
+@pytest.mark.only("postgresql", "citus")
 def test_writing_a_use_restores_the_settings_of_the_transaction(key: ApiKey) -> None:
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
     execute("SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '2s'")
@@ -225,7 +233,7 @@ def test_writing_a_use_restores_the_settings_of_the_transaction(key: ApiKey) -> 
 
     record_use(authenticated(key), now=NOW)
 
-    settings = {name: fetch_value(f"SHOW {name}") for name in NO_WAITING}
+    settings = {name: fetch_value(f"SHOW {name}") for name in ("statement_timeout", *NO_WAITING)}
     key.refresh_from_db()
     assert key.last_used_at == NOW
     assert settings == {

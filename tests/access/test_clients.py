@@ -5,6 +5,8 @@ from pytest_django import Settings
 
 from payments.access.clients import client_address
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize(
     ("address", "counted"),

@@ -11,7 +11,7 @@ from payments.runtime.process import process
 from payments_site.settings import PASSWORD_HASHERS
 from tests.support.password_hashing import RecordingHasher
 
-pytestmark = pytest.mark.usefixtures("quick_hasher")
+pytestmark = [pytest.mark.usefixtures("quick_hasher"), pytest.mark.once]
 
 STRONGER = PBKDF2PasswordHasher().encode("right", "salt", RecordingHasher.iterations + 1)
 WEAKER = PBKDF2PasswordHasher().encode("right", "salt", RecordingHasher.iterations - 1)

@@ -18,7 +18,7 @@ from tests.support.api import Api, payment_ids
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.sql import execute
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only("postgresql")]
 
 OTHER = 2
 

@@ -15,6 +15,8 @@ from tests.support.migrated import fresh_database
 from tests.support.scale import report, times
 from tests.support.service import Service
 
+pytestmark = [pytest.mark.once, pytest.mark.processes]
+
 ALLOWED = 200
 REQUESTS = 400
 CLIENTS = 8

@@ -14,6 +14,8 @@ from tests.support.api import Api
 from tests.support.factories import ApiKeyFactory
 from tests.support.problem import assert_problem, problem
 
+pytestmark = pytest.mark.once
+
 TOO_MANY = problem(429, "Too Many Requests", "Too many requests. Wait for the number of seconds in Retry-After.")
 NOW = 1_800_000_000.0
 

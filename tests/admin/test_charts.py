@@ -4,6 +4,8 @@ import pytest
 
 from payments.admin.charts import Bar, BarChart, ChartColumn, Label, LineChart, bar_chart, chart_columns, line_chart
 
+pytestmark = pytest.mark.once
+
 
 def labels(count: int) -> list[Label]:
     return [Label(f"day {number}", f"?day={number}") for number in range(count)]

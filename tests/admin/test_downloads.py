@@ -20,6 +20,8 @@ from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import line, record
 from tests.support.list_errors import failing_list_queries, timeout_error
 
+pytestmark = pytest.mark.also("citus")
+
 CSV = "/admin/payments/payment/export.csv"
 JSON_LINES = "/admin/payments/payment/export.jsonl"
 

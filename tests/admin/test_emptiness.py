@@ -11,6 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from payments.models import Organization
 from tests.support.factories import OrganizationFactory, PaymentFactory
 
+pytestmark = pytest.mark.also("citus")
+
 LIST = "/admin/payments/payment/"
 IMPORT = "manage.py import_payments FILE"
 REMOVE = "Remove the filters and the search"

@@ -15,6 +15,8 @@ from django.utils import timezone
 from payments.models import ApiKey, Organization
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 
+pytestmark = pytest.mark.also("citus")
+
 ADD = "/admin/payments/apikey/add/"
 CLICKS = 4
 FILLED = {"organization": "1", "mode": "live", "name": "Till", "expires_at": ""}

@@ -14,18 +14,17 @@ from django.http import QueryDict
 from moneyed import Money
 from pytest_django import DjangoDbBlocker
 
-from payments.admin import list_totals, search_listing
+from payments.admin import list_totals
 from payments.admin.list_totals import SUMMED_PAYMENTS_MAX, ListTotals
 from payments.admin.payment_list import fetch_list
 from payments.admin.search import SearchForm
-from payments.database import limits
 from payments.models import Mode, Organization, Payment, Status
 from payments.totals import sum_missing_days
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_statements, timeout_error
 from tests.support.module_data import rolled_back
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.also("citus")]
 
 DAYS = [NOON.date() + timedelta(days=number) for number in range(5)]
 DAY_PAYMENTS = 2100
@@ -40,13 +39,6 @@ def organization(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> I
         Payment.objects.bulk_create(build_payment(number, own) for number in numbers)
         Payment.objects.bulk_create(build_payment(number, foreign) for number in numbers[::100])
         yield own
-
-
-@pytest.fixture(autouse=True)
-def enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a busy machine take its time."""
-    monkeypatch.setattr(limits, "OPTIONAL_SECONDS_MAX", 60)
-    monkeypatch.setattr(search_listing, "INDEX_SECONDS_MAX", 60)
 
 
 def build_payment(number: int, organization: Organization) -> Payment:

@@ -10,7 +10,7 @@ from pytest_django import Settings
 from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS
 from payments.runtime.process import process
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 OLD, NEW = "the-old-key", "the-new-key"
 

@@ -15,6 +15,8 @@ from payments.models import Organization
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import timeout_error
 
+pytestmark = pytest.mark.also("citus")
+
 LIST = "/admin/payments/payment/"
 RELATIONS = ("prev", "next")
 

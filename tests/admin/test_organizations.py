@@ -10,6 +10,8 @@ from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentF
 from tests.support.lines import line
 from tests.support.loading import store
 
+pytestmark = pytest.mark.also("citus")
+
 LIST = "/admin/payments/organization/"
 
 

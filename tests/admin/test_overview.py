@@ -15,7 +15,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
-from payments.admin import overview
 from payments.admin.overview import DAYS_MAX
 from payments.admin.overview_figures import Overview
 from payments.admin.periods import Period
@@ -26,6 +25,8 @@ from payments.templatetags.numbers import grouped, money, percent
 from payments.totals import DailyTotals, Total
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import timeout_error
+
+pytestmark = pytest.mark.also("citus")
 
 START_PAGE = "/admin/"
 FIRST = date(2026, 1, 1)
@@ -176,11 +177,6 @@ def test_missing_days_are_named_as_periods() -> None:
         f"2026-01-{first:02} to 2026-01-{first + 2:02}" for first in (1, 5, 9, 13, 17)
     ]
     assert page.has_more_missing_periods
-
-
-@pytest.fixture(autouse=True)
-def time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overview, "SUMMING_SECONDS_MAX", 60)
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from payments.models import Payment, PaymentRead
 from payments.models.payment_read import BATCH_READS
 from tests.support.factories import OrganizationFactory, PaymentFactory
 
+pytestmark = pytest.mark.also("citus")
+
 PAGE = "/admin/payments/payment/pt_5F1/change/"
 LIST = "/admin/payments/paymentread/"
 LOCK_SECONDS_MAX = 20

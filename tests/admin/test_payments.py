@@ -18,6 +18,8 @@ from payments.models import Access, Change, Organization, Payment
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_list_queries, timeout_error
 
+pytestmark = pytest.mark.also("citus")
+
 LIST = "/admin/payments/payment/"
 
 

@@ -11,6 +11,8 @@ from payments.models import StaffPreferences
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_queries
 
+pytestmark = pytest.mark.also("citus")
+
 LIST = "/admin/payments/payment/"
 
 

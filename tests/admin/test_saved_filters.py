@@ -10,6 +10,8 @@ from payments.admin.list_actions import FILTERS_MAX
 from payments.models import SavedFilter
 from tests.support.factories import OrganizationFactory, PaymentFactory
 
+pytestmark = pytest.mark.also("citus")
+
 LIST = "/admin/payments/payment/"
 QUERY = "organization=1&mode=test&from=pt_1&status=failed&q=order&method="
 

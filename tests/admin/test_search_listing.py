@@ -10,7 +10,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
-from payments.admin import search_listing
 from payments.admin.search_listing import SAMPLE_PAYMENTS, faster_search, fetch_search, take_sample
 from payments.listing import Listing
 from payments.models import Access, Mode, Organization, Payment, Status
@@ -35,12 +34,6 @@ def access(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterato
         Payment.objects.bulk_create(build_payment(number, foreign) for number in range(500))
         update_statistics()
         yield Access(own.pk, Mode.LIVE)
-
-
-@pytest.fixture(autouse=True)
-def enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a busy machine take its time."""
-    monkeypatch.setattr(search_listing, "INDEX_SECONDS_MAX", 60)
 
 
 def build_payment(number: int, organization: Organization) -> Payment:

@@ -22,6 +22,8 @@ from tests.support.list_errors import failing_list_queries
 from tests.support.problem import assert_problem, problem
 from tests.support.service import Service, Walker
 
+pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service")]
+
 BASIC = 'Basic realm="payments", charset="UTF-8"'
 BEARER = 'Bearer realm="payments"'
 NO_KEY = "Send an API key: Authorization: Bearer <API_KEY>."
@@ -132,6 +134,7 @@ def test_program_cannot_use_basic_authentication(client: Client, key: ApiKey, de
     assert response.status_code == 401
 
 
+@pytest.mark.processes
 def test_production_has_no_pages_and_no_basic_authentication(service: Service) -> None:
     service.create_organization(7101, name="Browsing")
     key = service.create_api_key(organization=7101, mode="live")

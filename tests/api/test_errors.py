@@ -15,6 +15,8 @@ from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.list_errors import TIMEOUT, failing_list_queries, timeout_error
 from tests.support.problem import assert_problem, problem
 
+pytestmark = pytest.mark.also("citus")
+
 LIMIT = "limit must be a whole number from 1 to 250."
 START = "from must be the ID of one of your payments."
 UNKNOWN = "Unknown parameter."

@@ -16,6 +16,8 @@ from tests.support.histories import restore
 from tests.support.revisions import revisions
 from tests.support.sql import execute, tables_read
 
+pytestmark = pytest.mark.also("citus")
+
 FEED = "/v2/payments/changes"
 MALFORMED = "from must be a token from a link of your changes, or now."
 
@@ -131,6 +133,7 @@ def test_payment_that_gets_another_mode_ends_the_epoch(api: Api, payments: None)
     check_that_clients_start_again(api, mode="test")
 
 
+@pytest.mark.only("sqlite", "postgresql")
 def test_payment_that_gets_another_organization_ends_the_epoch(api: Api, payments: None) -> None:
     check_that_clients_start_again(api, organization=OrganizationFactory.create(id=2))
 

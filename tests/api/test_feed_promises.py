@@ -29,6 +29,8 @@ from tests.support.migrated import fresh_database
 from tests.support.scale import SEED, examples, times
 from tests.support.service import Service
 
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.xdist_group("service")]
+
 
 @pytest.fixture
 def imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldImports]:
@@ -51,6 +53,7 @@ def run(api: Api, imports: HeldImports, *, moves_payments: bool = True, **option
     run_state_machine_as_test(machine, settings=settings(stateful_step_count=40, **options))
 
 
+@pytest.mark.also("citus", long=True)
 @pytest.mark.hypothesis
 def test_clients_of_the_feed_miss_nothing_whatever_happens(feed: Api, imports: HeldImports) -> None:
     run(feed, imports, max_examples=examples(12, long=2_000))
@@ -125,6 +128,7 @@ def test_order_of_writing_breaks_the_promise(
     check_wrong(feed, imports, "missed|stale")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("skip_check", [trust_positions, ignore_sql, stay_in_epoch])
 def test_missing_check_breaks_the_promise(
     feed: Api,
@@ -140,6 +144,7 @@ def test_missing_check_breaks_the_promise(
 # The same promise of the deployed service.
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("seed", [SEED], ids="SEED={}".format)
 def test_clients_over_http_miss_nothing_while_six_write(service: Service, db: None, seed: int) -> None:
     follow_while_six_write(service, seconds=times(4, long=600), slow_import=times(2, long=20), seed=seed)

@@ -27,7 +27,7 @@ from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.lists import PageIds, build_listing, noon_plus, page_ids, walk_both_ways
 from tests.support.scale import examples
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.also("citus")]
 
 # Few values of each kind, so that most filters match some payments, and most payments share their time with others.
 STATUSES = [Status.OPEN, Status.PENDING, Status.SUCCEEDED, Status.FAILED]
@@ -324,6 +324,7 @@ def replace_selection(listing: Listing, **changes: Any) -> Listing:
     return listing._replace(selection=listing.selection._replace(**changes))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "wrong_page",
     [find_start_among_matches, count_back_among_all, filter_after_limit, ignore_order, ignore_first_filter],

@@ -8,6 +8,8 @@ from pytest_django import Settings
 
 from tests.support.problem import assert_problem, problem
 
+pytestmark = pytest.mark.once
+
 NOT_ALLOWED = "This host is not allowed. Check the URL, or add the host to ALLOWED_HOSTS."
 MALFORMED = "This request is malformed. Check the Host header and the URL."
 API = ["/v2/payments", "/v2/payments/pt_1", "/v2/payments/changes", "/v2/refunds", "/v2"]

@@ -32,6 +32,8 @@ from tests.support.processes import ROOT
 from tests.support.scale import examples, report, times
 from tests.support.service import Service
 
+pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service")]
+
 # The characters of an address (RFC 3986).
 ADDRESS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]*")
 
@@ -89,6 +91,7 @@ def over_http(service: Service, tally: Counter[str]) -> ApiUnderTest:
     return ApiUnderTest(send, f"127.0.0.1:{service.port}", key, tally, is_over_http=True)
 
 
+@pytest.mark.also("citus")
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_corpus_gets_the_responses_of_the_contract(
     in_process: ApiUnderTest, subtests: pytest.Subtests, subject: str
@@ -98,6 +101,7 @@ def test_corpus_gets_the_responses_of_the_contract(
             in_process.assert_case(case)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_corpus_gets_the_responses_of_the_contract_over_http(
     over_http: ApiUnderTest, subtests: pytest.Subtests, subject: str
@@ -314,18 +318,21 @@ def test_any_header_gets_one_of_its_statuses(in_process: ApiUnderTest, name: str
     assert_response_to_header(in_process, name, value)
 
 
+@pytest.mark.processes
 @given(path=paths)
 @OVER_HTTP
 def test_any_path_leads_to_a_resource_or_a_404_over_http(over_http: ApiUnderTest, path: str) -> None:
     assert_response_to_path(over_http, path)
 
 
+@pytest.mark.processes
 @given(query=queries)
 @OVER_HTTP
 def test_any_query_is_parsed_as_by_the_standard_library_over_http(over_http: ApiUnderTest, query: str) -> None:
     assert_response_to_query(over_http, query)
 
 
+@pytest.mark.processes
 @given(name=st.sampled_from(list(STATUSES)), value=values)
 @OVER_HTTP
 def test_any_header_gets_one_of_its_statuses_over_http(over_http: ApiUnderTest, name: str, value: str) -> None:
@@ -391,6 +398,7 @@ BROKEN: dict[str, tuple[bytes, set[int | None]]] = {
 }
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("request_bytes", "statuses"), BROKEN.values(), ids=BROKEN)
 def test_broken_http_is_refused_and_the_next_request_is_served(
     service: Service, over_http: ApiUnderTest, request_bytes: bytes, statuses: set[int | None]
@@ -403,6 +411,7 @@ def test_broken_http_is_refused_and_the_next_request_is_served(
     assert over_http.respond("GET /v2/payments").status == 200
 
 
+@pytest.mark.processes
 def test_body_is_not_read_as_the_next_request(service: Service) -> None:
     hidden = b"GET /v2/hidden HTTP/1.1\r\n" + HOST + b"\r\n"
     length = f"Content-Length: {len(hidden)}\r\n\r\n".encode()
@@ -415,6 +424,7 @@ def test_body_is_not_read_as_the_next_request(service: Service) -> None:
     assert re.findall(rb"HTTP/1.1 ([0-9]+)", responses) == [b"401", b"401"]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("seed", range(1, times(1, long=3) + 1))
 def test_responses_match_the_openapi_document(over_http: ApiUnderTest, tmp_path: Path, seed: int) -> None:
     arguments = ["--checks", "all", "--seed", str(seed), "--max-examples", str(times(5, long=1_000))]

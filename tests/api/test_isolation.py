@@ -28,6 +28,8 @@ from tests.support.processes import ROOT
 from tests.support.scale import IS_LONG, SEED, report, times
 from tests.support.service import Service, Walker
 
+pytestmark = [pytest.mark.also("citus"), pytest.mark.xdist_group("service")]
+
 PAYMENTS = times(100, long=2000)  # of each tenant
 THREADS = 4
 
@@ -109,6 +111,7 @@ def send_random_requests(
     return figures, errors
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("seed", [SEED], ids="SEED={}".format)
 def test_concurrent_keys_get_no_foreign_payments(service: Service, tenants: list[Tenant], seed: int) -> None:
     requests = times(2_500, long=200_000) // THREADS
@@ -128,6 +131,7 @@ def test_concurrent_keys_get_no_foreign_payments(service: Service, tenants: list
     assert sorted(status for status, _, _ in errors) == [400, 404]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("path", ["/v2/payments?from={}", "/v2/payments/{}"])
 def test_foreign_and_unknown_ids_get_the_same_response_in_the_same_time(
     service: Service, tenants: list[Tenant], path: str

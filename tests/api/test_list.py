@@ -18,6 +18,8 @@ from tests.support.api import Api, payment_ids
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.sql import tables_read
 
+pytestmark = pytest.mark.also("citus")
+
 TIME = datetime(2018, 3, 20, 13, 28, 37, tzinfo=UTC)
 
 

@@ -9,6 +9,8 @@ from payments.api.negotiation import cached_media_type, parse_accept
 from tests.support.api import BROWSER, Api
 from tests.support.growth import LINEAR_MAX, growth
 
+pytestmark = pytest.mark.once
+
 JAVA = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"
 
 

@@ -16,6 +16,8 @@ from payments.models import Organization, Status
 from tests.support.api import Api
 from tests.support.factories import PaymentFactory
 
+pytestmark = pytest.mark.once
+
 STATUSES = {"200", "304", "400", "401", "405", "406", "429", "500", "503"}
 
 

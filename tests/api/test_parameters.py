@@ -2,10 +2,13 @@
 
 from urllib.parse import parse_qsl
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from payments.api.parameters import split_query
+
+pytestmark = pytest.mark.once
 
 
 @given(st.text("ab1=&;%+é#?", max_size=20))

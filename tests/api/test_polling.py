@@ -14,6 +14,8 @@ from tests.support.api import Api
 from tests.support.scale import examples
 from tests.support.walk_machine import Walks
 
+pytestmark = pytest.mark.also("citus", long=True)
+
 PATHS = ("/v2/payments?limit=2", "/v2/payments?status=open,failed&sort=asc")
 
 

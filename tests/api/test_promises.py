@@ -21,6 +21,8 @@ from tests.support.service import Service
 from tests.support.walk_machine import Walks
 from tests.support.walks import walk_while_two_write
 
+pytestmark = [pytest.mark.also("citus", long=True), pytest.mark.xdist_group("service")]
+
 
 def run(api: Api, *, has_filters: bool, **options: Any) -> None:
     # hypothesis declares a class as the parameter, but accepts any callable.
@@ -99,6 +101,7 @@ def cut(rows: list[Row], first: int, limit: int) -> Page:
     )
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("wrong_page", "error"),
     [
@@ -122,6 +125,7 @@ def test_wrong_page_breaks_a_promise(
 # The same promises of the deployed service, while two writers commit.
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("seed", [SEED], ids="SEED={}".format)
 def test_walks_over_http_keep_their_promises_during_writes(service: Service, db: None, seed: int) -> None:
     walk_while_two_write(service.base_url, service.database_url, walks=times(400, long=100_000), seed=seed)

@@ -9,6 +9,8 @@ from tests.support.api import Api
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.sql import tables_read
 
+pytestmark = pytest.mark.also("citus")
+
 
 @pytest.fixture
 def payment(organization: Organization) -> Payment:

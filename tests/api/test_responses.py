@@ -1,8 +1,11 @@
 """A response whose header fields are valid has the same attributes as Django's."""
 
+import pytest
 from django.http import HttpResponse
 
 from payments.api.responses import ApiResponse, list_fields, set_fields
+
+pytestmark = pytest.mark.also("citus")
 
 
 def test_response_has_the_attributes_of_django() -> None:

@@ -12,6 +12,8 @@ from payments.routing import Fetched, read_revision
 from tests.support.api import Api
 from tests.support.factories import PaymentFactory
 
+pytestmark = pytest.mark.only("postgresql", "citus")
+
 
 @pytest.mark.parametrize("is_wrong", [False, True])
 def test_change_after_the_page_was_read_is_noticed(

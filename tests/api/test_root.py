@@ -11,6 +11,8 @@ from tests.support.api import BROWSER, Api
 from tests.support.exchange import Request, send_request
 from tests.support.service import Service
 
+pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service")]
+
 
 def root_document(base: str) -> dict[str, Any]:
     return {
@@ -92,6 +94,7 @@ def test_root_needs_no_database(client: Client) -> None:
     assert client.get("/").status_code == 200
 
 
+@pytest.mark.processes
 def test_deployed_service_responds_in_the_same_way(service: Service) -> None:
     program = send_request(service.port, Request("GET /", (("Host", f"127.0.0.1:{service.port}"),)))
     browser = send_request(service.port, Request("GET /", (("Host", "127.0.0.1"), ("Accept", BROWSER))))
@@ -101,6 +104,7 @@ def test_deployed_service_responds_in_the_same_way(service: Service) -> None:
     assert (browser.status, browser.header("Location")) == (302, reverse("documentation"))
 
 
+@pytest.mark.processes
 def test_address_without_a_path_is_the_root(service: Service) -> None:
     response = send_request(service.port, Request("GET localhost:80", (("Host", f"127.0.0.1:{service.port}"),)))
 

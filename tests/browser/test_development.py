@@ -16,6 +16,8 @@ from tests.support.api import payment_ids
 from tests.support.migrated import fresh_database
 from tests.support.service import Service, Walker
 
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser")]
+
 
 class Development(NamedTuple):
     """A development server, a key, and a browser."""

@@ -6,6 +6,8 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import Staffed
 from tests.browser.pages import LOOKS, WIDTHS, Look, overflow, page_problems, set_look, violations
 
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser")]
+
 PATHS = ("/docs/", "/docs/reference/", "/docs/synchronising/")
 INTERACTIVE = "/docs/interactive/"
 SCRIPTED = ".search, button"  # the parts that only scripts display

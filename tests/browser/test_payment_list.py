@@ -12,6 +12,8 @@ from payments.demo import SHOPS
 from tests.browser.conftest import Staffed
 from tests.browser.pages import page_problems
 
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser")]
+
 LIST = "/admin/payments/payment/"
 
 

@@ -8,6 +8,8 @@ import pytest
 from tests.browser.conftest import Staffed
 from tests.browser.pages import page_problems
 
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser")]
+
 LIST = "/admin/payments/payment/"
 ORGANIZATION = 9001
 CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"

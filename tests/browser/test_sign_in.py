@@ -14,6 +14,8 @@ from tests.support.migrated import fresh_database
 from tests.support.oidc import Provider, provider
 from tests.support.service import Service
 
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser")]
+
 PASSWORD = secrets.token_urlsafe()
 
 

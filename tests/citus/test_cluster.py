@@ -28,6 +28,8 @@ from tests.support.service import Service, Walker
 from tests.support.shards import uses_distributed_table
 from tests.support.sql import execute, fetch_value
 
+pytestmark = pytest.mark.only("citus")
+
 LIST = "/v2/payments"
 ADMIN_PAGES = (
     "/admin/",
@@ -241,6 +243,7 @@ def test_commands_preview_without_a_change(distributed: Cluster, output: Callabl
     assert after == before
 
 
+@pytest.mark.processes
 def test_worker_serves_lists_and_imports(distributed: Cluster, local_tables: str, tmp_path: Path) -> None:
     """The keys are on the coordinator. A worker reads them there."""
     keys = [key_text(api.key) for api in distributed.apis]

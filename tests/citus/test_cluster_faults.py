@@ -19,8 +19,10 @@ from tests.support.lines import lines_with_order
 from tests.support.load import Load
 from tests.support.loading import issue_key, store
 from tests.support.scale import IS_LONG, SEED, report, times
-from tests.support.service import Service, Walker
+from tests.support.service import USUAL_LIMITS, Service, Walker
 from tests.support.walks import walk_while_two_write
+
+pytestmark = [pytest.mark.only("citus"), pytest.mark.processes]
 
 CLIENTS = 4
 FAULTS = times(1, long=10)
@@ -64,7 +66,7 @@ class Faulty(NamedTuple):
 def faulty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
     with citus_cluster() as cluster:
         url = cluster.create_distributed(name := "payments")
-        settings = {}
+        settings = dict(USUAL_LIMITS)
         if request.param == STANDBY:
             settings["DATABASE_REPLICA_URL"] = cluster.start_standby().url_of(name)
             url = cluster.coordinators_url(name)
@@ -210,7 +212,7 @@ def promote(cluster: CitusCluster, name: str) -> None:
 def test_standby_serves_lists_and_replaces_the_coordinator(faulty: Faulty) -> None:
     """The last test, because the cluster has one coordinator less afterwards."""
     cluster, service = faulty.cluster, faulty.service
-    through_worker = Service(cluster.workers[0].url_of(faulty.name), log=service.log)
+    through_worker = Service(cluster.workers[0].url_of(faulty.name), settings=USUAL_LIMITS, log=service.log)
     with faulty.load(0).running(CLIENTS) as load, through_worker.serving():
         load.wait_for_all(200, after=time.monotonic())
         cluster.coordinator.kill()

@@ -14,6 +14,8 @@ from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, Pa
 from tests.support.scale import IS_LONG
 from tests.support.sql import execute, fetch_value
 
+pytestmark = pytest.mark.only("citus")
+
 DISTRIBUTED_TABLE = TableState(has_foreign_key=True, is_distributed=True, has_local_rows=False)
 DISTRIBUTED = State(
     key_has_organization=True,

@@ -14,6 +14,8 @@ from tests.support.factories import NOON
 from tests.support.lines import line
 from tests.support.service import Service
 
+pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service")]
+
 CLIENTS = sorted(Path(__file__).parent.glob("walk_with_*.py"))
 SHOP = SHOPS[1]
 COUNT = 450
@@ -35,6 +37,7 @@ def test_three_clients_are_tested() -> None:
     assert len(CLIENTS) == 3
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda path: path.stem)
 def test_unmodified_client_walks_the_list(service: Service, ids: list[str], client: Path) -> None:
     key = service.create_api_key(organization=SHOP.id, mode="live")
@@ -44,6 +47,7 @@ def test_unmodified_client_walks_the_list(service: Service, ids: list[str], clie
     assert output.split() == ids
 
 
+@pytest.mark.processes
 def test_unmodified_hal_client_follows_the_feed(service: Service, ids: list[str]) -> None:
     key = service.create_api_key(organization=SHOP.id, mode="live")
     program = Path(__file__).parent / "follow_with_halchemy.py"

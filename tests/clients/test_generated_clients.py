@@ -21,6 +21,8 @@ from tests.support.factories import NOON
 from tests.support.processes import ROOT
 from tests.support.service import Service, Walker
 
+pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service")]
+
 CLIENTS = Path(__file__).parent
 PACKAGES = CLIENTS / "node_modules"
 NODE = Path(sys.executable).with_name("node")
@@ -91,12 +93,14 @@ def parameters(name: str) -> dict[str, str]:
     return {name: VALUES[name]} | ({"currency": "EUR"} if name.startswith("amount") else {})
 
 
+@pytest.mark.processes
 def test_values_use_every_filter_and_select_some_payments(expected: dict[str, list[str]]) -> None:
     assert VALUES.keys() == {"all", "sort", *FILTERS}
     assert expected["sort"] == expected["all"][::-1]
     assert [name for name in FILTERS if not 0 < len(expected[name]) < len(expected["all"])] == []
 
 
+@pytest.mark.processes
 def test_client_of_openapi_python_client_uses_every_filter(
     service: Service, key: str, document: Path, expected: dict[str, list[str]]
 ) -> None:
@@ -113,6 +117,7 @@ def test_client_of_openapi_python_client_uses_every_filter(
     assert json.loads(output) == expected
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("generator", "program"),
     [
@@ -147,6 +152,7 @@ def compile_typescript(program: Path, *, directory: Path) -> Path:
     return directory / f"{program.stem}.js"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "linter",
     [

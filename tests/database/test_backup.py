@@ -17,6 +17,8 @@ from tests.support.connecting import connected_to
 from tests.support.load import Load
 from tests.support.service import Service
 
+pytestmark = pytest.mark.only("sqlite")
+
 PAYMENTS = BATCH_RECORDS + 1000
 WRITTEN_FIRST = BATCH_RECORDS + 500  # more than an import's first batch
 PAGE_BYTES = 4096
@@ -111,6 +113,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Service:
     return service
 
 
+@pytest.mark.processes
 def test_copy_contains_all_or_nothing_of_an_import(filled: Service, tmp_path: Path) -> None:
     before = filled.exported()
     after = before.replace('"description":"', '"description":"again ')
@@ -128,6 +131,7 @@ def test_copy_contains_all_or_nothing_of_an_import(filled: Service, tmp_path: Pa
     assert Service(f"sqlite:///{tmp_path}/afterwards").exported() == after
 
 
+@pytest.mark.processes
 def test_restored_copy_is_served(filled: Service, tmp_path: Path) -> None:
     key = filled.create_api_key(organization=1001, mode="live")
 
@@ -172,6 +176,7 @@ def test_missing_database_is_not_created(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.only("postgresql")
 def test_command_on_postgresql_names_its_tools(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="pg_dump") as error:
         call_command("back_up_database", str(tmp_path / "copy"))

@@ -37,6 +37,8 @@ from tests.support.migrated import fresh_database
 from tests.support.shards import parts_without_organization, uses_distributed_table
 from tests.support.sql import execute, fetch_value
 
+pytestmark = pytest.mark.only("postgresql")
+
 LOCAL_TABLE = TableState(has_foreign_key=True, is_distributed=False, has_local_rows=True)
 NOT_DISTRIBUTED = State(
     key_has_organization=False,

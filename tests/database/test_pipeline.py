@@ -10,6 +10,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from psycopg.errors import DivisionByZero, QueryCanceled
 from psycopg.pq import PipelineStatus, TransactionStatus
+from pytest_django import Settings
 
 from payments.access.keys import key_statement
 from payments.database import round_trips
@@ -20,7 +21,7 @@ from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.sql import execute
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only("postgresql")]
 
 DIVIDE = "SELECT 6 / %(divisor)s::int"
 
@@ -238,11 +239,12 @@ WAITS = [
 ]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("wait", WAITS)
 def test_wait_for_a_frozen_server_ends_at_the_deadline(
-    frozen: PreparedStatements, wait: Callable[[PreparedStatements], None], monkeypatch: pytest.MonkeyPatch
+    frozen: PreparedStatements, wait: Callable[[PreparedStatements], None], settings: Settings
 ) -> None:
-    monkeypatch.setattr(process.deadline, "seconds_max", 0)
+    settings.REQUEST_SECONDS_MAX = 0
 
     with process.deadline, pytest.raises(psycopg.OperationalError, match="before the deadline"):
         wait(frozen)
@@ -250,10 +252,9 @@ def test_wait_for_a_frozen_server_ends_at_the_deadline(
     assert frozen.connection.closed
 
 
-def test_statements_without_a_result_at_the_deadline_fail(
-    frozen: PreparedStatements, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process.deadline, "seconds_max", 0)
+@pytest.mark.processes
+def test_statements_without_a_result_at_the_deadline_fail(frozen: PreparedStatements, settings: Settings) -> None:
+    settings.REQUEST_SECONDS_MAX = 0
 
     with process.deadline:
         assert outcomes(frozen, divide(1), divide(2)) == [psycopg.OperationalError] * 2
@@ -261,18 +262,20 @@ def test_statements_without_a_result_at_the_deadline_fail(
     assert frozen.connection.closed
 
 
+@pytest.mark.processes
 def test_first_expired_wait_lets_another_server_use_the_rest(
     frozen: PreparedStatements, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deadline = process.deadline
     with deadline:
-        monkeypatch.setattr(deadline, "failover_seconds", deadline.seconds_max)
+        monkeypatch.setattr(deadline, "failover_seconds", 60)
         with pytest.raises(psycopg.OperationalError):
             run_prepared(frozen)
 
         assert deadline.failover_seconds == 0
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("run", [run_statement, run_prepared])
 def test_waiting_for_a_frozen_server_lets_other_threads_run(
     frozen: PreparedStatements, run: Callable[[PreparedStatements], None], breakable: BreakablePostgresql

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
-from payments.database.postgresql.base import REQUEST_SETTINGS
+from payments.database.postgresql.planning import PLANNER_SETTINGS
 from payments.database.prepared import STATEMENTS_MAX, PreparedStatements
 from payments.models import Payment
 from tests.support.connecting import connected_to
@@ -20,8 +20,10 @@ from tests.support.load import Load
 from tests.support.pgbouncer import PASSWORD, Pgbouncer, require_pgbouncer
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.scale import times
-from tests.support.service import Service, Walker
+from tests.support.service import USUAL_LIMITS, Service, Walker
 from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
 
 USER = NAME = "payments"
 COMMANDS = "payments_commands"
@@ -120,7 +122,7 @@ def pooled(server: BreakablePostgresql, tmp_path_factory: pytest.TempPathFactory
 
 
 def service_behind(pooler: Pgbouncer, *, log: Path) -> Service:
-    return Service(pooler.url(NAME, user=USER), workers=WORKERS, log=log)
+    return Service(pooler.url(NAME, user=USER), settings=USUAL_LIMITS, workers=WORKERS, log=log)
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +199,8 @@ def prepared_statements(connection: psycopg.Connection[Any]) -> list[tuple[str, 
 
 
 def test_new_server_connection_has_the_limits_of_requests(pooled: Pooled) -> None:
-    expected = {**REQUEST_SETTINGS, "plan_cache_mode": "force_generic_plan"}
+    limits = {"statement_timeout": "2s", "lock_timeout": "1s"}
+    expected = {**limits, **PLANNER_SETTINGS, "plan_cache_mode": "force_generic_plan"}
     pooled.pooler.execute(f"RECONNECT {NAME}")
 
     with pooled.all_borrowed() as borrowed:
@@ -335,7 +338,7 @@ def test_interrupted_import_ends_its_statement_on_the_server(pooled: Pooled, cha
 
 
 def test_import_through_the_pool_for_requests_has_their_limits(pooled: Pooled, changed_export: Path) -> None:
-    wrong_pool = Service(pooled.pooler.url(NAME, user=USER))
+    wrong_pool = Service(pooled.pooler.url(NAME, user=USER), settings=USUAL_LIMITS)
     with wrong_pool.popen("import_payments", str(changed_export)) as command, blocked_import(pooled):
         _, errors = command.communicate(timeout=60)
 

@@ -16,7 +16,9 @@ from tests.support.list_errors import assert_timeout_names_created_at
 from tests.support.load import STEADY_RESPONSES, Load
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.scale import times
-from tests.support.service import Service
+from tests.support.service import USUAL_LIMITS, Service
+
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
 
 USER = NAME = "payments"
 CLIENTS = 8
@@ -100,7 +102,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
         proxy = Proxy(server.port)
         # Two addresses of the same server: a client tries the second one if the first one fails.
         addresses = ",".join([f"127.0.0.1:{proxy.port}"] * 2)
-        service = Service(f"postgresql://{USER}@{addresses}/{NAME}", workers=2, log=log)
+        service = Service(f"postgresql://{USER}@{addresses}/{NAME}", settings=USUAL_LIMITS, workers=2, log=log)
         service.migrate()
         with service.serving():
             service.create_demo_payments(500)

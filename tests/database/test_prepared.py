@@ -10,9 +10,7 @@ from payments.database.prepared import PreparedStatements
 from payments.database.runners import can_run_directly
 from tests.support.sql import execute
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only("postgresql")]
 
 
 def prepared_on_server() -> set[str]:

@@ -17,6 +17,8 @@ from tests.support.loading import store
 from tests.support.migrated import fresh_database
 from tests.support.sql import execute, fetch_value
 
+pytestmark = pytest.mark.only("sqlite")
+
 COPY = "INSERT INTO payments_payment ({0}) SELECT {1} FROM payments_payment WHERE id = 'pt_1'"
 
 

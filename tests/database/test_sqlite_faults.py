@@ -19,7 +19,9 @@ from payments_site.environment import SQLITE
 from tests.support.list_errors import assert_timeout_names_created_at
 from tests.support.load import Load
 from tests.support.scale import times
-from tests.support.service import Service
+from tests.support.service import USUAL_LIMITS, Service
+
+pytestmark = pytest.mark.only("sqlite")
 
 CLIENTS = 8
 RESPONSE_SECONDS_MAX = 3
@@ -43,7 +45,7 @@ class Faulty(NamedTuple):
 def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
     directory = tmp_path_factory.mktemp("faulty")
     file, log = directory / "payments.sqlite3", directory / "log"
-    service = Service(f"sqlite:///{file}", workers=2, log=log)
+    service = Service(f"sqlite:///{file}", settings=USUAL_LIMITS, workers=2, log=log)
     service.migrate()
     with service.serving():
         service.create_demo_payments(PAYMENTS)
@@ -90,6 +92,7 @@ def damaged(file: Path) -> Iterator[None]:
         yield
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("fault", [missing_and_not_created, damaged])
 def test_unusable_file_makes_the_service_unavailable_and_is_logged(
     faulty: Faulty, fault: Callable[[Path], AbstractContextManager[None]]
@@ -105,10 +108,11 @@ def test_unusable_file_makes_the_service_unavailable_and_is_logged(
     load.report(fault.__name__)
 
 
+@pytest.mark.processes
 def test_wait_for_a_locked_file_is_limited(faulty: Faulty, tmp_path: Path) -> None:
     file = tmp_path / "payments.sqlite3"
     shutil.copy(faulty.file, file)
-    service = Service(f"sqlite:///{file}", log=tmp_path / "log")
+    service = Service(f"sqlite:///{file}", settings=USUAL_LIMITS, log=tmp_path / "log")
     load = Load(service.port, service.create_api_key(organization=1001, mode="live"))
     with closing(sqlite3.connect(file, isolation_level=None)) as writer:
         writer.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -122,6 +126,7 @@ def test_wait_for_a_locked_file_is_limited(faulty: Faulty, tmp_path: Path) -> No
     assert f"The database {file} failed: database is locked" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.processes
 def test_replaced_file_is_read_by_the_next_request(faulty: Faulty) -> None:
     """Without a check, an open connection would read the removed file forever."""
     assert faulty.load().get().status == 200
@@ -133,6 +138,7 @@ def test_replaced_file_is_read_by_the_next_request(faulty: Faulty) -> None:
     assert {faulty.load().get().status for _ in range(CLIENTS)} == {200}
 
 
+@pytest.mark.processes
 def test_service_without_the_check_of_the_file_reads_the_old_one(faulty: Faulty) -> None:
     unguarded = faulty.service.unguarded()
     with unguarded.serving():
@@ -170,6 +176,7 @@ def without_root() -> Iterator[None]:
         os.seteuid(user)
 
 
+@pytest.mark.processes
 def test_clients_read_while_an_import_writes(faulty: Faulty) -> None:
     lines = faulty.service.exported().replace('"description":"', '"description":"again ')
     end = time.monotonic() + times(0, long=300)
@@ -195,6 +202,7 @@ def slow(file: Path) -> Iterator[None]:
         other.execute("ALTER TABLE payments RENAME TO payments_payment")
 
 
+@pytest.mark.processes
 def test_slow_filters_name_the_parameter_to_narrow_and_block_no_other_request(faulty: Faulty) -> None:
     with slow(faulty.file):
         assert_timeout_names_created_at(faulty.service.base_url, faulty.key)

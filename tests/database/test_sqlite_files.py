@@ -11,6 +11,8 @@ from django.db import OperationalError, connection
 
 from tests.support.connecting import connected_to
 
+pytestmark = pytest.mark.only("sqlite")
+
 
 @contextmanager
 def masked(umask: int) -> Iterator[None]:

@@ -16,6 +16,8 @@ from tests.support.lists import build_payment
 from tests.support.migrated import fresh_database
 from tests.support.sql import execute, explain
 
+pytestmark = pytest.mark.only("sqlite")
+
 ACCESS = Access(1, "live")
 
 

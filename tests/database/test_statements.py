@@ -143,6 +143,7 @@ def test_value_without_a_placeholder_is_refused() -> None:
         Statement(Payment.objects.filter(id="pt_1").values_list("id"))
 
 
+@pytest.mark.only("sqlite")
 def test_column_with_a_converter_is_refused() -> None:
     with pytest.raises(ValueError, match=CANNOT_BE_COMPILED):
         Statement(Payment.objects.filter(id=Placeholder("id")).values_list("created_at", "amount"))
@@ -158,6 +159,7 @@ def test_statement_runs_on_a_new_connection(key: ApiKey) -> None:
     assert statement.rows({"digest": key.digest}) == before == [(key.pk,)]
 
 
+@pytest.mark.only("postgresql")
 @pytest.mark.django_db(transaction=True)
 def test_connection_that_the_server_ended_is_replaced_before_use(key: ApiKey) -> None:
     statement = Statement(ApiKey.objects.filter(digest=Placeholder("digest")).values_list("id"))

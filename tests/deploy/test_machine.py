@@ -24,7 +24,7 @@ CLONE = "git clone REPOSITORY /opt/payments\n"
 RELOAD_SECONDS_MAX = 2 * START_SECONDS_MAX
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.once, pytest.mark.processes]
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,8 @@ from tests.support.processes import ROOT
 from tests.support.service import Service
 from tests.support.tools import unavailable
 
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
+
 GUIDES = ROOT / "docs/operate"
 PAYMENTS = 2000
 ORGANIZATION = 1001

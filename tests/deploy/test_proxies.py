@@ -30,6 +30,8 @@ from tests.support.service import Service
 from tests.support.tools import require
 from tests.support.waiting import wait_until
 
+pytestmark = [pytest.mark.once, pytest.mark.processes]
+
 HOST = "pay.example"
 OTHER_HOST = "elsewhere.example"
 COUNT = 600

@@ -18,6 +18,8 @@ from tests.support.postgresql import BreakablePostgresql, breakable_postgresql, 
 from tests.support.processes import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX
 from tests.support.waiting import wait_until
 
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
+
 SCRIPTS = ROOT / "deploy/postgresql"
 PAYMENTS_PASSWORD = 'it\'s \\a "password"'  # noqa: S105
 REPLICATION_PASSWORD = "another's"  # noqa: S105

@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 
+import pytest
+
 from tests.support.commands import output_of, run_command
 from tests.support.processes import ROOT
 from tests.support.service import Service, inherited_environment
+
+pytestmark = pytest.mark.once
 
 FILE = ROOT / "deploy/payments.env"
 GUIDE = ROOT / "docs/settings.md"
@@ -53,6 +57,7 @@ def test_file_and_guide_explain_exactly_the_settings() -> None:
     assert sorted(names_in_guide()) == names
 
 
+@pytest.mark.processes
 def test_clean_environment_unsets_every_setting() -> None:
     names = set(names_in_settings())
     environment = {"PATH": os.environ["PATH"], **dict.fromkeys(names, "x")}
@@ -68,6 +73,7 @@ def test_every_line_is_a_comment_or_a_setting() -> None:
     assert [line for line in comments if not line.startswith("# ") and line != "#"] == []
 
 
+@pytest.mark.processes
 def test_settings_that_are_commented_out_are_the_defaults() -> None:
     commented = {line["name"]: line["value"] for line in LINE.finditer(FILE.read_text()) if line["comment"]}
     names = {*names_in_settings()} - {"WEB_WORKERS"}  # its default is the machine's number of processors
@@ -84,6 +90,7 @@ def settings_with(environment: dict[str, str], *, names: list[str]) -> str:
     return output_of([ROOT / ".venv/bin/python", "-c", program], cwd=ROOT, env=environment)
 
 
+@pytest.mark.processes
 def test_service_starts_with_the_file_a_secret_and_a_database(tmp_path: Path) -> None:
     """A shell reads the file here, systemd in tests/deploy/test_machine.py."""
     file = tmp_path / "payments.env"
@@ -103,6 +110,7 @@ def test_service_starts_with_the_file_a_secret_and_a_database(tmp_path: Path) ->
     assert status == 200
 
 
+@pytest.mark.processes
 def test_service_does_not_start_without_a_secret() -> None:
     process = run_with(FILE, "exec scripts/start", Service("replaced by the file"))
 

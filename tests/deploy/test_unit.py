@@ -13,7 +13,7 @@ UNIT = ROOT / "deploy/payments.service"
 DIRECTORY = re.compile(r"\b(?:State|Runtime)Directory\w*=\w+")
 EXPOSURE_MAX_TENTHS = 11  # of 100
 
-pytestmark = pytest.mark.needs("systemd-analyze")
+pytestmark = [pytest.mark.needs("systemd-analyze"), pytest.mark.once, pytest.mark.processes]
 
 
 def systemd_analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

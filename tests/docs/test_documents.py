@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.processes import ROOT
 
+pytestmark = pytest.mark.once
+
 DOCUMENTS = sorted(path for folder in (".", "benchmarks", "deploy", "docs/**") for path in ROOT.glob(f"{folder}/*.md"))
 
 LINK = re.compile(r"\]\((?!https?://)([^)#]+)\)")

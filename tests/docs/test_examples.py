@@ -29,6 +29,8 @@ from tests.support.processes import ROOT
 from tests.support.service import Service
 from tests.support.tools import require
 
+pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service")]
+
 INDEX, REFERENCE = ((ROOT / "docs/api" / name).read_text() for name in ("index.md", "reference.md"))
 
 EXAMPLE_URL = "https://pay.example"
@@ -125,6 +127,7 @@ def test_every_example_is_tested() -> None:
     assert requests + programs + prompts_for_the_key == len(EXAMPLES)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("example", "response"), REQUESTS_WITH_RESPONSE)
 def test_request_gets_the_documented_response(example: Example, response: Example, shop: Shop) -> None:
     output = shop.sh(example.text)
@@ -135,11 +138,13 @@ def test_request_gets_the_documented_response(example: Example, response: Exampl
     assert parse_response(output) == parse_response(response.text)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("example", REQUESTS_WITHOUT_RESPONSE)
 def test_request_without_a_documented_response_finds_one_payment(example: Example, shop: Shop) -> None:
     assert json.loads(shop.sh(example.text))["count"] == 1
 
 
+@pytest.mark.processes
 def test_prompt_for_the_key_exports_the_key(shop: Shop) -> None:
     [command] = [example.text for example in EXAMPLES if "read -r" in example.text]
 
@@ -162,6 +167,7 @@ def program(tmp_path: Path) -> Program:
     return command
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("example", PROGRAMS)
 def test_program_prints_the_documented_output(example: Example, program: Program, shop: Shop) -> None:
     assert output_of(program(example, shop), env=shop.environment) == OUTPUT
@@ -181,6 +187,7 @@ def large_shop(service: Service) -> Shop:
     return Shop(service, service.create_api_key(organization=LARGE_ORGANIZATION, mode="live"))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("example", PROGRAMS)
 def test_program_follows_next_to_the_end(example: Example, program: Program, large_shop: Shop) -> None:
     output = output_of(program(example, large_shop), env=large_shop.environment)
@@ -188,6 +195,7 @@ def test_program_follows_next_to_the_end(example: Example, program: Program, lar
     assert re.findall(r"pt_\w+", output) == [f"pt_large{number:03}" for number in reversed(range(LARGE_COUNT))]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("example", PROGRAMS)
 def test_program_with_an_invalid_key_fails(example: Example, program: Program, shop: Shop) -> None:
     process = run_command(program(example, shop), env=shop._replace(key="nonsense").environment)

@@ -123,6 +123,7 @@ def api_of(client: Client, organization: Organization, mode: Mode) -> Api:
     return Api(client, key)
 
 
+@pytest.mark.processes
 def test_page_of_mollie_is_converted_imported_listed_and_filtered(
     client: Client, shop: Organization, tmp_path: Path
 ) -> None:
@@ -138,6 +139,7 @@ def test_page_of_mollie_is_converted_imported_listed_and_filtered(
     assert payment_ids(test.get(method="klarna").json()) == ["pt_tr_auth1"]
 
 
+@pytest.mark.processes
 def test_page_of_stripe_is_converted_imported_listed_and_filtered(
     client: Client, shop: Organization, tmp_path: Path
 ) -> None:
@@ -169,6 +171,7 @@ def mollie_page(**changes: Any) -> Any:
     return {"count": 1, "_embedded": {"payments": [payment | changes]}}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("value", "expected"), [("500", "500.00"), ("75.00", "75.00"), ("5.124", "5.124")])
 def test_amount_of_mollie_has_two_decimals_and_is_not_rounded(tmp_path: Path, value: str, expected: str) -> None:
     file = write_page(tmp_path, mollie_page(amount={"value": value, "currency": "JPY"}))
@@ -176,6 +179,7 @@ def test_amount_of_mollie_has_two_decimals_and_is_not_rounded(tmp_path: Path, va
     assert converted_payment("mollie_payments", file)["amount"] == {"value": expected, "currency": "JPY"}
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("metadata", "expected"),
     [(None, {}), ("7", {"metadata": "7"}), ({"order": None, "items": 3, "note": ""}, {"items": "3", "note": ""})],
@@ -186,6 +190,7 @@ def test_metadata_of_mollie_that_is_null_is_absent(tmp_path: Path, metadata: Any
     assert converted_payment("mollie_payments", file)["metadata"] == expected
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("is_refunded", "status"), [(False, "authorized"), (True, "canceled")])
 def test_charge_of_stripe_that_is_released_is_canceled(tmp_path: Path, is_refunded: bool, status: str) -> None:
     page = json.loads(page_of("stripe_charges").read_text())
@@ -196,6 +201,7 @@ def test_charge_of_stripe_that_is_released_is_canceled(tmp_path: Path, is_refund
     assert (payment["status"], payment["paidAt"]) == (status, None)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["mollie_payments", "stripe_charges"])
 @pytest.mark.parametrize(
     "page",
@@ -219,6 +225,7 @@ def test_file_that_is_not_a_page_ends_the_conversion_in_one_line(tmp_path: Path,
     assert process.returncode == 1
 
 
+@pytest.mark.processes
 def test_amount_of_stripe_that_needs_a_third_decimal_is_not_rounded(tmp_path: Path) -> None:
     page = json.loads(page_of("stripe_charges").read_text())
     page["data"] = [{**page["data"][0], "currency": "kwd", "amount": 5124}]

@@ -12,6 +12,8 @@ from tests.support.mistakes import MISTAKES, Machine
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.processes import ROOT
 
+pytestmark = pytest.mark.once
+
 EXPECTED = ROOT / "tests/documents/operators_messages.txt"
 MESSAGE = re.compile(r"^# (.+)\n((?:[^#\n].*\n)+)", re.MULTILINE)
 
@@ -51,11 +53,13 @@ def server() -> Iterator[BreakablePostgresql]:
         yield server
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistake_has_the_expected_message(machine: Machine, mistake: str) -> None:
     assert MISTAKES[mistake](machine) == expected()[mistake]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("mistake", MISTAKES_WITH_A_SERVER)
 def test_mistake_with_a_server_has_the_expected_message(
     machine: Machine, server: BreakablePostgresql, mistake: str

@@ -18,6 +18,8 @@ from payments.links import ReferenceSection
 from tests.support.commands import output_of
 from tests.support.processes import ROOT
 
+pytestmark = pytest.mark.once
+
 SITE = "http://testserver"
 DOCUMENTS = [f"/docs/{page.path}" for page in PAGES]
 INTERACTIVE = "/docs/interactive/"
@@ -300,6 +302,7 @@ print(sorted(before), sorted(MODULES & sys.modules.keys()))
 """
 
 
+@pytest.mark.processes
 def test_modules_for_rendering_are_imported_at_the_first_request() -> None:
     output = output_of([sys.executable, "-c", IMPORTED_MODULES], cwd=ROOT)
 

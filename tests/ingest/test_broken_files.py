@@ -280,6 +280,8 @@ class TooLarge(NamedTuple):
     memory_max: int
 
 
+@pytest.mark.processes
+@pytest.mark.once
 @pytest.mark.parametrize(
     "case",
     [
@@ -309,6 +311,8 @@ def test_file_that_would_fill_the_memory_is_refused_early(
     assert service.exported() == lines(GOOD).decode()
 
 
+@pytest.mark.processes
+@pytest.mark.once
 def test_program_that_reads_the_whole_file_exceeds_the_limit(service: Service, tmp_path: Path) -> None:
     normal_memory, _ = run_measured(service, "-c", "")
     for make in (long_line, gzip_bomb):

@@ -16,7 +16,7 @@ from payments.export import export_payments
 from payments.models import Organization, Payment
 from tests.support.lines import CSV_CELLS, RECORD, line
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 NUMBER = "5555555555554444"
 GROUPS = ("5555", "5555", "5555", "4444")

@@ -16,6 +16,8 @@ from tests.support.card_data import Case, read_cases
 from tests.support.growth import LINEAR_MAX, growth
 from tests.support.lines import line
 
+pytestmark = pytest.mark.once
+
 EXPOSED = [
     "4242424242424242",
     "4242 4242 4242 4242",

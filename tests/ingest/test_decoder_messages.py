@@ -5,6 +5,8 @@ import pytest
 
 from payments.ingest.reading import has_trailing_characters, is_truncated
 
+pytestmark = pytest.mark.once
+
 
 @pytest.mark.parametrize(
     ("text", "is_cut", "has_more"),

@@ -15,6 +15,8 @@ from payments.models import CUSTOMER_ID, METHOD, PAYMENT_ID, Mode, SequenceType,
 from payments.record import VALUE
 from tests.support.lines import MISSING, RECORD, compact, line
 
+pytestmark = pytest.mark.once
+
 CARD = {name: RECORD["details"][name] for name in ("cardCountryCode", "cardHolder", "cardLabel", "cardNumber")}
 CANONICAL = [
     line(),

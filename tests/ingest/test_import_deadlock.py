@@ -18,6 +18,8 @@ from tests.support.lines import line
 from tests.support.loading import store
 from tests.support.migrated import fresh_database
 
+pytestmark = pytest.mark.only("postgresql", "citus")
+
 
 class FirstBatches(Hook):
     """Lets each import continue after its first batch only when the other import has written its first one too."""

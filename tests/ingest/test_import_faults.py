@@ -33,6 +33,8 @@ from tests.support.processes import ROOT, STOP_SECONDS_MAX
 from tests.support.scale import IS_LONG, report, times
 from tests.support.service import Service
 
+pytestmark = pytest.mark.only("sqlite")
+
 # More than one batch of an import, so that a batch is written before the file ends.
 UNCHANGED, CHANGED, NEW = (4000, 6000, 1000) if IS_LONG else (2000, 3500, 500)
 CARD = dict(sorted(RECORD["details"].items()))  # in the order of the API, for the fast path
@@ -241,6 +243,8 @@ def on_server(server: BreakablePostgresql, tmp_path_factory: pytest.TempPathFact
     return imports
 
 
+@pytest.mark.processes
+@pytest.mark.only("sqlite", "postgresql")
 def test_killed_import_writes_all_or_nothing_and_can_be_repeated(imports: Imports, rng: random.Random) -> None:
     outcomes = Counter[str]()
     for _ in range(times(2, long=50)):
@@ -255,6 +259,8 @@ def test_killed_import_writes_all_or_nothing_and_can_be_repeated(imports: Import
     report(f"{outcomes.total()} imports killed; written: {dict(outcomes)}")
 
 
+@pytest.mark.processes
+@pytest.mark.once
 def test_import_that_commits_every_batch_fails_the_check(imports: Imports) -> None:
     before, summary_before = imports.read(EVERYTHING), imports.read(SUMMARY)
     file = imports.files.next()
@@ -270,6 +276,8 @@ def test_import_that_commits_every_batch_fails_the_check(imports: Imports) -> No
     assert not is_all_or_nothing(interruption, completed=imports.complete(file))
 
 
+@pytest.mark.processes
+@pytest.mark.only("sqlite", "postgresql")
 def test_message_of_an_interrupted_import_is_true_at_any_moment(imports: Imports, rng: random.Random) -> None:
     outcomes = Counter[str]()
     for _ in range(times(1, long=50)):
@@ -331,6 +339,8 @@ def test_error_within_a_python_function_of_sqlite_is_not_an_interrupt(tmp_path: 
     assert error.value.returncode == 1
 
 
+@pytest.mark.processes
+@pytest.mark.only("sqlite", "postgresql")
 def test_interrupt_while_reading_is_reported_in_one_line(imports: Imports) -> None:
     before = imports.read(EVERYTHING)
     process = imports.start()
@@ -346,6 +356,8 @@ def test_interrupt_while_reading_is_reported_in_one_line(imports: Imports) -> No
     assert imports.read(EVERYTHING) == before
 
 
+@pytest.mark.processes
+@pytest.mark.only("postgresql")
 def test_crash_of_the_server_leaves_all_or_nothing_and_is_reported_in_one_line(
     server: BreakablePostgresql, on_server: Imports, rng: random.Random
 ) -> None:
@@ -370,6 +382,8 @@ def test_crash_of_the_server_leaves_all_or_nothing_and_is_reported_in_one_line(
     report(f"{outcomes.total()} database crashes; the messages of the imports: {dict(outcomes)}")
 
 
+@pytest.mark.processes
+@pytest.mark.only("postgresql")
 @pytest.mark.parametrize("returncode", [130, 1])
 def test_fault_during_the_commit_is_reported_as_unknown_outcome(
     server: BreakablePostgresql, on_server: Imports, returncode: int
@@ -395,6 +409,7 @@ def test_fault_during_the_commit_is_reported_as_unknown_outcome(
     assert before != on_server.read(EVERYTHING) == on_server.complete(file)
 
 
+@pytest.mark.processes
 def test_full_disk_changes_nothing_and_is_reported_in_one_line(imports: Imports) -> None:
     before = imports.read(EVERYTHING)
     file = imports.files.next()

@@ -13,6 +13,8 @@ from tests.support.loading import store
 from tests.support.migrated import fresh_database
 from tests.support.sql import execute, fetch_value
 
+pytestmark = pytest.mark.only("postgresql")
+
 # More payments than PostgreSQL reads without an index.
 PAYMENTS = 2000
 ROWS = "SELECT reltuples FROM pg_class WHERE relname = 'payments_payment'"

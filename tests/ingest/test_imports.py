@@ -25,7 +25,7 @@ from payments.models import Organization, Payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import MISSING, compact, line, record, source
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.also("citus")]
 
 CREATED_AT = datetime(2018, 3, 20, 13, 28, 37, 123_000, tzinfo=UTC)
 
@@ -133,6 +133,7 @@ def test_last_record_with_an_id_wins(organization: Organization) -> None:
     assert Payment.objects.get().description == "later"
 
 
+@pytest.mark.only("sqlite", "postgresql")
 def test_payment_of_another_organization_is_refused_and_unchanged(organization: Organization) -> None:
     payment = PaymentFactory.create(id="pt_1", organization=OrganizationFactory.create(id=2), description="theirs")
 
@@ -145,6 +146,7 @@ def test_payment_of_another_organization_is_refused_and_unchanged(organization: 
     assert Payment.objects.count() == 1
 
 
+@pytest.mark.only("sqlite", "postgresql")
 def test_all_kinds_of_errors_are_reported_in_one_run(organization: Organization) -> None:
     PaymentFactory.create(id="pt_1", organization=OrganizationFactory.create(id=2))
 
@@ -153,6 +155,7 @@ def test_all_kinds_of_errors_are_reported_in_one_run(organization: Organization)
     assert [refusal.partition(": ")[0] for refusal in refusals] == ["f1:1", "f1:2"]
 
 
+@pytest.mark.only("sqlite", "postgresql")
 def test_payment_cannot_change_its_organization_within_a_file(organization: Organization) -> None:
     OrganizationFactory.create(id=2)
 
@@ -191,6 +194,7 @@ def test_new_and_changed_payments_in_one_import(organization: Organization) -> N
     assert set(Payment.objects.values_list("id", "description")) == {(f"pt_{number}", "now") for number in range(1, 5)}
 
 
+@pytest.mark.only("sqlite", "postgresql")
 def test_payment_inserted_by_a_concurrent_import_is_updated(organization: Organization) -> None:
     """Another import may insert a payment after this one has checked that it is new."""
     load(line(id="pt_2", description="theirs"))
@@ -306,6 +310,7 @@ def test_interrupted_import_writes_nothing(organization: Organization, monkeypat
     assert not Payment.objects.exists()
 
 
+@pytest.mark.only("postgresql", "citus")
 @pytest.mark.django_db(transaction=True)
 def test_import_that_waits_for_a_lock_can_be_interrupted(
     organization: Organization, monkeypatch: pytest.MonkeyPatch

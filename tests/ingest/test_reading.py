@@ -16,6 +16,8 @@ from payments.ingest.sources import UnreadableSource
 from tests.support.growth import LINEAR_MAX, growth
 from tests.support.lines import CSV_CELLS, compact, record, source
 
+pytestmark = pytest.mark.once
+
 ONE, TWO = (record(id=f"pt_{number}") for number in (1, 2))
 LINK = {"self": {"href": "http://x/v2/payments?limit=2", "type": "application/hal+json"}}
 PAGE = {"count": 2, "_embedded": {"payments": [ONE, TWO]}, "_links": LINK}

@@ -95,6 +95,7 @@ DOCUMENT = (ROOT / "docs/reliability.md").read_text()
 SQL = re.search(r"```sql\n(INSERT INTO payments_accessstate.*?)```", DOCUMENT, re.DOTALL)
 
 
+@pytest.mark.only("postgresql")
 def test_documented_sql_renews_the_revisions_of_all_payments(organizations: None) -> None:
     assert SQL is not None
 

@@ -15,6 +15,8 @@ from payments.ingest.validation import validate_record
 from payments.models import Mode, SequenceType, Status
 from tests.support.lines import MISSING, RECORD, line
 
+pytestmark = pytest.mark.once
+
 AMOUNT = "must be a decimal, as text, with at most 13 digits before the point and exactly 2 after it"
 CURRENCY = "must be an ISO 4217 currency code"
 TIME = (

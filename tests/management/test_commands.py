@@ -20,7 +20,7 @@ from payments.models import ApiKey, Mode, Organization, Payment, Status
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.lines import line
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.also("citus")]
 
 Run = Callable[..., tuple[str, str]]
 

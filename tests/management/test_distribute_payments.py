@@ -5,7 +5,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.only("postgresql")]
 
 
 def primary_key() -> list[str] | None:
@@ -29,6 +29,7 @@ def test_database_with_unapplied_migrations_is_refused() -> None:
     assert primary_key() == ["id"]
 
 
+@pytest.mark.only("sqlite")
 def test_sqlite_is_refused() -> None:
     with pytest.raises(CommandError, match="This database is SQLite"):
         call_command("distribute_payments")

@@ -50,6 +50,7 @@ def test_violated_constraint_needs_its_traceback() -> None:
     assert explain(error) is None
 
 
+@pytest.mark.only("postgresql")
 @pytest.mark.parametrize(
     ("state", "step"),
     [
@@ -66,6 +67,7 @@ def test_sqlstate_of_postgresql_determines_the_next_step(state: str, step: str) 
     assert explain(error) == f"The database failed: no luck{step}"
 
 
+@pytest.mark.only("postgresql")
 def test_connection_that_postgresql_ended_leads_to_the_server(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url, connected_to(url):
         with pytest.raises(DatabaseError) as error:
@@ -79,6 +81,7 @@ def test_connection_that_postgresql_ended_leads_to_the_server(tmp_path: Path) ->
     assert explain(later_error.value) == f"The database failed: the connection is closed. {CHECK_SERVER}"
 
 
+@pytest.mark.only("sqlite")
 def test_full_sqlite_database_leads_to_the_disk(tmp_path: Path) -> None:
     file = tmp_path / "payments.sqlite3"
     with connected_to(f"sqlite:///{file}"):
@@ -90,6 +93,7 @@ def test_full_sqlite_database_leads_to_the_disk(tmp_path: Path) -> None:
         assert explain(error) == f"The database failed: {file}: database or disk is full. {CHECK_DISK}"
 
 
+@pytest.mark.only("sqlite")
 def test_file_that_is_no_database_leads_to_a_backup(tmp_path: Path) -> None:
     file = tmp_path / "payments.sqlite3"
     file.write_bytes(b"nonsense" * 1000)
@@ -100,6 +104,7 @@ def test_file_that_is_no_database_leads_to_a_backup(tmp_path: Path) -> None:
     assert str(error.value) == f"The database failed: {file}: file is not a database. {step}"
 
 
+@pytest.mark.only("sqlite")
 def test_locked_sqlite_database_leads_to_another_attempt(tmp_path: Path) -> None:
     file = tmp_path / "payments.sqlite3"
     with connected_to(f"sqlite:///{file}"):

@@ -12,6 +12,8 @@ from django.core.management import load_command_class
 from payments.management.command import PaymentsCommand
 from tests.support.processes import ROOT
 
+pytestmark = pytest.mark.once
+
 EXTENDED = {"runserver"}  # a command of Django
 COMMANDS = sorted({file.stem for file in (ROOT / "payments/management/commands").glob("[!_]*.py")} - EXTENDED)
 COLUMNS = 80

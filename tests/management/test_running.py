@@ -12,6 +12,8 @@ from tests.support.ports import free_port
 from tests.support.processes import ROOT
 from tests.support.service import inherited_environment
 
+pytestmark = [pytest.mark.once, pytest.mark.processes]
+
 # No server listens on this port.
 UNREACHABLE = "postgresql://payments:hunter2@127.0.0.1:1/payments"
 SIGNING_KEY = "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz"

@@ -9,6 +9,8 @@ import pytest
 from tests.support.commands import run_command
 from tests.support.processes import ROOT
 
+pytestmark = pytest.mark.once
+
 FILE = ROOT / "manage.py"
 NEXT_STEP = "Run scripts/install, then .venv/bin/python manage.py."
 
@@ -29,6 +31,7 @@ def test_syntax_of_a_newer_python_is_detected() -> None:
         ast.parse("try:\n    pass\nexcept* ValueError:\n    pass\n", feature_version=(3, 10))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("version", "name"), [((3, 10, 13), "3.10"), ((3, 7, 0), "3.7")])
 def test_old_python_is_refused_in_one_line(version: tuple[int, ...], name: str) -> None:
     done = run_as(version)
@@ -37,6 +40,7 @@ def test_old_python_is_refused_in_one_line(version: tuple[int, ...], name: str) 
     assert done.stderr == f"Python {name} is too old: 3.11 or newer is necessary. {NEXT_STEP}\n"
 
 
+@pytest.mark.processes
 def test_missing_packages_lead_to_the_installation() -> None:
     done = run_command([sys.executable, "-S", "manage.py", "check"], cwd=ROOT)
 
@@ -44,6 +48,7 @@ def test_missing_packages_lead_to_the_installation() -> None:
     assert done.stderr == f"Python cannot find the module django. {NEXT_STEP}\n"
 
 
+@pytest.mark.processes
 def test_missing_package_keeps_its_traceback_with_the_option() -> None:
     done = run_command([sys.executable, "-S", "manage.py", "check", "--traceback"], cwd=ROOT)
 

@@ -8,7 +8,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from tests.support.processes import ROOT
+
+pytestmark = pytest.mark.once
 
 FOLDERS = ("payments", "payments_site", "tests", "benchmarks", "examples")
 

@@ -10,6 +10,8 @@ from payments_site.processors import usable_processors
 from tests.support.commands import output_of
 from tests.support.processes import ROOT
 
+pytestmark = pytest.mark.once
+
 MANY = 10**6
 
 
@@ -49,6 +51,7 @@ def test_system_without_control_groups_has_only_its_affinity(groups: Path, monke
     assert usable_processors() == MANY
 
 
+@pytest.mark.processes
 def test_affinity_of_a_process_counts() -> None:
     processor = min(os.sched_getaffinity(0))
     program = f"import os; os.sched_setaffinity(0, {{{processor}}}); import runpy; "

@@ -34,6 +34,8 @@ from tests.support.processes import ROOT
 from tests.support.service import SETTINGS, inherited_environment
 from tests.support.sql import fetch_value
 
+pytestmark = pytest.mark.once
+
 PRODUCTION = {
     "DATABASE_URL": "postgresql://payments:secret@db.example/payments",
     "SECRET_KEY": "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz",
@@ -50,6 +52,7 @@ VALID = {
     "REPLICA_LAG_SECONDS_MAX": "10",
     **dict.fromkeys(("DEBUG", "ACCESS_LOG", "METRICS", "TRACING"), "false"),
     "WEB_THREADS": "5",
+    "REQUEST_SECONDS_MAX": "2.5",
     "PASSWORD_LOGIN": "on",
     "SECOND_FACTOR": "off",
 }
@@ -67,6 +70,7 @@ def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[st
     return run_command(command, cwd=ROOT, env=inherited_environment() | environment)
 
 
+@pytest.mark.processes
 def test_production_settings_pass_all_checks() -> None:
     done = check("--deploy", "--fail-level", "WARNING", **PRODUCTION)
 
@@ -161,6 +165,7 @@ def test_missing_packages_for_sign_in_stop_the_start(
     assert error_message(PRODUCTION | settings) == f"Invalid settings. {error}"
 
 
+@pytest.mark.processes
 def test_service_without_sign_in_does_not_import_its_packages() -> None:
     program = "import sys, payments_site.wsgi; print([name for name in sys.modules if name.startswith('allauth')])"
 
@@ -269,6 +274,7 @@ def error_message(environment: dict[str, str]) -> str:
     return str(error.value)
 
 
+@pytest.mark.processes
 def test_one_line_names_all_invalid_settings() -> None:
     done = check(**(PRODUCTION | {"DEBUG": "maybe", "HSTS_SECONDS": "x", "SECRET_KEY": ""}))
 

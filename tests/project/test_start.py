@@ -15,6 +15,8 @@ from tests.support.ports import free_port
 from tests.support.processes import ROOT
 from tests.support.service import Service, inherited_environment
 
+pytestmark = [pytest.mark.once, pytest.mark.processes]
+
 
 def start(directory: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     service = Service(

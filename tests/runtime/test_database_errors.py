@@ -12,6 +12,8 @@ from psycopg.errors import LockNotAvailable, QueryCanceled, UndefinedTable
 
 from payments.runtime.database_errors import is_interrupted, is_locked, is_outage, is_timeout
 
+pytestmark = pytest.mark.once
+
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 
 

@@ -6,8 +6,12 @@ from contextlib import suppress
 
 import pytest
 from psycopg import OperationalError
+from pytest_django import Settings
 
-from payments.runtime.deadlines import DATABASE_SECONDS_MAX, WAIT_SECONDS_MIN, Deadline
+from payments.runtime import time_limits
+from payments.runtime.deadlines import Deadline
+
+pytestmark = pytest.mark.once
 
 
 def wait_seconds(deadline: Deadline) -> float:
@@ -16,7 +20,7 @@ def wait_seconds(deadline: Deadline) -> float:
     return seconds
 
 
-def test_wait_is_limited_only_within_the_block() -> None:
+def test_wait_is_limited_only_within_the_block(settings: Settings) -> None:
     deadline = Deadline()
 
     before = deadline.wait_seconds
@@ -25,15 +29,15 @@ def test_wait_is_limited_only_within_the_block() -> None:
     after = deadline.wait_seconds
 
     assert (before, after) == (None, None)
-    assert WAIT_SECONDS_MIN < within <= DATABASE_SECONDS_MAX
+    assert time_limits.LATE_STATEMENT.seconds < within <= settings.REQUEST_SECONDS_MAX
 
 
-def test_statement_after_the_deadline_has_a_short_time() -> None:
+def test_statement_after_the_deadline_has_a_short_time(settings: Settings) -> None:
+    settings.REQUEST_SECONDS_MAX = 2.5
     deadline = Deadline()
-    deadline.seconds_max = 0
 
-    with deadline:
-        assert wait_seconds(deadline) == WAIT_SECONDS_MIN
+    with deadline, deadline.shortened(0):
+        assert wait_seconds(deadline) == 0.4
 
 
 def test_pause_postpones_the_deadline() -> None:
@@ -65,8 +69,9 @@ def test_pause_outside_of_a_block_starts_no_deadline() -> None:
     assert not deadline.is_active
 
 
-@pytest.mark.parametrize(("seconds", "expected"), [(1, 1), (60, DATABASE_SECONDS_MAX)])
-def test_shortened_deadline_is_never_later(seconds: float, expected: float) -> None:
+@pytest.mark.parametrize(("seconds", "expected"), [(10, 10), (90, 60)])
+def test_shortened_deadline_is_never_later(seconds: float, expected: float, settings: Settings) -> None:
+    settings.REQUEST_SECONDS_MAX = 60
     deadline = Deadline()
 
     with deadline:
@@ -75,7 +80,7 @@ def test_shortened_deadline_is_never_later(seconds: float, expected: float) -> N
             within = deadline.remaining_seconds
         after = deadline.ends_at
 
-    assert expected - 0.5 < within <= expected
+    assert expected - 5 < within <= expected
     assert after == ends_at
 
 
@@ -89,19 +94,20 @@ def test_shortened_deadline_ends_with_its_block() -> None:
     assert not deadline.is_active
 
 
-def test_first_wait_leaves_time_for_another_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_wait_leaves_time_for_another_server(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    settings.REQUEST_SECONDS_MAX = 1000
     monkeypatch.setattr("payments.runtime.deadlines.has_replica", lambda: True)
     deadline = Deadline()
 
     reserved = []
     for _ in range(2):
         with deadline:
-            reserved.append(round(deadline.remaining_seconds - wait_seconds(deadline), 1))
+            reserved.append(round(deadline.remaining_seconds - wait_seconds(deadline)))
             with pytest.raises(OperationalError, match="before the deadline"):
                 deadline.fail_wait()
-            reserved.append(round(deadline.remaining_seconds - wait_seconds(deadline), 1))
+            reserved.append(round(deadline.remaining_seconds - wait_seconds(deadline)))
 
-    assert reserved == [0.4, 0, 0.4, 0]
+    assert reserved == [160, 0, 160, 0]
 
 
 def test_threads_have_their_own_deadlines() -> None:

@@ -9,6 +9,8 @@ from pytest_django import Settings
 
 from payments.runtime.directory import RuntimeDirectoryError, prepare_runtime_directory
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def path(tmp_path: Path, settings: Settings) -> Path:

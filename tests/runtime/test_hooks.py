@@ -9,6 +9,8 @@ from django.http.response import HttpResponseBase
 
 from payments.runtime.hooks import Hook, Hooks, Progress, Result
 
+pytestmark = pytest.mark.once
+
 
 @dataclass
 class Imported:

@@ -13,6 +13,8 @@ from pytest_django import Settings
 from payments.runtime.directory import RuntimeDirectoryError
 from payments.runtime.rate_limits import FILE_NAME, RateLimit, RateLimits, Usage, hash_name
 
+pytestmark = pytest.mark.once
+
 LIMIT = RateLimit(3, seconds=60)
 START = 1_800_000_000.0
 

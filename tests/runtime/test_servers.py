@@ -134,6 +134,7 @@ def test_number_of_recorded_positions_is_limited() -> None:
     assert replica.compute_lag(0) == len(replica.positions) - 1 == POSITIONS_MAX
 
 
+@pytest.mark.only("postgresql")
 def test_replica_with_unknown_lag_is_read_and_rarely_checked(db: None, caplog: pytest.LogCaptureFixture) -> None:
     """Some hosted PostgreSQL services lack a function that the query needs."""
     execute("""

@@ -7,10 +7,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
+from pytest_django import Settings
 
-from payments.runtime import shares as module
 from payments.runtime.shares import NoPlace, NoThread, Shares
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.once
 
 
 def may_filter(shares: Shares, client: str) -> bool:
@@ -36,9 +38,9 @@ def read(shares: Shares) -> None:
 
 
 @pytest.fixture
-def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPoolExecutor]:
+def pool(settings: Settings) -> Iterator[ThreadPoolExecutor]:
     """Other threads, which wait as long as a test may take."""
-    monkeypatch.setattr(module, "WAIT_SECONDS_MAX", 60)
+    settings.REQUEST_SECONDS_MAX = 300
     with ThreadPoolExecutor() as executor:
         yield executor
 
@@ -141,8 +143,8 @@ def test_read_does_not_wait_in_the_last_thread() -> None:
         raise AssertionError("unreachable")
 
 
-def test_read_that_waits_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WAIT_SECONDS_MAX", 0.01)
+def test_read_that_waits_too_long_is_refused(settings: Settings) -> None:
+    settings.REQUEST_SECONDS_MAX = 0.05
     shares = Shares(4)
     with shares.filters("a"), shares.filters("a"):
         with pytest.raises(NoPlace), shares.filters("a"):
@@ -159,9 +161,9 @@ def test_exports_run_one_at_a_time_and_logins_one_for_each_address() -> None:
                 raise AssertionError("unreachable")
 
 
-def test_many_threads_never_exceed_the_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_threads_never_exceed_the_shares(settings: Settings) -> None:
     """A thread may get its place just when it gives up, or when it has to give way."""
-    monkeypatch.setattr(module, "WAIT_SECONDS_MAX", 0.0005)
+    settings.REQUEST_SECONDS_MAX = 0.0025
     shares = Shares(6)
     outcomes: Counter[bool] = Counter()
     exceeded: list[int] = []

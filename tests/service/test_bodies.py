@@ -14,6 +14,8 @@ from payments.service.bodies import InvalidBody, read_body
 from payments.service.handler import Handler
 from tests.support.api import REQUEST_ID
 
+pytestmark = pytest.mark.once
+
 FORM = "application/x-www-form-urlencoded"
 
 

@@ -23,6 +23,8 @@ from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentF
 from tests.support.list_errors import failing_list_queries, failing_queries, timeout_error
 from tests.support.sql import tables_read
 
+pytestmark = pytest.mark.once
+
 # Headers that middleware adds to every page, and that API clients do not need.
 PAGE_HEADERS = {"Content-Security-Policy", "Cross-Origin-Opener-Policy", "Referrer-Policy", "X-Frame-Options"}
 

@@ -16,6 +16,8 @@ from payments.service.logs import JSONLines, Redaction, RequestId, redacted
 from tests.support.api import REQUEST_ID, Api
 from tests.support.factories import PaymentFactory
 
+pytestmark = pytest.mark.once
+
 KEY = "live_0123456789abcdefghijABCDEFGHIJ0123456789"
 
 

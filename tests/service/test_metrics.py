@@ -26,6 +26,8 @@ from tests.support.scrape import LIST, READ, families, fetch, requests, samples,
 from tests.support.service import Service, count_started_workers, workers
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.once("postgresql")
+
 WORKERS = 2
 REQUESTS = 40
 RECORDS = 6_000  # more than an import writes at once
@@ -61,6 +63,7 @@ def send_requests(service: Service, key: str, *, count: int = REQUESTS) -> None:
         assert fetch(service, f"{LIST}?limit=1", key=key)[0] == 200
 
 
+@pytest.mark.processes
 def test_every_worker_returns_the_sum_of_all_workers(observed: Service, key: str) -> None:
     before = requests(observed, route=LIST, method="GET", status="200")
 
@@ -70,6 +73,7 @@ def test_every_worker_returns_the_sum_of_all_workers(observed: Service, key: str
     assert sums == {before + REQUESTS}
 
 
+@pytest.mark.processes
 def test_killed_worker_keeps_its_counts_but_is_no_worker(observed: Service, key: str) -> None:
     send_requests(observed, key)
     before, started = requests(observed, route=LIST), count_started_workers(observed) + 1
@@ -86,6 +90,7 @@ def test_killed_worker_keeps_its_counts_but_is_no_worker(observed: Service, key:
     assert requests(observed, route=LIST) == before + REQUESTS
 
 
+@pytest.mark.processes
 def test_replaced_workers_keep_their_counts_but_not_their_gauges(observed: Service, key: str) -> None:
     before = requests(observed, route=LIST)
     for _ in range(2):
@@ -103,6 +108,7 @@ def files(service: Service, pattern: str) -> list[Path]:
     return list(Path(service.settings["RUNTIME_DIRECTORY"], "metrics").glob(pattern))
 
 
+@pytest.mark.processes
 def test_duration_and_database_time_of_requests_are_measured(observed: Service, key: str) -> None:
     send_requests(observed, key, count=5)
     fetch(observed, "/readyz")  # its statements are run by the ORM
@@ -117,6 +123,7 @@ def test_duration_and_database_time_of_requests_are_measured(observed: Service, 
     assert not list(samples(observed, "payments_database_seconds_count", route="/healthz"))
 
 
+@pytest.mark.processes
 def test_refused_requests_are_counted_by_status(observed: Service, key: str) -> None:
     before = {status: requests(observed, status=status) for status in ("400", "401", "404", "405")}
 
@@ -158,6 +165,7 @@ def test_unknown_method_is_other(name: str | None, known: str) -> None:
     assert method(name) == known
 
 
+@pytest.mark.processes
 def test_unknown_paths_and_methods_add_no_label_values(observed: Service) -> None:
     before = requests(observed, route="other", method="other")
 
@@ -168,6 +176,7 @@ def test_unknown_paths_and_methods_add_no_label_values(observed: Service) -> Non
     assert len(list(samples(observed, "payments_requests_total", method="other"))) == 1
 
 
+@pytest.mark.processes
 def test_running_import_is_counted_and_its_payments_after_the_commit(observed: Service, lines: list[bytes]) -> None:
     read, written = total(observed, READ), total(observed, "payments_import_payments_written_total")
     succeeded = total(observed, "payments_imports_total", outcome="succeeded")
@@ -202,6 +211,7 @@ def start_import(service: Service, lines: list[bytes], *options: str, read: floa
     return importing
 
 
+@pytest.mark.processes
 def test_refused_import_has_written_no_payments(observed: Service, lines: list[bytes]) -> None:
     written = total(observed, "payments_import_payments_written_total")
     succeeded_at = total(observed, "payments_import_last_success_timestamp_seconds")
@@ -214,6 +224,7 @@ def test_refused_import_has_written_no_payments(observed: Service, lines: list[b
     assert total(observed, "payments_import_last_success_timestamp_seconds") == succeeded_at
 
 
+@pytest.mark.processes
 def test_killed_import_is_not_running(observed: Service, lines: list[bytes]) -> None:
     importing = start_import(observed, lines[:-1], "--create-organizations", read=total(observed, READ))
     assert total(observed, "payments_imports_running") == 1
@@ -224,6 +235,7 @@ def test_killed_import_is_not_running(observed: Service, lines: list[bytes]) -> 
     assert total(observed, "payments_imports_running") == 0
 
 
+@pytest.mark.processes
 def test_interrupted_import_has_failed(observed: Service, lines: list[bytes]) -> None:
     importing = start_import(observed, lines[:-1], "--create-organizations", read=total(observed, READ))
 
@@ -234,6 +246,7 @@ def test_interrupted_import_has_failed(observed: Service, lines: list[bytes]) ->
     assert total(observed, "payments_imports_total", outcome="failed") == 1
 
 
+@pytest.mark.processes
 def test_replication_lag_ends_with_the_process_that_measured_it(observed: Service) -> None:
     with process_with_replication_lag(observed):
         assert list(samples(observed, "payments_replica_lag_seconds")) == [1.5]
@@ -255,6 +268,7 @@ def process_with_replication_lag(service: Service) -> Iterator[None]:
     reader.communicate(b"\n")
 
 
+@pytest.mark.processes
 def test_build_info_has_the_versions(observed: Service) -> None:
     (build,) = [family for family in families(observed) if family.name == "payments_build_info"]
 
@@ -263,11 +277,13 @@ def test_build_info_has_the_versions(observed: Service) -> None:
     assert f'version = "{sample.labels["version"]}"' in (ROOT / "pyproject.toml").read_text()
 
 
+@pytest.mark.processes
 def test_page_allows_get_and_head_only(observed: Service) -> None:
     assert fetch(observed, "/metrics", method="HEAD") == (200, "")
     assert fetch(observed, "/metrics", method="POST")[0] == 405
 
 
+@pytest.mark.processes
 def test_restart_resets_all_but_the_last_successful_import(tmp_path: Path, lines: list[bytes]) -> None:
     with fresh_database(tmp_path) as url:
         service = service_with_metrics(tmp_path, url)
@@ -284,6 +300,7 @@ def test_restart_resets_all_but_the_last_successful_import(tmp_path: Path, lines
             assert len(files(service, "gauge_max_*.db")) == 1
 
 
+@pytest.mark.processes
 def test_preparing_a_start_keeps_the_counts_of_running_processes(observed: Service, key: str) -> None:
     send_requests(observed, key)
     before = requests(observed, route=LIST)
@@ -295,6 +312,7 @@ def test_preparing_a_start_keeps_the_counts_of_running_processes(observed: Servi
     assert requests(observed, route=LIST) >= REQUESTS
 
 
+@pytest.mark.processes
 def test_requests_are_served_without_a_metrics_directory(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url:
         service = service_with_metrics(tmp_path, url)
@@ -306,6 +324,7 @@ def test_requests_are_served_without_a_metrics_directory(tmp_path: Path) -> None
         assert service.log.read_text().count("Metrics are disabled") == 1
 
 
+@pytest.mark.processes
 def test_import_of_another_user_succeeds_with_one_warning(
     observed: Service, lines: list[bytes], tmp_path: Path
 ) -> None:
@@ -319,6 +338,7 @@ def test_import_of_another_user_succeeds_with_one_warning(
     assert done.stderr.count("Metrics are disabled: RUNTIME_DIRECTORY") == 1
 
 
+@pytest.mark.processes
 def test_full_disk_disables_metrics_without_killing_the_process(observed: Service, tmp_path: Path) -> None:
     """Instead of the disk, the size of the files is limited."""
     program = (
@@ -340,6 +360,7 @@ def test_page_does_not_exist_if_metrics_are_off(client: Client) -> None:
     assert (response.status_code, response.content) == (404, client.get("/nothing").content)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("setting", "is_loaded"), [("false", False), ("true", True)])
 def test_prometheus_client_is_imported_only_if_metrics_are_on(tmp_path: Path, setting: str, is_loaded: bool) -> None:
     environment = {
@@ -354,6 +375,7 @@ def test_prometheus_client_is_imported_only_if_metrics_are_on(tmp_path: Path, se
     assert output == f"{is_loaded}\n"
 
 
+@pytest.mark.processes
 def test_dashboard_and_alerts_use_exactly_the_metrics_of_the_service(
     observed: Service, key: str, lines: list[bytes]
 ) -> None:
@@ -391,6 +413,7 @@ def test_prometheus_scrapes_the_address_of_the_service() -> None:
     assert configuration["rule_files"] == ["prometheus-rules.yml"]
 
 
+@pytest.mark.processes
 @pytest.mark.needs("promtool")
 def test_promtool_accepts_configuration_rules_and_expressions(tmp_path: Path) -> None:
     rules = [{"record": f"panel_{number}", "expr": expression} for number, expression in enumerate(panel_expressions())]

@@ -17,6 +17,8 @@ from tests.support.migrated import fresh_database
 from tests.support.oidc import Visitor
 from tests.support.service import Service
 
+pytestmark = pytest.mark.processes
+
 PASSWORD = secrets.token_urlsafe()
 HASH = make_password(PASSWORD, hasher="pbkdf2_sha256")
 CLICKS = 4

@@ -13,6 +13,8 @@ import pytest
 
 from tests.support.service import Service
 
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("service")]
+
 CANARY = "canary-finch"
 EMAIL = "canary.baker@canary.example"
 HEADERS = ("Accept", "Host", "Cookie", "If-None-Match", "User-Agent", "Referer", "Authorization", "X-Request-ID")

@@ -18,6 +18,8 @@ from tests.support.scale import IS_LONG, report, times
 from tests.support.service import Service, count_started_workers, workers
 from tests.support.waiting import wait_until
 
+pytestmark = [pytest.mark.once, pytest.mark.processes]
+
 CLIENTS = 4
 SLOW_CLIENTS = times(50, long=500)
 REQUESTS = times(1_000, long=200_000)

@@ -22,6 +22,8 @@ from tests.support.factories import NOON
 from tests.support.scale import times
 from tests.support.service import Service, Walker
 
+pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("service")]
+
 COUNT = times(2_000, long=20_000)
 TIED = times(700, long=7_000)
 ON_ONE_INSTANT = times(200, long=2_000)
@@ -127,6 +129,7 @@ def test_export_after_import_of_an_export_is_identical(service: Service, key: st
     assert second == first
 
 
+@pytest.mark.once
 def test_closed_pipe_ends_an_export_silently(service: Service, key: str) -> None:
     exporting = service.popen("export_payments")
     assert exporting.stdout is not None
@@ -139,6 +142,7 @@ def test_closed_pipe_ends_an_export_silently(service: Service, key: str) -> None
     assert (exporting.returncode, messages) == (1, b"")
 
 
+@pytest.mark.once
 def test_saved_pages_can_be_imported(service: Service, key: str, tmp_path: Path) -> None:
     file = tmp_path / "pages.json"
     with Walker(service.base_url, key) as walker:

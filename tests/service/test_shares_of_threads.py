@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client, RequestFactory
 from django.urls import clear_script_prefix, set_script_prefix
+from pytest_django import Settings
 
 from payments.models import Organization
-from payments.runtime import shares
 from payments.runtime.process import process
 from payments.service.handler import Handler
 from tests.support.api import Api
@@ -36,8 +36,8 @@ def responding_with_pages() -> Iterator[None]:
 
 
 @pytest.fixture
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "WAIT_SECONDS_MAX", 0)
+def no_waiting(settings: Settings) -> None:
+    settings.REQUEST_SECONDS_MAX = 0.05
 
 
 @pytest.mark.parametrize("is_known", [False, True])
@@ -85,11 +85,11 @@ def test_revoked_key_beyond_the_share_gets_a_401(api: Api, no_waiting: None) -> 
         assert api.get(status="open").status_code == 401
 
 
-def status_of(path: str, **headers: str) -> tuple[str, dict[str, str]]:
+def status_of(path: str, *, handler: Handler | None = None, **headers: str) -> tuple[str, dict[str, str]]:
     """Return the status and the headers of the deployed application's response."""
     answers: list[Any] = []
     environ = {**RequestFactory().get(path, headers=headers).environ, "wsgi.input": BytesIO()}
-    Handler()(environ, lambda status, fields: answers.extend([status.split()[0], dict(fields)]))
+    (handler or Handler())(environ, lambda status, fields: answers.extend([status.split()[0], dict(fields)]))
     status, fields = answers
     return status, fields
 
@@ -105,10 +105,11 @@ def test_pages_beyond_their_share_get_a_503(path: str) -> None:
 
 
 def test_static_files_of_a_mounted_site_need_no_place() -> None:
+    handler = Handler()  # as at the start of a worker, before any request sets the prefix
     set_script_prefix("/pay/")
     try:
         with responding_with_pages():
-            status, _ = status_of("/static/admin/css/base.css")
+            status, _ = status_of("/static/admin/css/base.css", handler=handler)
     finally:
         clear_script_prefix()
 

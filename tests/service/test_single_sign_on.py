@@ -14,7 +14,6 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import connection
 
 from payments.admin.login import ADDRESS_ATTEMPTS
-from payments.runtime.deadlines import DATABASE_SECONDS_MAX
 from payments.runtime.process import process
 from tests.support.connecting import connected_to
 from tests.support.migrated import fresh_database
@@ -22,6 +21,8 @@ from tests.support.oidc import Provider, Visitor, provider
 from tests.support.ports import free_port
 from tests.support.relay import relayed
 from tests.support.service import Service
+
+pytestmark = pytest.mark.processes
 
 PASSWORD = secrets.token_urlsafe()
 HASH = make_password(PASSWORD, hasher="pbkdf2_sha256")
@@ -366,11 +367,11 @@ def test_strange_claims_are_no_server_error(service: Service, bakery: Provider, 
 
 def test_slow_provider_uses_up_no_time_of_the_database(service: Service, bakery: Provider) -> None:
     def wait(_number: int) -> None:
-        time.sleep(DATABASE_SECONDS_MAX + 0.5)
+        time.sleep(1.5)
 
     with (
         relayed(bakery.port, before=wait) as issuer,
-        other(service, OIDC_ISSUER=issuer).serving() as running,
+        other(service, OIDC_ISSUER=issuer, REQUEST_SECONDS_MAX="1").serving() as running,
     ):
         response = Visitor(running).get("/admin/sign-in/", allow_redirects=False)
 

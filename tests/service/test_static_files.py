@@ -12,6 +12,8 @@ from pytest_django import Settings
 from payments_site.settings import STORAGES
 from tests.support.processes import ROOT
 
+pytestmark = pytest.mark.once
+
 NAME = "docs/page.css"
 CONTENT = (ROOT / "payments/static" / NAME).read_bytes()
 HASHED_LINK = re.compile(r"/static/[\w./-]+\.[0-9a-f]{12}\.\w+")

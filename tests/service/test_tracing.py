@@ -28,6 +28,8 @@ from tests.support.processes import ROOT
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.once
+
 SECONDS_MAX = 30
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 PARENT_ID = "b7ad6b7169203331"
@@ -134,6 +136,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
         yield Traced(service, receiver, service.create_api_key(organization=1001, mode="live"))
 
 
+@pytest.mark.processes
 def test_request_is_a_span_of_the_trace_that_it_names(shop: Traced) -> None:
     assert shop.get("/v2/payments?limit=1", **{"X-Request-ID": "first"}) == 200
 
@@ -152,6 +155,7 @@ def test_request_is_a_span_of_the_trace_that_it_names(shop: Traced) -> None:
     assert shop.receiver.resource["service.name"] == "payments"
 
 
+@pytest.mark.processes
 def test_statements_are_child_spans_without_parameters(shop: Traced) -> None:
     shop.get(
         "/v2/payments?limit=1", **{"X-Request-ID": "second"}
@@ -172,6 +176,7 @@ def test_statements_are_child_spans_without_parameters(shop: Traced) -> None:
     assert "%(organization_id)s" in attributes(children[-1])["db.query.text"]
 
 
+@pytest.mark.processes
 def test_statements_of_the_orm_are_spans(shop: Traced) -> None:
     shop.get("/readyz", **{"X-Request-ID": "ready"})
 
@@ -180,6 +185,7 @@ def test_statements_of_the_orm_are_spans(shop: Traced) -> None:
     assert "SELECT django_migrations" in names
 
 
+@pytest.mark.processes
 def test_trace_that_is_not_sampled_is_not_sent(shop: Traced) -> None:
     shop.get("/v2/payments?limit=1", sampled=NOT_SAMPLED, **{"X-Request-ID": "unsampled"})
     shop.get("/v2/payments?limit=1", **{"X-Request-ID": "sampled"})
@@ -188,6 +194,7 @@ def test_trace_that_is_not_sampled_is_not_sent(shop: Traced) -> None:
     assert shop.receiver.of_request("unsampled") == []
 
 
+@pytest.mark.processes
 def test_spans_contain_no_secret(shop: Traced) -> None:
     # Secrets in all parts of a request that spans contain: the path, the request ID and the statements.
     for number, path in enumerate(
@@ -271,6 +278,7 @@ def test_summary_of_a_statement_is_its_operation_and_table(sql: str, summary: st
     assert summarize(sql) == summary
 
 
+@pytest.mark.processes
 def test_stopping_worker_sends_its_last_spans(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url, receiving() as receiver:
         with traced(
@@ -321,11 +329,13 @@ def python(code: str, directory: Path, *, tracing: str) -> subprocess.CompletedP
     return run_command(command, cwd=ROOT, env=environment)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(("setting", "is_loaded"), [("false", False), ("true", True)])
 def test_opentelemetry_is_imported_only_if_tracing_is_enabled(tmp_path: Path, setting: str, is_loaded: bool) -> None:
     assert python(LOADED, tmp_path, tracing=setting).stdout == f"{is_loaded}\n"
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("setting", "status", "message"),
     [("false", 0, ""), ("true", 1, "TRACING: Must be false, or run scripts/install --tracing first.")],

@@ -1,7 +1,6 @@
 """Citus clusters for tests: a coordinator and workers, from Debian's PostgreSQL 15 and the Citus built for it.
 
-`python -m tests.support.citus COMMAND...` runs a command, such as pytest, with the DATABASE_URL of a cluster. The
-variable CITUS_BUILD names the script that builds Citus.
+The variable CITUS_BUILD names the script that builds Citus.
 """
 
 import os
@@ -18,6 +17,7 @@ import psycopg
 from psycopg import sql
 
 from tests.support.migrated import VARIABLE, WORKERS_VARIABLE
+from tests.support.ports import free_port
 from tests.support.postgresql import DebianPostgresql, server_directory
 from tests.support.processes import ROOT
 
@@ -64,12 +64,13 @@ class CitusCluster:
     directory: Path
     worker_count: int = 2
     server: type[CitusServer] = CitusServer
+    port: int = field(default_factory=free_port)  # of the coordinator
     coordinator: CitusServer = field(init=False)
     workers: list[CitusServer] = field(init=False)
     standby: CitusServer | None = None  # of the coordinator
 
     def __post_init__(self) -> None:
-        self.coordinator = self.server(self.directory / "coordinator")
+        self.coordinator = self.server(self.directory / "coordinator", self.port)
         self.workers = [self.server(self.directory / f"worker{number}") for number in range(1, self.worker_count + 1)]
 
     @property
@@ -162,11 +163,11 @@ def manage(*arguments: str, url: str) -> None:
 
 
 @contextmanager
-def citus_cluster(*, workers: int = 2, server: type[CitusServer] = CitusServer) -> Iterator[CitusCluster]:
+def citus_cluster(**options: Any) -> Iterator[CitusCluster]:
     """Yield a running cluster with the databases that tests copy. Remove it afterwards."""
     require_citus()
     with server_directory() as directory:
-        cluster = CitusCluster(directory, workers, server)
+        cluster = CitusCluster(directory, **options)
         try:
             cluster.start()
             cluster.create_databases()
@@ -182,12 +183,3 @@ def require_citus() -> None:
     if "CITUS_BUILD" not in os.environ:
         sys.exit("Citus is not installed. Set CITUS_BUILD to a script that builds it for Debian's PostgreSQL 15.")
     subprocess.run([os.environ["CITUS_BUILD"]], check=True)
-
-
-def main() -> int:
-    with citus_cluster() as cluster:
-        return subprocess.run(sys.argv[1:], env={**os.environ, **cluster.variables}, check=False).returncode
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -24,7 +24,6 @@ from tests.support.connecting import connected_to
 
 VARIABLE: Final = "MIGRATED_DATABASE"
 WORKERS_VARIABLE: Final = "CITUS_WORKER_PORTS"
-IS_CITUS: Final = WORKERS_VARIABLE in os.environ
 
 
 @contextmanager

@@ -23,7 +23,7 @@ TRACKING_SINCE = (1, 21)
 
 
 def require_pgbouncer() -> None:
-    """Skip the test without a PgBouncer that tracks prepared statements; in CI, fail it."""
+    """Skip the test without a PgBouncer that tracks prepared statements (tests/support/tools.py)."""
     require("pgbouncer")
     if version() < TRACKING_SINCE:
         unavailable(f"pgbouncer is older than {'.'.join(map(str, TRACKING_SINCE))}.")

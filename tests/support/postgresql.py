@@ -1,17 +1,9 @@
-"""PostgreSQL servers for tests.
-
-`python -m tests.support.postgresql COMMAND...` runs a command with the DATABASE_URL of a server. TEST_DATABASE_URL
-names an existing server, whose user must be allowed to create databases. Without it, a server runs just for the
-command.
-
-`breakable_postgresql` is for tests in which the server fails.
-"""
+"""PostgreSQL servers that a test can stop, freeze and start again."""
 
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -37,23 +29,6 @@ TEMPORARY = tempfile.gettempdir()
 PRIVATE = 0o700
 
 POLL_SECONDS = 0.02
-
-# A test server does not wait for its disk: no test needs data to survive a power failure.
-UNSAFE_SETTINGS = ("fsync", "full_page_writes", "synchronous_commit")
-
-
-@contextmanager
-def postgresql() -> Iterator[str]:
-    """Yield the URL of a server. Without TEST_DATABASE_URL, the server runs until the block ends."""
-    if url := os.environ.get("TEST_DATABASE_URL"):
-        yield url
-        return
-    with server_directory() as directory, get_server(directory / "data") as server:
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            for setting in UNSAFE_SETTINGS:
-                connection.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(setting)))
-            connection.execute("SELECT pg_reload_conf()")
-        yield server.get_uri()
 
 
 @contextmanager
@@ -246,6 +221,12 @@ def has_ended(process: psutil.Process) -> bool:
         return True
 
 
+class SharedPostgresql(BreakablePostgresql):
+    """The server of a test run. It does not wait for its disk: no test needs data to survive a power failure."""
+
+    settings: ClassVar[dict[str, str]] = {"full_page_writes": "off", "synchronous_commit": "off"}
+
+
 class DebianPostgresql(BreakablePostgresql):
     """Debian's PostgreSQL 15, the oldest version that the tests run on."""
 
@@ -257,12 +238,14 @@ class DebianPostgresql(BreakablePostgresql):
 
 
 @contextmanager
-def breakable_postgresql(kind: type[BreakablePostgresql] = BreakablePostgresql) -> Iterator[BreakablePostgresql]:
+def breakable_postgresql(
+    kind: type[BreakablePostgresql] = BreakablePostgresql, **options: Any
+) -> Iterator[BreakablePostgresql]:
     """Yield a running server, and remove it afterwards."""
     if kind.binaries and not kind.binaries.exists():
         unavailable(f"{kind.binaries} is missing (Debian 12: apt-get install postgresql).")
     with server_directory() as directory:
-        server = kind(directory / "data")
+        server = kind(directory / "data", **options)
         try:
             server.start()
             yield server
@@ -334,8 +317,3 @@ def cluster() -> Iterator[Cluster]:
             for server in servers.servers:
                 if server.postmaster is not None:
                     server.kill()
-
-
-if __name__ == "__main__":
-    with postgresql() as url:
-        sys.exit(subprocess.run(sys.argv[1:], env={**os.environ, "DATABASE_URL": url}, check=False).returncode)
