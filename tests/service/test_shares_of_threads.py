@@ -85,7 +85,7 @@ def test_revoked_key_beyond_the_share_gets_a_401(api: Api, no_waiting: None) -> 
         assert api.get(status="open").status_code == 401
 
 
-def status_of(path: str, *, handler: Handler | None = None, **headers: str) -> tuple[str, dict[str, str]]:
+def status_of(path: str, handler: Handler | None = None, /, **headers: str) -> tuple[str, dict[str, str]]:
     """Return the status and the headers of the deployed application's response."""
     answers: list[Any] = []
     environ = {**RequestFactory().get(path, headers=headers).environ, "wsgi.input": BytesIO()}
@@ -109,7 +109,7 @@ def test_static_files_of_a_mounted_site_need_no_place() -> None:
     set_script_prefix("/pay/")
     try:
         with responding_with_pages():
-            status, _ = status_of("/static/admin/css/base.css", handler=handler)
+            status, _ = status_of("/static/admin/css/base.css", handler)
     finally:
         clear_script_prefix()
 
