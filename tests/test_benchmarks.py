@@ -13,7 +13,7 @@ from tests.support.processes import ROOT
 from tests.support.service import inherited_environment
 from tests.support.tools import unavailable
 
-pytestmark = [pytest.mark.once, pytest.mark.processes]
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended]
 
 PYTHON = sys.executable
 SMALLEST = (

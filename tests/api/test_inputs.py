@@ -424,6 +424,7 @@ def test_body_is_not_read_as_the_next_request(service: Service) -> None:
     assert re.findall(rb"HTTP/1.1 ([0-9]+)", responses) == [b"401", b"401"]
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.parametrize("seed", range(1, times(1, long=3) + 1))
 def test_responses_match_the_openapi_document(over_http: ApiUnderTest, tmp_path: Path, seed: int) -> None:

@@ -78,5 +78,6 @@ def default_access(request: pytest.FixtureRequest) -> None:
     """Select the organization and the mode that the pages show first. They are remembered across tests."""
     if "staffed" in request.fixturenames:
         staffed: Staffed = request.getfixturevalue("staffed")
-        with staffed.page() as page:
-            page.request.get(f"/admin/payments/payment/?organization={staffed.organization}&mode=live")
+        context = staffed.browser.new_context(base_url=staffed.service.base_url, storage_state=staffed.session)
+        context.request.get(f"/admin/payments/payment/?organization={staffed.organization}&mode=live")
+        context.close()

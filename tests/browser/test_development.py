@@ -16,7 +16,7 @@ from tests.support.api import payment_ids
 from tests.support.migrated import fresh_database
 from tests.support.service import Service, Walker
 
-pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser"), pytest.mark.extended]
 
 
 class Development(NamedTuple):

@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.conftest import Staffed
 from tests.browser.pages import LOOKS, WIDTHS, Look, overflow, page_problems, set_look, violations
 
-pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser"), pytest.mark.extended]
 
 PATHS = ("/docs/", "/docs/reference/", "/docs/synchronising/")
 INTERACTIVE = "/docs/interactive/"

@@ -12,7 +12,7 @@ from payments.demo import SHOPS
 from tests.browser.conftest import Staffed
 from tests.browser.pages import page_problems
 
-pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser"), pytest.mark.extended]
 
 LIST = "/admin/payments/payment/"
 

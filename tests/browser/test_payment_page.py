@@ -8,7 +8,7 @@ import pytest
 from tests.browser.conftest import Staffed
 from tests.browser.pages import page_problems
 
-pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser"), pytest.mark.extended]
 
 LIST = "/admin/payments/payment/"
 ORGANIZATION = 9001

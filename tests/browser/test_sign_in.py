@@ -14,7 +14,7 @@ from tests.support.migrated import fresh_database
 from tests.support.oidc import Provider, provider
 from tests.support.service import Service
 
-pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser"), pytest.mark.extended]
 
 PASSWORD = secrets.token_urlsafe()
 

@@ -2,6 +2,7 @@
 
 import sys
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,12 @@ from tests.support.service import Service
 
 pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service")]
 
-CLIENTS = sorted(Path(__file__).parent.glob("walk_with_*.py"))
+DIRECTORY = Path(__file__).parent
+OTHER_CLIENTS = [DIRECTORY / "walk_with_dlt.py", DIRECTORY / "walk_with_mollie.py"]
+CLIENTS = [
+    DIRECTORY / "walk_with_halchemy.py",
+    *(pytest.param(path, marks=pytest.mark.extended) for path in OTHER_CLIENTS),
+]
 SHOP = SHOPS[1]
 COUNT = 450
 
@@ -33,12 +39,8 @@ def ids(service: Service) -> list[str]:
     return [record.id for record in newest_first]
 
 
-def test_three_clients_are_tested() -> None:
-    assert len(CLIENTS) == 3
-
-
 @pytest.mark.processes
-@pytest.mark.parametrize("client", CLIENTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("client", CLIENTS, ids=attrgetter("stem"))
 def test_unmodified_client_walks_the_list(service: Service, ids: list[str], client: Path) -> None:
     key = service.create_api_key(organization=SHOP.id, mode="live")
 
@@ -47,10 +49,11 @@ def test_unmodified_client_walks_the_list(service: Service, ids: list[str], clie
     assert output.split() == ids
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_unmodified_hal_client_follows_the_feed(service: Service, ids: list[str]) -> None:
     key = service.create_api_key(organization=SHOP.id, mode="live")
-    program = Path(__file__).parent / "follow_with_halchemy.py"
+    program = DIRECTORY / "follow_with_halchemy.py"
 
     *first, later = output_of([sys.executable, program, service.base_url, key]).split()
     service.import_records([line(id="pt_new", organizationId=str(SHOP.id))])

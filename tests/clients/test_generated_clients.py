@@ -21,7 +21,7 @@ from tests.support.factories import NOON
 from tests.support.processes import ROOT
 from tests.support.service import Service, Walker
 
-pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service")]
+pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service"), pytest.mark.extended]
 
 CLIENTS = Path(__file__).parent
 PACKAGES = CLIENTS / "node_modules"

@@ -23,7 +23,7 @@ from tests.support.scale import times
 from tests.support.service import USUAL_LIMITS, Service, Walker
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes, pytest.mark.extended]
 
 USER = NAME = "payments"
 COMMANDS = "payments_commands"

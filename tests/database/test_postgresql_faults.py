@@ -109,6 +109,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
             yield Faulty(service, server, proxy, service.create_api_key(organization=1001, mode="live"), log)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("stop", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])
 def test_service_recovers_when_the_server_is_started_again(
     faulty: Faulty, stop: Callable[[BreakablePostgresql], None]
@@ -125,6 +126,7 @@ def test_service_recovers_when_the_server_is_started_again(
     load.report(stop.__name__)
 
 
+@pytest.mark.extended
 def test_restart_between_requests_fails_no_request(faulty: Faulty) -> None:
     with faulty.load().running(CLIENTS) as load:
         load.wait_for(200, after=time.monotonic())
@@ -178,6 +180,7 @@ def test_requests_to_an_unresponsive_server_get_a_response_in_time(
     load.report(fault.__name__)
 
 
+@pytest.mark.extended
 def test_service_without_deadlines_waits_for_an_unresponsive_server(faulty: Faulty) -> None:
     unguarded = faulty.service.unguarded()
     with unguarded.serving():
@@ -192,6 +195,7 @@ def test_service_without_deadlines_waits_for_an_unresponsive_server(faulty: Faul
         assert late_response.result().status == 200
 
 
+@pytest.mark.extended
 def test_lost_packet_of_the_last_use_delays_a_request_no_longer(faulty: Faulty) -> None:
     load = faulty.load()
     faulty.clear_last_uses()
@@ -208,6 +212,7 @@ def test_lost_packet_of_the_last_use_delays_a_request_no_longer(faulty: Faulty) 
         load.assert_recovered(repaired_at=time.monotonic())
 
 
+@pytest.mark.extended
 def test_slow_write_of_the_last_use_is_given_up(faulty: Faulty) -> None:
     load = faulty.load()
     faulty.clear_last_uses()
@@ -269,6 +274,7 @@ def end_sessions(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     time.sleep(0.1)  # until the proxy has closed the service's connections
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
@@ -293,11 +299,13 @@ def test_outage_makes_the_service_unavailable_and_is_logged(
     load.report(fault.__name__)
 
 
+@pytest.mark.extended
 def test_slow_filters_name_the_parameter_to_narrow_and_block_no_other_request(faulty: Faulty) -> None:
     with slow(faulty):
         assert_timeout_names_created_at(faulty.service.base_url, faulty.key)
 
 
+@pytest.mark.extended
 def test_read_only_server_serves_pages(faulty: Faulty) -> None:
     """Like a replica. The last use of the key cannot be written, but no request fails."""
     faulty.clear_last_uses()

@@ -48,7 +48,7 @@ from tests.support.service import USUAL_LIMITS, Service, Walker
 from tests.support.waiting import wait_until
 from tests.support.walks import walk_while_two_write
 
-pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes, pytest.mark.extended]
 
 USER = NAME = "payments"
 ORGANIZATION = 1001

@@ -108,6 +108,7 @@ def test_unusable_file_makes_the_service_unavailable_and_is_logged(
     load.report(fault.__name__)
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_wait_for_a_locked_file_is_limited(faulty: Faulty, tmp_path: Path) -> None:
     file = tmp_path / "payments.sqlite3"
@@ -138,6 +139,7 @@ def test_replaced_file_is_read_by_the_next_request(faulty: Faulty) -> None:
     assert {faulty.load().get().status for _ in range(CLIENTS)} == {200}
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_service_without_the_check_of_the_file_reads_the_old_one(faulty: Faulty) -> None:
     unguarded = faulty.service.unguarded()
@@ -176,6 +178,7 @@ def without_root() -> Iterator[None]:
         os.seteuid(user)
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_clients_read_while_an_import_writes(faulty: Faulty) -> None:
     lines = faulty.service.exported().replace('"description":"', '"description":"again ')

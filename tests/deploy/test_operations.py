@@ -22,7 +22,7 @@ from tests.support.processes import ROOT
 from tests.support.service import Service
 from tests.support.tools import unavailable
 
-pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes, pytest.mark.extended]
 
 GUIDES = ROOT / "docs/operate"
 PAYMENTS = 2000

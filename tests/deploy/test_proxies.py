@@ -30,7 +30,7 @@ from tests.support.service import Service
 from tests.support.tools import require
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.once, pytest.mark.processes]
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended]
 
 HOST = "pay.example"
 OTHER_HOST = "elsewhere.example"

@@ -18,7 +18,7 @@ from tests.support.postgresql import BreakablePostgresql, breakable_postgresql, 
 from tests.support.processes import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes, pytest.mark.extended]
 
 SCRIPTS = ROOT / "deploy/postgresql"
 PAYMENTS_PASSWORD = 'it\'s \\a "password"'  # noqa: S105

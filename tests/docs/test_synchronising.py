@@ -32,7 +32,7 @@ from tests.support.relay import ConnectionEnded, relayed
 from tests.support.service import Service, Walker
 from tests.support.sql import execute
 
-pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("service")]
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("service"), pytest.mark.extended]
 
 DOCUMENT = (ROOT / "docs/synchronising.md").read_text()
 WITH_SQLITE, WITH_DLT, SINGER_TAP = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)

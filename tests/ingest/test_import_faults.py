@@ -259,6 +259,7 @@ def test_killed_import_writes_all_or_nothing_and_can_be_repeated(imports: Import
     report(f"{outcomes.total()} imports killed; written: {dict(outcomes)}")
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.once
 def test_import_that_commits_every_batch_fails_the_check(imports: Imports) -> None:
@@ -276,6 +277,7 @@ def test_import_that_commits_every_batch_fails_the_check(imports: Imports) -> No
     assert not is_all_or_nothing(interruption, completed=imports.complete(file))
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.only("sqlite", "postgresql")
 def test_message_of_an_interrupted_import_is_true_at_any_moment(imports: Imports, rng: random.Random) -> None:
@@ -339,6 +341,7 @@ def test_error_within_a_python_function_of_sqlite_is_not_an_interrupt(tmp_path: 
     assert error.value.returncode == 1
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.only("sqlite", "postgresql")
 def test_interrupt_while_reading_is_reported_in_one_line(imports: Imports) -> None:
@@ -356,6 +359,7 @@ def test_interrupt_while_reading_is_reported_in_one_line(imports: Imports) -> No
     assert imports.read(EVERYTHING) == before
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.only("postgresql")
 def test_crash_of_the_server_leaves_all_or_nothing_and_is_reported_in_one_line(
@@ -382,6 +386,7 @@ def test_crash_of_the_server_leaves_all_or_nothing_and_is_reported_in_one_line(
     report(f"{outcomes.total()} database crashes; the messages of the imports: {dict(outcomes)}")
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.only("postgresql")
 @pytest.mark.parametrize("returncode", [130, 1])
