@@ -17,6 +17,7 @@ from tests.support.load import STEADY_RESPONSES, Load
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.scale import times
 from tests.support.service import USUAL_LIMITS, Service
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
 
@@ -39,6 +40,7 @@ class Proxy:
         self.is_forwarding = threading.Event()
         self.is_forwarding.set()
         self.stop_at: bytes | None = None
+        self.open: set[socket.socket] = set()  # the connections of clients and to the server
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self) -> None:
@@ -54,6 +56,7 @@ class Proxy:
                 # Forward at once: a statement in two packets must not wait for an acknowledgement.
                 for end in (client, server):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self.open |= {client, server}
                 for source, target in ((client, server), (server, client)):
                     threading.Thread(target=self.forward, args=[source, target], daemon=True).start()
 
@@ -68,6 +71,7 @@ class Proxy:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
+            self.open.discard(end)
 
 
 class Faulty(NamedTuple):
@@ -264,14 +268,16 @@ def without_tables(faulty: Faulty) -> Iterator[None]:
 def out_of_connections(faulty: Faulty) -> Iterator[None]:
     with faulty.administer() as other:
         other.execute(f"ALTER ROLE {USER} CONNECTION LIMIT 0")
-        end_sessions(other)
+        end_sessions(faulty, other)
         yield
         other.execute(f"ALTER ROLE {USER} CONNECTION LIMIT -1")
 
 
-def end_sessions(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+def end_sessions(faulty: Faulty, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """End the sessions of the service, and wait until it can notice."""
+    before = set(faulty.proxy.open)
     connection.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s", [USER])
-    time.sleep(0.1)  # until the proxy has closed the service's connections
+    wait_until(lambda: before.isdisjoint(faulty.proxy.open))
 
 
 @pytest.mark.extended
@@ -311,13 +317,13 @@ def test_read_only_server_serves_pages(faulty: Faulty) -> None:
     faulty.clear_last_uses()
     with faulty.administer() as other:
         other.execute(f"ALTER ROLE {USER} SET default_transaction_read_only = on")
-        end_sessions(other)
+        end_sessions(faulty, other)
         try:
             with faulty.load().running(CLIENTS) as load:
                 load.wait_for_all(200, after=0, count=STEADY_RESPONSES)
         finally:
             other.execute(f"ALTER ROLE {USER} RESET default_transaction_read_only")
-            end_sessions(other)
+            end_sessions(faulty, other)
 
     assert {response.status for response in load.responses} == {200}
 

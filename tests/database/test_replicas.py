@@ -521,7 +521,7 @@ def test_primary_serves_while_both_replicas_are_down(shared: Replicated) -> None
         load.wait_for(200, after=time.monotonic())
         for replica in shared.servers.replicas:
             replica.kill()
-        time.sleep(0.5)
+        load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
         on_primary = StatementLog(shared.servers.primary)
         load.wait_for(200, after=time.monotonic())
         for replica in shared.servers.replicas:

@@ -3,6 +3,7 @@
 IMPORT_FAULTS_SEED repeats the moments of a run.
 """
 
+import fcntl
 import os
 import random
 import re
@@ -12,13 +13,14 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import termios
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import IO, Any, LiteralString
 
 import psycopg
 import pytest
@@ -32,6 +34,7 @@ from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.processes import ROOT, STOP_SECONDS_MAX
 from tests.support.scale import IS_LONG, report, times
 from tests.support.service import Service
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.only("sqlite")
 
@@ -44,7 +47,6 @@ DISK_BYTES = 2**20
 PIECE_BYTES = 2**18
 ENDING_SECONDS = 0.5  # an import ends within this time after it has read its input
 POLL_SECONDS = 0.05
-READING_SECONDS = 0.5  # an import reads the available input within this time
 
 EVERYTHING = "SELECT description, * FROM payments_payment ORDER BY id"
 SUMMARY = "SELECT description, count(*) FROM payments_payment GROUP BY description ORDER BY description"
@@ -141,6 +143,7 @@ class Imports:
 
 BATCH_BY_BATCH = """
 import sys
+import termios
 from pathlib import Path
 
 import django
@@ -341,6 +344,11 @@ def test_error_within_a_python_function_of_sqlite_is_not_an_interrupt(tmp_path: 
     assert error.value.returncode == 1
 
 
+def unread_bytes(pipe: IO[bytes]) -> int:
+    """Return how many bytes of a pipe its reader has not read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 @pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.only("sqlite", "postgresql")
@@ -349,7 +357,8 @@ def test_interrupt_while_reading_is_reported_in_one_line(imports: Imports) -> No
     process = imports.start()
     assert process.stdin is not None
     process.stdin.write(imports.files.next().read_bytes())  # more than a pipe holds, so the import reads
-    time.sleep(READING_SECONDS)
+    pipe = process.stdin
+    wait_until(lambda: unread_bytes(pipe) == 0)
 
     send_interrupt(process)
 

@@ -91,8 +91,7 @@ def test_slow_clients_do_not_block_others(served: Service, key: str, sent: Calla
             slow.connect(("127.0.0.1", served.port))
             slow.sendall(content)
         held_at = time.monotonic()
-        time.sleep(times(1, long=30))
-        load.wait_for(200, after=held_at)
+        load.wait_for_all(200, after=held_at, count=times(20, long=2_000))
 
     assert {response.status for response in load.responses} == {200}
     load.report(f"{SLOW_CLIENTS} sockets, {sent.__name__}")
@@ -195,11 +194,9 @@ def read_status(connection: http.client.HTTPConnection) -> int:
 
 def test_memory_does_not_grow(served: Service, key: str) -> None:
     with Load(served.port, key, pause_seconds=0).running(CLIENTS) as load:
-        while len(load.responses) < REQUESTS // 2:
-            time.sleep(0.05)
+        wait_until(lambda: len(load.responses) >= REQUESTS // 2, seconds_max=600)
         before = max(worker.memory_info().rss for worker in workers(served))
-        while len(load.responses) < REQUESTS:
-            time.sleep(0.05)
+        wait_until(lambda: len(load.responses) >= REQUESTS, seconds_max=600)
         after = max(worker.memory_info().rss for worker in workers(served))
 
     assert (after - before) / BYTES_PER_MB < GROWTH_MB_MAX
