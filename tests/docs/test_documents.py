@@ -2,9 +2,11 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.api import Api
 from tests.support.processes import ROOT
 
 pytestmark = pytest.mark.once
@@ -36,3 +38,13 @@ def test_all_documents_are_checked() -> None:
     assert {"README.md", "SECURITY.md", "CHANGELOG.md", "decisions.md", "reliability.md", "reference.md"} <= {
         document.name for document in DOCUMENTS
     }
+
+
+def test_test_of_the_testing_guide_passes(api: Api) -> None:
+    [block] = re.findall(r"```python\n(.*?)```", (ROOT / "docs/testing.md").read_text(), flags=re.DOTALL)
+    names: dict[str, Any] = {}
+
+    exec(block, names)  # noqa: S102
+
+    [test] = [function for name, function in names.items() if name.startswith("test_")]
+    test(api)
