@@ -78,5 +78,6 @@ def test_sqlite_database_in_memory_creates_no_file(tmp_path: Path, monkeypatch: 
 
     with connected_to("sqlite:///:memory:"):
         connection.ensure_connection()
+        connection.connection.close()  # Django keeps a database in memory open
 
     assert modes(tmp_path) == {}

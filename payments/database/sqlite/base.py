@@ -5,6 +5,7 @@ not documented. Django has no public API for the time limits, the private file a
 """
 
 import os
+import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,14 @@ from payments.runtime.process import process
 STEPS_BETWEEN_CHECKS = 10_000
 
 
+class Connection(sqlite3.Connection):
+    """Closes itself when it is dropped. Django drops an open one if its first statement shows an unusable file."""
+
+    def __del__(self) -> None:
+        with suppress(sqlite3.ProgrammingError):  # it could not be opened
+            self.close()
+
+
 class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     """Django's backend with time limits for requests. Requests never create a missing file or read a replaced one."""
 
@@ -27,7 +36,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         return Path(self.settings_dict["NAME"])
 
     def get_connection_params(self) -> dict[str, Any]:
-        parameters = super().get_connection_params()
+        parameters = {**super().get_connection_params(), "factory": Connection}
         if process.deadline.is_active:
             existing = f"{self.path.absolute().as_uri()}?mode=rw"
             return {**parameters, "database": existing, "timeout": time_limits.LOCK.seconds}
