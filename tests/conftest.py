@@ -26,7 +26,7 @@ from tests.support.migrated import VARIABLE, fresh_database, name_of
 from tests.support.password_hashing import QUICK_HASHER, RecordingHasher
 from tests.support.run import running_database
 from tests.support.scale import IS_LONG, examples
-from tests.support.service import Service
+from tests.support.service import START, Service
 from tests.support.tools import require
 
 # A shell starts a background process with SIGINT ignored. The processes that tests start would inherit that.
@@ -210,7 +210,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     settings = {"ACCESS_LOG": "true"}
     with (
         fresh_database(directory) as url,
-        Service(url, settings=settings, workers=2, log=directory / "log").serving() as running,
+        Service(url, settings=settings, workers=2, log=directory / "log").serving(START) as running,
     ):
         yield running
 

@@ -13,7 +13,7 @@ from tests.support.commands import run_command
 from tests.support.exchange import Request, send_request
 from tests.support.ports import free_port
 from tests.support.processes import ROOT
-from tests.support.service import Service, inherited_environment
+from tests.support.service import START, Service, inherited_environment
 
 pytestmark = [pytest.mark.once, pytest.mark.processes]
 
@@ -116,7 +116,7 @@ def test_start_warns_once_and_serves(tmp_path: Path) -> None:
     settings = {"RUNTIME_DIRECTORY": str(tmp_path / "run"), "DATABASE_URI": "sqlite:///another"}
     service = Service(f"sqlite:///{tmp_path}/payments.sqlite3", settings=settings, workers=2, log=tmp_path / "log")
 
-    with service.serving():
+    with service.serving(START):
         status = send_request(service.port, Request("GET /readyz", (("Host", "127.0.0.1"),))).status
 
     warnings = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("Warning: ")]
@@ -162,7 +162,7 @@ def test_default_of_threads_causes_no_warning_of_granian(tmp_path: Path, process
     settings = {"RUNTIME_DIRECTORY": str(tmp_path / "run"), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     service = Service(f"sqlite:///{tmp_path}/payments.sqlite3", settings=settings, workers=1, log=tmp_path / "log")
 
-    with service.serving():
+    with service.serving(START):
         command = psutil.Process(service.server.pid).cmdline()
 
     assert command[command.index("--blocking-threads") + 1] == str(threads)

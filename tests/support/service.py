@@ -29,6 +29,7 @@ from tests.support.ports import free_port
 from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
 
 RECONNECT_EVERY = 50
+START = ROOT / "scripts/start"
 SETTINGS = (
     "DJANGO_ALLOW_ASYNC_UNSAFE",
     "DJANGO_SETTINGS_MODULE",
@@ -58,7 +59,7 @@ class Service:
     database_url: str
     port: int = field(default_factory=free_port)
     settings: dict[str, str] = field(default_factory=dict)
-    workers: int = 1  # that scripts/start runs
+    workers: int = 1
     log: Path | None = None  # None: the server logs to the stderr of the tests
     server: subprocess.Popen[bytes] = field(init=False, repr=False)
 
@@ -142,19 +143,26 @@ class Service:
             return b"".join(export_payments(Payment.objects.filter(**lookups))).decode()
 
     @contextmanager
-    def serving(self, *command: str) -> Iterator["Service"]:
-        """Serve until the block ends, with scripts/start or another command."""
+    def serving(self, *command: str | Path) -> Iterator["Service"]:
+        """Serve until the block ends, with the last command of scripts/start or another command."""
         with ExitStack() as stack:
             log = stack.enter_context(self.log.open("ab")) if self.log else None
             server = self.server = subprocess.Popen(
-                command or [ROOT / "scripts/start"], cwd=ROOT, env=self.environment, stderr=log
+                command or server_command(), cwd=ROOT, env=self.environment, stderr=log
             )
             try:
-                wait_until_listening(server, self.port, workers=1 if command else self.workers)
+                wait_until_listening(server, self.port, workers=self.workers)
                 yield self
             finally:
                 server.terminate()
                 assert server.wait(timeout=STOP_SECONDS_MAX) == 0
+
+
+def server_command() -> list[str]:
+    """Return the last command of scripts/start. The checks before it would take as long as the start of the server."""
+    script = START.read_text()
+    variables = "export HOST=127.0.0.1 WEB_THREADS=${WEB_THREADS:-5} DEBUG=false MALLOC_ARENA_MAX=1"
+    return ["sh", "-euc", f"{variables}; {script[script.index('exec ') :]}"]
 
 
 class Walker:
