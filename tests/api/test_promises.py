@@ -5,37 +5,50 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
-from hypothesis.stateful import (
-    run_state_machine_as_test,
-)
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from payments.listing import Listing
-from payments.models import Payment, PaymentQuerySet
+from payments.models import Payment, PaymentQuerySet, Status
 from payments.ordering import NEWEST_FIRST
 from payments.page import Page
-from payments.rows import COLUMN_INDEX, ID, Row, as_rows
+from payments.rows import ID, Row, as_rows
+from tests.api.walk_machine import Walks
 from tests.support.api import Api
 from tests.support.scale import SEED, examples, times
 from tests.support.service import Service
-from tests.support.walk_machine import Walks
 from tests.support.walks import walk_while_two_write
 
 pytestmark = [pytest.mark.also("citus", long=True), pytest.mark.xdist_group("service")]
 
 
-def run(api: Api, *, has_filters: bool, **options: Any) -> None:
-    # hypothesis declares a class as the parameter, but accepts any callable.
-    machine: Any = partial(Walks, api, has_filters=has_filters)
-    run_state_machine_as_test(machine, settings=settings(stateful_step_count=40, **options))
-
-
+@pytest.mark.also("citus", long=True)
+@pytest.mark.once("postgresql")
 @pytest.mark.hypothesis
 def test_walks_keep_their_promises_whatever_happens(api: Api) -> None:
-    run(api, has_filters=True, max_examples=examples(200, long=6_000))
+    # hypothesis declares a class as the parameter, but accepts any callable.
+    machine: Any = partial(Walks, api)
+    run_state_machine_as_test(
+        machine, settings=settings(stateful_step_count=40, max_examples=examples(100, long=6_000))
+    )
 
 
-# Wrong implementations of `fetch_page`. The state machine must catch each of them.
+# One wrong implementation of `fetch_page` for each promise. The same steps must catch each of them.
+
+
+def walk_during_changes(api: Api) -> None:
+    """Walk while a newer payment arrives, and a payment that arrives within the list changes after it was read."""
+    walks = Walks(api)
+    with walks.stack:
+        walks.store_first_payments(["A", "B", "C", "D", "E", "F"])  # two at each of three times
+        walks.store_foreign_payment("G", age=1, is_other_organization=True)
+        [walk] = walks.begin_walk(None, 2, "desc", frozenset())
+        walks.store_payment("H", age=-1)
+        [late] = walks.store_payment("0", age=2)  # the last payment of its time, the second of three
+        [walk] = walks.continue_walk(walk)
+        [walk] = walks.continue_walk(walk)
+        walks.change_payment(late, Status.SUCCEEDED, None)
+        walks.teardown()
 
 
 def page_by_offset(listing: Listing, *, start: str | None, limit: int) -> Page:
@@ -44,13 +57,6 @@ def page_by_offset(listing: Listing, *, start: str | None, limit: int) -> Page:
     first = int(start[len(OFFSET) :]) if start and start.startswith(OFFSET) else index(rows, start)
     page = cut(rows, first, limit)
     return page._replace(next_from=page.next_from and f"{OFFSET}{first + limit}")
-
-
-def page_by_time(listing: Listing, *, start: str | None, limit: int) -> Page:
-    """Continue at a time: correct while no two payments share one."""
-    rows = newest_first(visible(listing))
-    created = [row[CREATED_AT] for row in rows]
-    return cut(rows, created.index(created[index(rows, start)]) if rows else 0, limit)
 
 
 def page_after_start(listing: Listing, *, start: str | None, limit: int) -> Page:
@@ -70,13 +76,7 @@ def page_of_all_organizations(listing: Listing, *, start: str | None, limit: int
     return cut(rows, index(rows, start), limit)
 
 
-def page_of_both_modes(listing: Listing, *, start: str | None, limit: int) -> Page:
-    rows = newest_first(Payment.objects.filter(organization_id=listing.access.organization_id))
-    return cut(rows, index(rows, start), limit)
-
-
 OFFSET = "pt_offset"
-CREATED_AT = COLUMN_INDEX["created_at"]
 
 
 def visible(listing: Listing) -> PaymentQuerySet:
@@ -101,16 +101,18 @@ def cut(rows: list[Row], first: int, limit: int) -> Page:
     )
 
 
+def test_replayed_walk_keeps_its_promises(api: Api) -> None:
+    walk_during_changes(api)
+
+
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("wrong_page", "error"),
     [
-        (page_by_offset, "skipped|repeated|astray"),
-        (page_by_time, "skipped|repeated|astray"),
-        (page_after_start, "skipped|repeated|astray"),
-        (page_by_status, "skipped|repeated|astray"),
-        (page_of_all_organizations, "foreign"),
-        (page_of_both_modes, "foreign"),
+        pytest.param(page_after_start, "skipped", id="P1"),
+        pytest.param(page_by_offset, "repeated", id="P2"),
+        pytest.param(page_by_status, "repeated", id="P3"),
+        pytest.param(page_of_all_organizations, "foreign", id="P4"),
     ],
 )
 def test_wrong_page_breaks_a_promise(
@@ -118,8 +120,8 @@ def test_wrong_page_breaks_a_promise(
 ) -> None:
     monkeypatch.setattr("payments.api.pagination.fetch_page", wrong_page)
 
-    with pytest.raises(AssertionError, match=f"^({error}): "):
-        run(api, has_filters=False, max_examples=100, phases=[Phase.generate], report_multiple_bugs=False)
+    with pytest.raises(AssertionError, match=f"^{error}: "):
+        walk_during_changes(api)
 
 
 # The same promises of the deployed service, while two writers commit.

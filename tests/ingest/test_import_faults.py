@@ -31,7 +31,7 @@ from tests.support.factories import OrganizationFactory
 from tests.support.lines import RECORD, line
 from tests.support.migrated import fresh_database
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
-from tests.support.processes import ROOT, STOP_SECONDS_MAX
+from tests.support.processes import STOP_SECONDS_MAX
 from tests.support.scale import IS_LONG, report, times
 from tests.support.service import Service
 from tests.support.waiting import wait_until
@@ -112,15 +112,6 @@ class Imports:
         """Start an import that reads stdin."""
         return self.service.popen("import_payments", "-", stdin=subprocess.PIPE)
 
-    def start_batch_by_batch(self, file: Path) -> Process:
-        """Start a wrong import, which commits every batch."""
-        return subprocess.Popen(
-            [ROOT / ".venv/bin/python", "-c", BATCH_BY_BATCH, file],
-            cwd=ROOT,
-            env={**self.service.environment, "DJANGO_SETTINGS_MODULE": "payments_site.settings"},
-            stderr=subprocess.PIPE,
-        )
-
     def read(self, query: LiteralString) -> Rows:
         """Run a query on a connection of its own."""
         url = self.service.database_url
@@ -139,30 +130,6 @@ class Imports:
         again = self.service.import_records(lines)
         assert (again.read, again.changed, again.refused) == (COUNT, 0, 0)
         return self.read(EVERYTHING)
-
-
-BATCH_BY_BATCH = """
-import sys
-import termios
-from pathlib import Path
-
-import django
-from django.db import transaction
-
-django.setup()
-from payments.ingest.batches import read_batches
-from payments.ingest.changes import ChangeLog
-from payments.ingest.reading import Source
-from payments.ingest.writing import fetch_primary_key, prepare_transaction, write_rows
-
-with Path(sys.argv[1]).open("rb") as stream:
-    for batch in read_batches([Source("file", stream)]):
-        for located_rows in batch.rounds:
-            with transaction.atomic():
-                key = fetch_primary_key()
-                prepare_transaction(key=key)
-                write_rows([row for _, row in located_rows], key=key, log=ChangeLog())
-"""
 
 
 @dataclass(frozen=True)
@@ -260,24 +227,6 @@ def test_killed_import_writes_all_or_nothing_and_can_be_repeated(imports: Import
         assert is_all_or_nothing(interruption, completed)
         outcomes["all" if interruption.after == completed else "nothing"] += 1
     report(f"{outcomes.total()} imports killed; written: {dict(outcomes)}")
-
-
-@pytest.mark.extended
-@pytest.mark.processes
-@pytest.mark.once
-def test_import_that_commits_every_batch_fails_the_check(imports: Imports) -> None:
-    before, summary_before = imports.read(EVERYTHING), imports.read(SUMMARY)
-    file = imports.files.next()
-    process = imports.start_batch_by_batch(file)
-    while (summary_during := imports.read(SUMMARY)) == summary_before:
-        assert process.poll() is None
-        time.sleep(0.01)  # the next batch follows soon
-
-    process.kill()
-    process.communicate()
-
-    interruption = Interruption(before, {summary_during}, imports.read(EVERYTHING), process.returncode, "")
-    assert not is_all_or_nothing(interruption, completed=imports.complete(file))
 
 
 @pytest.mark.extended

@@ -65,10 +65,9 @@ class Walks(RuleBasedStateMachine):
     walks = Bundle("walks")
     walks_back = Bundle("walks_back")
 
-    def __init__(self, api: Api, *, has_filters: bool) -> None:
+    def __init__(self, api: Api) -> None:
         super().__init__()
         self.api = api
-        self.has_filters = has_filters  # whether walks filter by status and use both orders
         self.organization = api.key.organization_id
         self.now = 0
         self.ids_made = 0
@@ -118,8 +117,6 @@ class Walks(RuleBasedStateMachine):
     @precondition(lambda self: len(self.active) < CONCURRENT_WALKS_MAX)
     @rule(target=walks, start=st.none() | payments, limit=limits, order=orders, statuses=some_statuses)
     def begin_walk(self, start: str | None, limit: int, order: str, statuses: Set[str]) -> MultipleResults[Walk]:
-        if not self.has_filters:
-            order, statuses = "desc", frozenset()
         is_at_or_after = operator.le if order == "desc" else operator.ge
         promised = {
             payment_id

@@ -59,11 +59,10 @@ class Follower:
 class Feeds(RuleBasedStateMachine):
     """Writes payments in any order while clients follow the feed. Each write has another description, a number."""
 
-    def __init__(self, api: Api, imports: HeldImports, *, moves_payments: bool = True) -> None:
+    def __init__(self, api: Api, imports: HeldImports) -> None:
         super().__init__()
         self.api = api
         self.imports = imports
-        self.moves_payments = moves_payments
         self.writes = 0
         self.has_backup = False
         self.open: list[HeldImport] = []
@@ -169,7 +168,7 @@ class Feeds(RuleBasedStateMachine):
                 execute(f"UPDATE payments_payment SET description = '{text}' WHERE id = '{payment_id}'")  # noqa: S608
                 execute(RENEW_BY_SQL)
 
-    @precondition(lambda self: self.can_write and self.moves_payments)
+    @precondition(lambda self: self.can_write)
     @rule()
     def move(self) -> None:
         """Move a payment to the other mode."""
