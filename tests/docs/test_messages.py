@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from tests.docs.mistakes import MISTAKES, Machine
 from tests.support.connecting import connected_to
-from tests.support.mistakes import MISTAKES, Machine
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.processes import ROOT
 
@@ -31,9 +31,17 @@ def expected() -> dict[str, str]:
     return dict(MESSAGE.findall(EXPECTED.read_text()))
 
 
+@pytest.fixture(scope="module")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("migrated") / "payments.sqlite3"
+    with connected_to(f"sqlite:///{file}"):
+        call_command("migrate", verbosity=0)
+    return file
+
+
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+def machine(tmp_path: Path, migrated_file: Path) -> Machine:
+    return Machine(tmp_path, migrated_file=migrated_file)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +74,7 @@ def test_mistake_with_a_server_has_the_expected_message(
 ) -> None:
     user, database, command = MISTAKES_WITH_A_SERVER[mistake]
 
-    message = machine.manage(*command, DATABASE_URL=f"postgresql://{user}@127.0.0.1:{server.port}/{database}")
+    message = machine.manage(*command, url=f"postgresql://{user}@127.0.0.1:{server.port}/{database}")
 
     assert message.replace(f"port {server.port}", "port 5432") == expected()[mistake]
 

@@ -3,16 +3,21 @@
 import os
 import subprocess
 import sys
+from io import TextIOWrapper
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
+from tests.support.commands import manage
+from tests.support.migrated import fresh_database
 from tests.support.ports import free_port
 from tests.support.processes import ROOT
 from tests.support.service import inherited_environment
 
-pytestmark = [pytest.mark.once, pytest.mark.processes]
+pytestmark = pytest.mark.once
 
 # No server listens on this port.
 UNREACHABLE = "postgresql://payments:hunter2@127.0.0.1:1/payments"
@@ -24,7 +29,6 @@ COMMANDS = (
     ["showmigrations"],
     ["createsuperuser", "--noinput", "--username", "a", "--email", "a@example.com"],
     ["changepassword", "a"],
-    ["runserver"],
     ["list_api_keys"],
     ["create_organization", "7", "--name", "Books"],
     ["import_payments", os.devnull],
@@ -32,7 +36,8 @@ COMMANDS = (
 )
 
 
-def manage(*arguments: str, stdout: Any = subprocess.PIPE, **environment: str) -> subprocess.CompletedProcess[str]:
+def start_manage(*arguments: str, stdout: Any = subprocess.PIPE, **environment: str) -> CompletedProcess[str]:
+    """Run manage.py in a process of its own."""
     return subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=ROOT,
@@ -48,10 +53,7 @@ def environment_of(**settings: str) -> dict[str, str]:
     return inherited_environment() | {"SECRET_KEY": SIGNING_KEY} | settings
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_command_without_a_database_ends_in_one_line(command: list[str]) -> None:
-    done = manage(*command, DATABASE_URL=UNREACHABLE, DEBUG="true")
-
+def assert_outage_in_one_line(done: CompletedProcess[str]) -> None:
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("CommandError: The database failed")
@@ -59,26 +61,40 @@ def test_command_without_a_database_ends_in_one_line(command: list[str]) -> None
     assert "hunter2" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("command", ["migrate", "createsuperuser", "runserver", "list_api_keys"])
-def test_traceback_option_shows_everything(command: str) -> None:
-    done = manage(command, "--traceback", DATABASE_URL=UNREACHABLE, DEBUG="true")
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+def test_command_without_a_database_ends_in_one_line(command: list[str]) -> None:
+    assert_outage_in_one_line(manage(*command, url=UNREACHABLE))
+
+
+@pytest.mark.processes
+def test_development_server_without_a_database_ends_in_one_line() -> None:
+    assert_outage_in_one_line(start_manage("runserver", DATABASE_URL=UNREACHABLE, DEBUG="true"))
+
+
+@pytest.mark.parametrize("command", [["migrate"], ["createsuperuser"], ["runserver", "--noreload"], ["list_api_keys"]])
+def test_traceback_option_shows_everything(command: list[str]) -> None:
+    done = manage(*command, "--traceback", url=UNREACHABLE)
 
     assert done.returncode == 1
     assert done.stderr.startswith("Traceback (most recent call last):\n")
     assert "psycopg.OperationalError" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["check", "list_api_keys", "runserver"])
+@pytest.mark.processes
+@pytest.mark.parametrize("command", ["check", "runserver"])
 def test_traceback_option_shows_where_a_setting_is_invalid(command: str) -> None:
-    usual, full = manage(command, DEBUG="maybe"), manage(command, "--traceback", DEBUG="maybe")
+    usual, full = start_manage(command, DEBUG="maybe"), start_manage(command, "--traceback", DEBUG="maybe")
 
     assert usual.stderr == "Invalid settings. DEBUG: Must be true or false.\n"
     assert full.stderr.startswith("Traceback (most recent call last):\n")
     assert (usual.returncode, full.returncode) == (1, 1)
 
 
+@pytest.mark.processes
 def test_misspelt_setting_is_a_warning_and_the_command_goes_on(tmp_path: Path) -> None:
-    done = manage("check", DATABASE_URL=f"sqlite:///{tmp_path}/a.sqlite3", DATABASE_URI="sqlite:///b", WEB_WORKER="2")
+    done = start_manage(
+        "check", DATABASE_URL=f"sqlite:///{tmp_path}/a.sqlite3", DATABASE_URI="sqlite:///b", WEB_WORKER="2"
+    )
 
     assert done.returncode == 0
     assert done.stderr == (
@@ -88,12 +104,16 @@ def test_misspelt_setting_is_a_warning_and_the_command_goes_on(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("option", [["--verbosity", "0"], ["--verbosity=0"], ["-v0"]], ids=" ".join)
-def test_verbosity_0_hides_warnings(option: list[str], tmp_path: Path) -> None:
-    done = manage("check", *option, DATABASE_URL=f"sqlite:///{tmp_path}/a.sqlite3", WEB_WORKER="2")
+def test_verbosity_0_hides_warnings(option: list[str], settings: Settings) -> None:
+    settings.SETTINGS_WARNINGS = ["WEB_WORKER is not a setting."]
 
-    assert (done.returncode, done.stderr) == (0, "")
+    usual, silent = manage("check", url="sqlite:///:memory:"), manage("check", *option, url="sqlite:///:memory:")
+
+    assert (usual.returncode, usual.stderr) == (0, "Warning: WEB_WORKER is not a setting.\n")
+    assert (silent.returncode, silent.stderr) == (0, "")
 
 
+@pytest.mark.processes
 def test_development_server_prints_a_warning_once(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "manage.py", "runserver", f"127.0.0.1:{free_port()}"],
@@ -115,36 +135,41 @@ def test_development_server_prints_a_warning_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "list_api_keys", "migrate"])
-@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
-def test_full_disk_of_the_output_ends_in_one_line(command: str, buffering: dict[str, Any], tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/a.sqlite3"
-    manage("migrate", DATABASE_URL=url)
-    with Path("/dev/full").open("w") as full:
-        done = manage(command, stdout=full, DATABASE_URL=url, **buffering)
+@pytest.mark.parametrize("is_buffered", [True, False], ids=["buffered", "unbuffered"])
+def test_full_disk_of_the_output_ends_in_one_line(command: str, is_buffered: bool, tmp_path: Path) -> None:
+    with (
+        fresh_database(tmp_path) as url,
+        Path("/dev/full").open("wb", buffering=-1 if is_buffered else 0) as full,
+        TextIOWrapper(full, write_through=not is_buffered) as stdout,
+    ):
+        done = manage(command, url=url, stdout=stdout)
 
     assert (done.returncode, done.stderr) == (1, "CommandError: stdout: No space left on device. Free disk space.\n")
 
 
+@pytest.mark.processes
 def test_reader_that_has_ended_ends_a_command_silently() -> None:
     reader, writer = os.pipe()
     os.close(reader)
 
-    done = manage("help", stdout=writer)
+    done = start_manage("help", stdout=writer)
 
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.processes
 def test_other_settings_can_be_named_by_an_option(tmp_path: Path) -> None:
     (tmp_path / "other_settings.py").write_text("SECRET_KEY = 'x'\nSETTINGS_WARNINGS = ['from the option']\n")
 
-    done = manage("check", "--settings", "other_settings", f"--pythonpath={tmp_path}", DEBUG="maybe")
+    done = start_manage("check", "--settings", "other_settings", f"--pythonpath={tmp_path}", DEBUG="maybe")
 
     assert (done.returncode, done.stderr) == (0, "Warning: from the option\n")
 
 
+@pytest.mark.processes
 def test_help_needs_no_valid_settings() -> None:
-    done = manage("help", DEBUG="maybe")
+    done = start_manage("help", DEBUG="maybe")
 
     assert done.returncode == 0
     assert "migrate" in done.stdout

@@ -7,27 +7,37 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from subprocess import CompletedProcess
+from typing import Final
+
+from django.test import override_settings
 
 from payments.ingest.sources import CHUNK_BYTES
-from tests.support.commands import run_command
+from payments.runtime.process import process
+from tests.support.commands import manage, run_command
 from tests.support.lines import line
 from tests.support.ports import free_port
 from tests.support.processes import ROOT
 from tests.support.service import Service, inherited_environment
-from tests.support.unprivileged import UNPRIVILEGED
 
 DISK_BYTES: Final = 65536
 OLD_PYTHON: Final = "import runpy, sys; sys.version_info = (3, 10, 0); runpy.run_path('manage.py', run_name='__main__')"
 
 
-class Machine:
-    """A machine with a SQLite file. Commands on it may not ignore the permissions of files."""
+# The start of a command. Root keeps its files, but loses the right to ignore permissions.
+ROOT_MAY_NOT: Final = "-dac_override,-dac_read_search"
+UNPRIVILEGED: Final = (
+    ("setpriv", "--bounding-set", ROOT_MAY_NOT, "--inh-caps", ROOT_MAY_NOT) if os.geteuid() == 0 else ()
+)
 
-    def __init__(self, directory: Path) -> None:
+
+class Machine:
+    """A machine with a SQLite file. Processes on it may not ignore the permissions of files."""
+
+    def __init__(self, directory: Path, *, migrated_file: Path) -> None:
         self.directory = directory
+        self.migrated_file = migrated_file
         self.project = ROOT
         self.file = directory / "payments.sqlite3"
         self.runtime_directory = directory / "private/run"
@@ -37,15 +47,30 @@ class Machine:
             f"sqlite:///{self.file}", port=self.port, settings={"RUNTIME_DIRECTORY": str(self.runtime_directory)}
         )
 
-    def manage(self, *arguments: str, **settings: str) -> str:
+    def migrate(self) -> None:
+        shutil.copy(self.migrated_file, self.file)
+
+    def manage(self, *arguments: str, url: str | None = None) -> str:
+        """Return the messages of a command of manage.py that must fail, or warn."""
+        return self.messages(manage(*arguments, url=url or self.service.database_url))
+
+    def prepare(self, *, host: str = "127.0.0.1") -> str:
+        """Return the message of the command with which scripts/start begins."""
+        process.rate_limits.close()  # of an earlier test
+        with override_settings(RUNTIME_DIRECTORY=self.runtime_directory):
+            return self.manage("prepare_service", "--host", host, "--port", str(self.port))
+
+    def start(self) -> str:
+        return self.run("scripts/start", environment=self.service.environment)
+
+    def run_manage(self, *arguments: str, **settings: str) -> str:
+        """Return the messages of manage.py in a process of its own."""
         return self.run(sys.executable, "manage.py", *arguments, environment=self.service.environment | settings)
 
-    def start(self, **settings: str) -> str:
-        return self.run("scripts/start", environment=self.service.environment | settings)
+    def run(self, *command: str, environment: Mapping[str, str]) -> str:
+        return self.messages(run_command([*UNPRIVILEGED, *command], cwd=self.project, env=environment))
 
-    def run(self, *command: str, environment: Mapping[str, str], **options: Any) -> str:
-        """Return the messages of a command that must fail, or warn."""
-        done = run_command([*UNPRIVILEGED, *command], cwd=self.project, env=environment, **options)
+    def messages(self, done: CompletedProcess[str]) -> str:
         assert done.returncode == (0 if done.stderr.startswith("Warning: ") else 1), done.stderr
         return self.as_documented(done.stderr)
 
@@ -63,32 +88,32 @@ class Machine:
 
 
 def set_invalid_value(machine: Machine) -> str:
-    return machine.manage("check", WEB_THREADS="0")
+    return machine.run_manage("check", WEB_THREADS="0")
 
 
 def write_password_unencoded(machine: Machine) -> str:
-    return machine.manage("check", DATABASE_URL="postgresql://payments:pass@word@db.example/payments")
+    return machine.run_manage("check", DATABASE_URL="postgresql://payments:pass@word@db.example/payments")
 
 
 def misspell_setting(machine: Machine) -> str:
-    return machine.manage("check", DATABASE_URI="postgresql://db.example/payments")
+    return machine.run_manage("check", DATABASE_URI="postgresql://db.example/payments")
 
 
 def stop_server(machine: Machine) -> str:
-    message = machine.manage("migrate", DATABASE_URL=f"postgresql://payments@127.0.0.1:{machine.port}/payments")
+    message = machine.manage("migrate", url=f"postgresql://payments@127.0.0.1:{machine.port}/payments")
     return message.replace("port 8000", "port 5432")
 
 
 def make_file_unreadable(machine: Machine) -> str:
-    machine.service.migrate()
+    machine.migrate()
     machine.file.chmod(0)
-    return machine.manage("list_api_keys")
+    return machine.run_manage("list_api_keys")
 
 
 def make_file_read_only(machine: Machine) -> str:
-    machine.service.migrate()
+    machine.migrate()
     machine.file.chmod(0o400)
-    return machine.manage("create_organization", "7", "--name", "Books")
+    return machine.run_manage("create_organization", "7", "--name", "Books")
 
 
 def damage_file(machine: Machine) -> str:
@@ -97,17 +122,20 @@ def damage_file(machine: Machine) -> str:
 
 
 def fill_disk(machine: Machine) -> str:
-    machine.service.migrate()
-    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (DISK_BYTES, DISK_BYTES))
-    command = (sys.executable, "manage.py", "create_demo_payments")
-    return machine.run(*command, environment=machine.service.environment, preexec_fn=limit)
+    machine.migrate()
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (DISK_BYTES, unlimited[1]))
+    try:
+        return machine.manage("create_demo_payments")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
 
 
 def fill_disk_of_export(machine: Machine) -> str:
-    machine.service.migrate()
+    machine.migrate()
     machine.service.create_demo_payments(1)
-    command = f"{sys.executable} manage.py export_payments >/dev/full"
-    return machine.run("sh", "-c", command, environment=machine.service.environment)
+    with Path("/dev/full").open("w") as full:
+        return machine.messages(manage("export_payments", url=machine.service.database_url, stdout=full))
 
 
 def forget_to_migrate(machine: Machine) -> str:
@@ -115,26 +143,26 @@ def forget_to_migrate(machine: Machine) -> str:
 
 
 def start_without_migrations(machine: Machine) -> str:
-    return machine.manage("prepare_service", "--port", str(machine.port))
+    return machine.prepare()
 
 
 def use_port_twice(machine: Machine) -> str:
     with socket.create_server(("127.0.0.1", machine.port)):
-        return machine.start()
+        return machine.prepare()
 
 
 def listen_on_foreign_address(machine: Machine) -> str:
-    return machine.start(HOST="192.0.2.1")
+    return machine.prepare(host="192.0.2.1")
 
 
 def listen_on_name(machine: Machine) -> str:
-    return machine.start(HOST="localhost")
+    return machine.prepare(host="localhost")
 
 
 def open_runtime_directory(machine: Machine) -> str:
     machine.runtime_directory.mkdir()
     machine.runtime_directory.chmod(0o755)
-    return machine.start()
+    return machine.prepare()
 
 
 def protect_parent_of_runtime_directory(machine: Machine) -> str:
@@ -150,7 +178,7 @@ def protect_runtime_directory(machine: Machine) -> str:
 def damage_rate_limits(machine: Machine) -> str:
     machine.runtime_directory.mkdir(mode=0o700)
     (machine.runtime_directory / "limits.sqlite3").write_bytes(b"nonsense" * 1000)
-    return machine.start()
+    return machine.prepare()
 
 
 def protect_project(machine: Machine) -> str:
@@ -164,12 +192,12 @@ def protect_project(machine: Machine) -> str:
 
 
 def use_missing_organization(machine: Machine) -> str:
-    machine.service.migrate()
+    machine.migrate()
     return machine.manage("create_api_key", "--organization", "7", "--mode", "live", "--name", "Shop")
 
 
 def import_file(machine: Machine, name: str, content: bytes) -> str:
-    machine.service.migrate()
+    machine.migrate()
     file = machine.directory / name
     file.write_bytes(content)
     return machine.manage("import_payments", str(file))
@@ -188,16 +216,17 @@ def import_xml(machine: Machine) -> str:
 
 
 def interrupt_import(machine: Machine) -> str:
-    """Press Ctrl-C when the import has read a pipe, which stays open."""
-    machine.service.migrate()
+    """Press Ctrl-C when the import has read from a pipe."""
+    machine.migrate()
     pipe = machine.directory / "pipe"
     os.mkfifo(pipe)
-    process = machine.service.popen("import_payments", str(pipe))
+    importing = machine.service.popen("import_payments", str(pipe))
     with pipe.open("wb") as writer:  # opens as soon as the import opens the pipe
         writer.write(b" " * (CHUNK_BYTES + 1))
-        process.send_signal(signal.SIGINT)
-        _, messages = process.communicate()
-    assert process.returncode == 130, messages
+        importing.send_signal(signal.SIGINT)
+    # The pipe is closed now. A signal just before a read ends the read of an open pipe only with the next byte.
+    _, messages = importing.communicate()
+    assert importing.returncode == 130, messages
     return machine.as_documented(messages.decode())
 
 
