@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page
 from payments.demo import SHOPS
 from tests.browser.pages import CHROMIUM, launch_browser, log_in, open_page
 from tests.support.migrated import fresh_database
-from tests.support.service import Service
+from tests.support.service import QUICK_PASSWORDS, Service
 from tests.support.tools import require
 
 PAYMENTS = 12_000  # so that an export has several parts
@@ -66,7 +66,7 @@ def staffed(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Itera
     directory = tmp_path_factory.mktemp("staffed")
     password = secrets.token_urlsafe()
     with fresh_database(directory) as url:
-        service = Service(url, log=directory / "log")
+        service = Service(url, settings=QUICK_PASSWORDS, log=directory / "log")
         service.create_demo_payments(PAYMENTS)
         service.create_superuser("staff", password=password)
         with service.serving():

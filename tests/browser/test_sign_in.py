@@ -12,7 +12,7 @@ from tests.support.authenticator_app import App
 from tests.support.connecting import connected_to
 from tests.support.migrated import fresh_database
 from tests.support.oidc import Provider, provider
-from tests.support.service import Service
+from tests.support.service import QUICK_PASSWORDS, Service
 
 pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser"), pytest.mark.extended]
 
@@ -29,7 +29,9 @@ def bakery() -> Iterator[Provider]:
 def service(tmp_path_factory: pytest.TempPathFactory, bakery: Provider) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("browser_sign_in")
     with fresh_database(directory) as url:
-        running = Service(url, settings=bakery.settings(SECOND_FACTOR="required"), log=directory / "log")
+        running = Service(
+            url, settings=bakery.settings(SECOND_FACTOR="required", **QUICK_PASSWORDS), log=directory / "log"
+        )
         running.manage("migrate", "--verbosity", "0")
         running.create_superuser("ann", password=PASSWORD)
         with connected_to(url):

@@ -15,12 +15,13 @@ from tests.support.authenticator_app import App
 from tests.support.connecting import connected_to
 from tests.support.migrated import fresh_database
 from tests.support.oidc import Visitor
-from tests.support.service import Service
+from tests.support.password_hashing import QuickHasher
+from tests.support.service import QUICK_PASSWORDS, Service
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
 
 PASSWORD = secrets.token_urlsafe()
-HASH = make_password(PASSWORD, hasher="pbkdf2_sha256")
+HASH = make_password(PASSWORD, hasher=QuickHasher())
 CLICKS = 4
 CODE, SET_UP, CHANGE = "/admin/second-factor/", "/admin/second-factor/set-up/", "/admin/second-factor/change/"
 WRONG = "This code is wrong, or it was used already."
@@ -31,9 +32,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service whose staff can have a second factor."""
     directory = tmp_path_factory.mktemp("second_factor")
     with fresh_database(directory) as url:
-        running = Service(
-            url, settings={"SECOND_FACTOR": "optional", "WEB_THREADS": "20"}, workers=2, log=directory / "log"
-        )
+        settings = {"SECOND_FACTOR": "optional", "WEB_THREADS": "20", **QUICK_PASSWORDS}
+        running = Service(url, settings=settings, workers=2, log=directory / "log")
         running.manage("migrate", "--verbosity", "0")
         with running.serving():
             yield running
@@ -42,7 +42,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def strict(service: Service) -> Iterator[Service]:
     """A service over the same database that requires a second factor."""
-    with Service(service.database_url, settings={"SECOND_FACTOR": "required"}, log=service.log).serving() as running:
+    settings = {"SECOND_FACTOR": "required", **QUICK_PASSWORDS}
+    with Service(service.database_url, settings=settings, log=service.log).serving() as running:
         yield running
 
 

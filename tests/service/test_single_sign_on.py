@@ -18,14 +18,15 @@ from payments.runtime.process import process
 from tests.support.connecting import connected_to
 from tests.support.migrated import fresh_database
 from tests.support.oidc import Provider, Visitor, provider
+from tests.support.password_hashing import QuickHasher
 from tests.support.ports import free_port
 from tests.support.relay import relayed
-from tests.support.service import Service
+from tests.support.service import QUICK_PASSWORDS, Service
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
 
 PASSWORD = secrets.token_urlsafe()
-HASH = make_password(PASSWORD, hasher="pbkdf2_sha256")
+HASH = make_password(PASSWORD, hasher=QuickHasher())
 CLAIM = {"OIDC_REQUIRED_CLAIM": "groups=payments-staff", "OIDC_NEW_USER_GROUP": "Clerks"}
 SIGN_IN_TABLES = ("socialaccount_socialaccount",)
 
@@ -41,7 +42,8 @@ def service(tmp_path_factory: pytest.TempPathFactory, bakery: Provider) -> Itera
     """A service that signs staff in at the provider. New users get into a group."""
     directory = tmp_path_factory.mktemp("sign_in")
     with fresh_database(directory) as url:
-        running = Service(url, settings=bakery.settings(OIDC_NEW_USER_GROUP="Clerks"), log=directory / "log")
+        settings = bakery.settings(OIDC_NEW_USER_GROUP="Clerks", **QUICK_PASSWORDS)
+        running = Service(url, settings=settings, log=directory / "log")
         running.manage("migrate", "--verbosity", "0")
         with running.serving():
             yield running
@@ -300,9 +302,8 @@ def test_required_claim_is_checked(service: Service, bakery: Provider) -> None:
 
 
 def test_service_without_passwords_and_new_users(service: Service, bakery: Provider) -> None:
-    with Service(service.database_url, settings=service.settings, log=service.log).serving() as before:
-        old_session = Visitor(before)
-        old_session.log_in("ann", PASSWORD)
+    old_session = Visitor(service)
+    old_session.log_in("ann", PASSWORD)
     bakery.set_account("ann")
     bakery.set_account("bob")
 

@@ -25,6 +25,7 @@ from payments.models import ApiKey, Organization, Payment
 from tests.support.commands import run_command
 from tests.support.connecting import connected_to
 from tests.support.loading import issue_key, store
+from tests.support.password_hashing import QuickHasher
 from tests.support.ports import free_port
 from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
 
@@ -43,6 +44,9 @@ SETTINGS = (
 
 # For tests of the time limits.
 USUAL_LIMITS = {"REQUEST_SECONDS_MAX": "2.5"}
+
+# For tests in which users log in. A hash in production takes a quarter of a second.
+QUICK_PASSWORDS = {"DJANGO_SETTINGS_MODULE": "tests.support.quick_passwords"}
 
 IS_COVERED = "COVERAGE_PROCESS_CONFIG" in os.environ  # pytest-cov is active
 
@@ -130,7 +134,7 @@ class Service:
 
     def create_superuser(self, name: str, *, password: str) -> None:
         with connected_to(self.database_url):
-            hashed = make_password(password, hasher="pbkdf2_sha256")
+            hashed = make_password(password, hasher=QuickHasher())
             User.objects.create(username=name, password=hashed, is_staff=True, is_superuser=True)
 
     def import_records(self, lines: Iterable[bytes]) -> ImportResult:
