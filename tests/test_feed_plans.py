@@ -61,9 +61,26 @@ def filled(server: str) -> Iterator[str]:
         yield name_of(url)
 
 
+@pytest.fixture(scope="module")
+def urls(server: str, filled: str) -> Iterator[dict[bool, str]]:
+    """The URLs of two copies, which the tests only read: without statistics, and analyzed."""
+    with copied_database([server], copy_of=filled) as raw, copied_database([server], copy_of=filled) as analyzed:
+        with connected_to(analyzed):
+            for table in TABLES:
+                execute(f"VACUUM ANALYZE {table}")
+        yield {False: raw, True: analyzed}
+
+
+@pytest.fixture
+def connected(urls: dict[bool, str], is_analyzed: bool) -> Iterator[None]:
+    """Connect to a copy that the test only reads."""
+    with connected_to(urls[is_analyzed]), planned_as_pages():
+        yield
+
+
 @pytest.fixture
 def without_statistics(server: str, filled: str) -> Iterator[None]:
-    """Connect to a copy of the database without statistics."""
+    """Connect to a copy of its own, without statistics."""
     with copied_database([server], copy_of=filled) as url, connected_to(url), planned_as_pages():
         yield
 
@@ -98,22 +115,15 @@ def buffers_of_feed(access: Access, *, number: int) -> int:
 
 
 @pytest.mark.parametrize("is_analyzed", [False, True])
-def test_page_after_a_first_import_reads_few_buffers(without_statistics: None, is_analyzed: bool) -> None:
-    for table in TABLES if is_analyzed else ():
-        execute(f"ANALYZE {table}")
-
+def test_page_after_a_first_import_reads_few_buffers(connected: None) -> None:
     assert max(buffers_of_feed(ACCESS, number=number) for number in (1, 8, 13)) < BUFFERS_MAX
 
 
 @pytest.mark.parametrize("avoided", [None, "incremental_sort", "indexscan", "bitmapscan", "nestloop", "sort"])
 @pytest.mark.parametrize("is_analyzed", [False, True])
 @pytest.mark.parametrize("limit", [1, 20])
-def test_page_reads_the_payments_of_few_changes(
-    without_statistics: None, limit: int, is_analyzed: bool, avoided: str | None
-) -> None:
+def test_page_reads_the_payments_of_few_changes(connected: None, limit: int, avoided: str | None) -> None:
     """A version, a setting or statistics may make PostgreSQL avoid any kind of plan."""
-    for table in TABLES if is_analyzed else ():
-        execute(f"VACUUM ANALYZE {table}")
     if avoided:
         execute(f"SET enable_{avoided} = off")
 
@@ -141,7 +151,8 @@ def test_page_of_a_table_larger_than_the_cache_reads_few_buffers(without_statist
     assert max(buffers_of_feed(ACCESS, number=number) for number in (1, 50)) < BUFFERS_MAX
 
 
-def test_indexes_of_the_feed_do_not_replace_that_of_the_list(without_statistics: None) -> None:
+@pytest.mark.parametrize("is_analyzed", [False])
+def test_indexes_of_the_feed_do_not_replace_that_of_the_list(connected: None) -> None:
     page = fetch_page(Listing(ACCESS), start=None, limit=20)
     prepared = prepared_statements(connections[DEFAULT_DB_ALIAS]).statements[page_statement(20, False).sql]
 

@@ -29,9 +29,9 @@ BUTTONS = (
     *("set-password", "unset-password", "keys-0-DELETE"),
 )
 
-QUERIES_PER_PATH = times(4, long=60)
+QUERIES_PER_PATH = times(2, long=60)
 ARGUMENTS_PER_ROLE = times(6, long=len(VALUES) - 1)
-RANDOM_REQUESTS = times(300, long=5000)
+RANDOM_REQUESTS = times(150, long=5000)
 RANDOM_STAFF = 20
 SUPERUSERS = 4
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import Client
 
 from payments.database.sqlite import backup
 from payments.database.sqlite.backup import Damaged, back_up
 from payments.ingest.batches import BATCH_RECORDS
+from tests.support.commands import manage
 from tests.support.connecting import connected_to
-from tests.support.load import Load
 from tests.support.service import Service
 
 pytestmark = pytest.mark.only("sqlite")
@@ -113,6 +114,13 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Service:
     return service
 
 
+def back_up_service(service: Service, file: Path) -> str:
+    """Return what the command prints."""
+    done = manage("back_up_database", str(file), url=service.database_url)
+    assert (done.returncode, done.stdout) == (0, "")
+    return done.stderr
+
+
 @pytest.mark.processes
 def test_copy_contains_all_or_nothing_of_an_import(filled: Service, tmp_path: Path) -> None:
     before = filled.exported()
@@ -122,26 +130,23 @@ def test_copy_contains_all_or_nothing_of_an_import(filled: Service, tmp_path: Pa
         assert command.stdin is not None
         command.stdin.write("".join(lines[:WRITTEN_FIRST]).encode())
         command.stdin.flush()
-        filled.manage("back_up_database", str(tmp_path / "during"), "--verbosity", "0")
+        back_up_service(filled, tmp_path / "during")
         assert command.poll() is None
         command.communicate("".join(lines[WRITTEN_FIRST:]).encode())
-    filled.manage("back_up_database", str(tmp_path / "afterwards"), "--verbosity", "0")
+    back_up_service(filled, tmp_path / "afterwards")
 
     assert Service(f"sqlite:///{tmp_path}/during").exported() == before
     assert Service(f"sqlite:///{tmp_path}/afterwards").exported() == after
 
 
-@pytest.mark.processes
-def test_restored_copy_is_served(filled: Service, tmp_path: Path) -> None:
+def test_restored_copy_is_served(filled: Service, tmp_path: Path, client: Client) -> None:
     key = filled.create_api_key(organization=1001, mode="live")
 
-    completed = filled.run("back_up_database", str(tmp_path / "copy"))
+    message = back_up_service(filled, tmp_path / "copy")
 
-    assert (completed.returncode, completed.stdout) == (0, "")
-    assert completed.stderr == f"Created {tmp_path}/copy, {(tmp_path / 'copy').stat().st_size} bytes.\n"
-    restored = Service(f"sqlite:///{tmp_path}/copy", log=tmp_path / "log")
-    with restored.serving():
-        assert Load(restored.port, key).get().status == 200
+    assert message == f"Created {tmp_path}/copy, {(tmp_path / 'copy').stat().st_size} bytes.\n"
+    with connected_to(f"sqlite:///{tmp_path}/copy"):
+        assert client.get("/v2/payments", headers={"Authorization": f"Bearer {key}"}).status_code == 200
 
 
 def in_missing_directory(directory: Path) -> Path:

@@ -139,17 +139,6 @@ def test_replaced_file_is_read_by_the_next_request(faulty: Faulty) -> None:
     assert {faulty.load().get().status for _ in range(CLIENTS)} == {200}
 
 
-@pytest.mark.extended
-@pytest.mark.processes
-def test_service_without_the_check_of_the_file_reads_the_old_one(faulty: Faulty) -> None:
-    unguarded = faulty.service.unguarded()
-    with unguarded.serving():
-        load = Load(unguarded.port, faulty.key)
-        assert {load.get().status for _ in range(CLIENTS)} == {200}
-        with replaced(faulty.file):
-            assert {load.get().status for _ in range(CLIENTS)} != {401}
-
-
 @pytest.mark.django_db
 def test_read_only_file_in_a_read_only_directory_is_an_outage() -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:

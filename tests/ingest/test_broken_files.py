@@ -222,7 +222,7 @@ def long_line(file: Path) -> None:
 
 
 def gzip_bomb(file: Path) -> None:
-    file.write_bytes(gzip.compress(lines(GOOD) + b'{"id":"') + gzip.compress(b"x" * MB) * 100)
+    file.write_bytes(gzip.compress(lines(GOOD) + b'{"id":"') + gzip.compress(b"x" * MB) * 50)
 
 
 def long_cell(file: Path) -> None:
@@ -235,11 +235,11 @@ def quotation_mark_that_is_not_closed(file: Path) -> None:
 
 def row_of_long_cells(file: Path) -> None:
     cell = b'"' + (b"x" * 1000 + b"\n") * 15_000 + b'"'
-    file.write_bytes(CSV_ROW + b'",' + b",".join([cell] * 20) + b"\n")
+    file.write_bytes(CSV_ROW + b'",' + b",".join([cell] * 10) + b"\n")
 
 
 def gzip_bomb_of_csv(file: Path) -> None:
-    file.write_bytes(gzip.compress(CSV_ROW) + gzip.compress((b"x" * 1000 + b"\n") * 1000) * 500)
+    file.write_bytes(gzip.compress(CSV_ROW) + gzip.compress((b"x" * 1000 + b"\n") * 1000) * 250)
 
 
 def header_that_is_too_long(file: Path) -> None:

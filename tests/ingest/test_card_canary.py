@@ -39,6 +39,10 @@ NUMBERS = [
 TRICKS = [f"{NUMBER} - at `$", f"{NUMBER}` - at `$.mode`", f"a` - at `${NUMBER}", f"{NUMBER}\n", f"'{NUMBER}'"]
 
 
+# In other fields than `details`, the form of a number matters less.
+SOME_NUMBERS = [*NUMBERS[::4], *TRICKS]
+
+
 def altered(**members: Any) -> bytes:
     return json.dumps(RECORD | members).encode()
 
@@ -62,7 +66,7 @@ def in_details() -> Iterator[bytes]:
 
 def elsewhere() -> Iterator[bytes]:
     """Yield records with card data in other fields, which are invalid for another reason."""
-    for number in [*NUMBERS, *TRICKS]:
+    for number in SOME_NUMBERS:
         yield altered(**{number: 1})
         yield altered(amount={number: 1})
         yield altered(amount={**RECORD["amount"], number: 1})
@@ -109,7 +113,7 @@ def quoted(cell: str) -> str:
 
 def in_csv() -> Iterator[bytes]:
     """Yield CSV files with card data in cells, names and damaged rows."""
-    for number in [*NUMBERS, *TRICKS]:
+    for number in SOME_NUMBERS:
         yield csv_file((number, "1"))
         yield csv_file(("a", "1"), (number, NUMBER), separator=";")
         yield csv_file((f"details.{number}", "1"))

@@ -13,8 +13,10 @@ from tests.support.growth import FACTOR, LINEAR_MAX, growth, seconds
 from tests.support.lines import line
 from tests.support.scale import report, times
 
+pytestmark = pytest.mark.once
+
 # In a long run, the longest text has one million characters.
-CHARACTERS = times(1_000, long=62_500)
+CHARACTERS = times(500, long=62_500)
 
 # Texts that are repeated to the length. Each is the worst case of a step: a pattern, a normal form, a decoder.
 KINDS = {
