@@ -12,7 +12,7 @@ from moneyed import Money
 from payments.models import Access, Organization, Payment, SequenceType, Status
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.revisions import renewed_by
-from tests.support.threads import in_thread, wait_until_blocked
+from tests.support.sql import in_thread, wait_until_blocked
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only("postgresql")]
 

@@ -23,10 +23,9 @@ from tests.support.lines import lines_with_order
 from tests.support.lists import build_listing, noon_plus
 from tests.support.load import Load, median_milliseconds
 from tests.support.migrated import fresh_database
-from tests.support.module_data import rolled_back
 from tests.support.scale import report
 from tests.support.service import Service
-from tests.support.sql import buffers_read, execute, explain, plan_of
+from tests.support.sql import buffers_read, execute, explain, plan_of, rolled_back
 
 pytestmark = pytest.mark.django_db
 

@@ -15,8 +15,7 @@ from payments.models import Access, Mode, Organization, Payment, Status
 from payments.page import fetch_page
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lists import build_listing, noon_plus
-from tests.support.module_data import rolled_back, update_statistics
-from tests.support.sql import explain
+from tests.support.sql import explain, rolled_back, update_statistics
 
 pytestmark = pytest.mark.django_db
 

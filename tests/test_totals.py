@@ -17,7 +17,7 @@ from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.totals import DailyTotals, Total, daily_totals, split_consecutive, sum_days, sum_missing_days
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.lines import line, source
-from tests.support.threads import in_thread
+from tests.support.sql import in_thread
 
 pytestmark = pytest.mark.also("citus")
 

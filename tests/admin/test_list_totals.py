@@ -22,7 +22,7 @@ from payments.models import Mode, Organization, Payment, Status
 from payments.totals import sum_missing_days
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_statements, timeout_error
-from tests.support.module_data import rolled_back
+from tests.support.sql import rolled_back
 
 pytestmark = [pytest.mark.django_db, pytest.mark.also("citus")]
 

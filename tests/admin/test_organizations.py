@@ -7,8 +7,7 @@ from django.test import Client
 
 from payments.models import Organization
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
-from tests.support.lines import line
-from tests.support.loading import store
+from tests.support.lines import line, store
 
 pytestmark = pytest.mark.also("citus")
 

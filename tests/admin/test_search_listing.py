@@ -17,8 +17,7 @@ from payments.page import fetch_page
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_statements, timeout_error
 from tests.support.lists import build_listing, noon_plus, page_ids, walk_both_ways
-from tests.support.module_data import rolled_back, update_statistics
-from tests.support.sql import explain
+from tests.support.sql import explain, rolled_back, update_statistics
 
 pytestmark = pytest.mark.django_db
 

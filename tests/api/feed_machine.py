@@ -17,8 +17,7 @@ from tests.support.api import Api
 from tests.support.api import payment_ids as ids_of
 from tests.support.factories import NOON, PaymentFactory
 from tests.support.held_imports import HeldImport, HeldImports
-from tests.support.lines import line
-from tests.support.loading import store
+from tests.support.lines import line, store
 from tests.support.sql import execute
 
 FEED = "/v2/payments/changes"

@@ -12,8 +12,7 @@ from payments.models import AccessState, Change, Organization, Payment
 from payments.tokens import Newest, Position, format_token
 from tests.support.api import Api, payment_ids
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
-from tests.support.histories import restore
-from tests.support.revisions import revisions
+from tests.support.revisions import restore, revisions
 from tests.support.sql import execute, tables_read
 
 pytestmark = pytest.mark.also("citus")

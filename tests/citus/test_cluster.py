@@ -20,12 +20,11 @@ from payments.filters import FILTERS
 from payments.models import Access, AccessState, ApiKey, Organization, Payment
 from tests.support.api import Api, key_text, payment_ids
 from tests.support.factories import ApiKeyFactory
-from tests.support.filter_examples import example_parameters
 from tests.support.lines import line
 from tests.support.load import Load
 from tests.support.migrated import worker_urls
 from tests.support.service import Service, Walker
-from tests.support.shards import uses_distributed_table
+from tests.support.shards import example_parameters, uses_distributed_table
 from tests.support.sql import execute, fetch_value
 
 pytestmark = pytest.mark.only("citus")

@@ -15,9 +15,8 @@ from django.core.management import CommandError, call_command
 from payments.models import ApiKey, Organization, Payment
 from tests.support.citus import CitusCluster, CitusServer, citus_cluster
 from tests.support.connecting import connected_to
-from tests.support.lines import lines_with_order
+from tests.support.lines import issue_key, lines_with_order, store
 from tests.support.load import Load
-from tests.support.loading import issue_key, store
 from tests.support.scale import IS_LONG, SEED, report, times
 from tests.support.service import USUAL_LIMITS, Service, Walker
 from tests.support.walks import walk_while_two_write

@@ -31,10 +31,9 @@ from payments.totals import sum_days
 from tests.support.api import Api, payment_ids
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
-from tests.support.filter_examples import example_parameters
 from tests.support.lines import line, source
 from tests.support.migrated import fresh_database
-from tests.support.shards import parts_without_organization, uses_distributed_table
+from tests.support.shards import example_parameters, parts_without_organization, uses_distributed_table
 from tests.support.sql import execute, fetch_value
 
 pytestmark = pytest.mark.only("postgresql")

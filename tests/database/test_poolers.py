@@ -14,10 +14,10 @@ import pytest
 from payments.database.postgresql.planning import PLANNER_SETTINGS
 from payments.database.prepared import STATEMENTS_MAX, PreparedStatements
 from payments.models import Payment
+from tests.database.pgbouncer import PASSWORD, Pgbouncer, require_pgbouncer
 from tests.support.connecting import connected_to
 from tests.support.list_errors import assert_timeout_names_created_at
 from tests.support.load import Load
-from tests.support.pgbouncer import PASSWORD, Pgbouncer, require_pgbouncer
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.scale import times
 from tests.support.service import USUAL_LIMITS, Service, Walker

@@ -12,8 +12,7 @@ from payments.models import Access, Payment
 from payments.search_terms import HasSearchTerms
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory, PaymentFactory
-from tests.support.lines import line
-from tests.support.loading import store
+from tests.support.lines import line, store
 from tests.support.migrated import fresh_database
 from tests.support.sql import execute, fetch_value
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from payments import api_keys
-from tests.support import machine
+from tests.deploy import machine
+from tests.deploy.machine import Machine, put_checkout
 from tests.support.dockerfile import Stage, stages
 from tests.support.lines import line
-from tests.support.machine import Machine, put_checkout
 from tests.support.processes import ROOT, START_SECONDS_MAX
 from tests.support.scale import report
 from tests.support.tools import unavailable

@@ -3,8 +3,9 @@
 The card numbers are test numbers that the card brands publish.
 """
 
+import re
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -12,7 +13,7 @@ from payments.ingest.card_data import exposes_card_number, find_cached_kind, is_
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.validation import validate_record
-from tests.support.card_data import Case, read_cases
+from tests.support.corpus import DIRECTORY
 from tests.support.growth import LINEAR_MAX, growth
 from tests.support.lines import line
 
@@ -113,6 +114,35 @@ HARMLESS = [
     "TR34 \u0130STANBUL KADIKOY",
     "",
 ]
+
+
+CASE = re.compile(r'\{"why": "(.+?)", "details": (.+)\}')
+
+
+class Case(NamedTuple):
+    """One line of the corpus. The details stay as they are written there, for example with escapes."""
+
+    why: str
+    details: str
+
+    def line(self, **changes: Any) -> bytes:
+        """Return a line of an import with these details."""
+        return line(details="@", **changes).replace(b'"@"', self.details.encode())
+
+
+def read_cases(name: str) -> list[Case]:
+    """Return the cases of a file: `refused` or `accepted`.
+
+    :raises ValueError: a line is not a case
+    """
+    return [parse_case(text) for text in (DIRECTORY / "card_data" / f"{name}.jsonl").read_text().splitlines()]
+
+
+def parse_case(text: str) -> Case:
+    match = CASE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"Not a case: {text}")
+    return Case(*match.groups())
 
 
 def of_corpus(name: str) -> pytest.MarkDecorator:

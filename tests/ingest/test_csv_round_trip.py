@@ -20,8 +20,7 @@ from payments.ingest.stored_rows import StoredRow
 from payments.ingest.validation import STRICT, validate_record
 from payments.models import Payment, SequenceType, Status
 from payments.rows import Row, as_rows
-from tests.support.lines import compact, source
-from tests.support.loading import store
+from tests.support.lines import compact, source, store
 from tests.support.scale import examples
 
 # Texts of characters that CSV, spreadsheets or JSON treat in a special way, and of any others.

@@ -14,8 +14,7 @@ from payments.models import Payment
 from payments.runtime.hooks import Hook, Progress
 from payments.runtime.process import process
 from tests.support.connecting import connected_to
-from tests.support.lines import line
-from tests.support.loading import store
+from tests.support.lines import line, store
 from tests.support.migrated import fresh_database
 
 pytestmark = pytest.mark.only("postgresql", "citus")

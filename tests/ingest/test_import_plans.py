@@ -8,8 +8,7 @@ import pytest
 from payments.runtime.hooks import Hook, Progress
 from payments.runtime.process import process
 from tests.support.connecting import connected_to
-from tests.support.lines import line
-from tests.support.loading import store
+from tests.support.lines import line, store
 from tests.support.migrated import fresh_database
 from tests.support.sql import execute, fetch_value
 

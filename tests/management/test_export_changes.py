@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from payments.models import Organization, Payment
 from payments.tokens import Position, format_token, parse_token
 from tests.support.factories import PaymentFactory
-from tests.support.histories import restore
+from tests.support.revisions import restore
 
 pytestmark = pytest.mark.django_db
 

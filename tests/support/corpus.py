@@ -28,8 +28,7 @@ from typing import Any
 
 from tests.support.contract import assert_meets_contract
 from tests.support.exchange import Response
-from tests.support.lines import line
-from tests.support.loading import issue_key, store
+from tests.support.lines import issue_key, line, store
 
 DIRECTORY = Path(__file__).parents[1] / "corpus"
 SUBJECTS = sorted(file.stem for file in DIRECTORY.glob("*.jsonl"))

@@ -1,11 +1,15 @@
-"""Records as JSON Lines, for tests of the import."""
+"""Records as JSON Lines, and their import in this process: one of manage.py would take a second to start."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BufferedReader, BytesIO
-from typing import Any
+from typing import Any, NoReturn
 
-from payments.ingest import Source
+from payments.ingest import Source, import_payments
+from payments.ingest.errors import InvalidRecord
+from payments.ingest.imports import ImportResult
+from payments.ingest.sources import Location
+from payments.models import ApiKey, Organization
 
 RECORD: dict[str, Any] = {
     "id": "pt_1",
@@ -71,3 +75,18 @@ def compact(value: Any) -> bytes:
 
 def source(content: bytes, name: str = "payments.jsonl") -> Source:
     return Source(name, BufferedReader(BytesIO(content)))
+
+
+def store(lines: Iterable[bytes]) -> ImportResult:
+    """Import records and create missing organizations. Every record must be valid."""
+    return import_payments([source(b"\n".join(lines))], on_refused=fail, create_organizations=True)
+
+
+def fail(location: Location, error: InvalidRecord) -> NoReturn:
+    raise AssertionError(f"{location}: {error}")
+
+
+def issue_key(*, organization: int, mode: str) -> str:
+    """Create an API key and return it."""
+    _, text = ApiKey.objects.issue(Organization.objects.get(id=organization), mode=mode, name="Tests")
+    return text

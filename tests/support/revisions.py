@@ -1,11 +1,11 @@
-"""Which revisions an action renews."""
+"""Which revisions an action renews, and databases that were restored."""
 
 import re
 from collections.abc import Callable
 
 from django.test.utils import CaptureQueriesContext
 
-from payments.models import Access, AccessState
+from payments.models import Access, AccessState, Change
 
 
 def revisions() -> dict[Access, int]:
@@ -26,3 +26,10 @@ def written_states(queries: CaptureQueriesContext) -> list[Access]:
     pattern = re.compile(r'UPDATE "payments_accessstate" .*"mode" = \'(\w+)\' AND .*"organization_id" = (\d+)')
     matches = filter(None, (pattern.match(query["sql"]) for query in queries))
     return [Access(int(match[2]), match[1]) for match in matches]
+
+
+def restore(number: int) -> None:
+    """Make the change with this number the newest one, as it was in a backup. There is one organization and mode."""
+    change_id = Change.objects.get(number=number).change_id
+    Change.objects.filter(number__gt=number).delete()
+    AccessState.objects.update(change_number=number, change_id=change_id, revision=change_id)

@@ -24,7 +24,7 @@ from payments.ingest.imports import ImportResult
 from payments.models import ApiKey, Organization, Payment
 from tests.support.commands import run_command
 from tests.support.connecting import connected_to
-from tests.support.loading import issue_key, store
+from tests.support.lines import issue_key, store
 from tests.support.password_hashing import QuickHasher
 from tests.support.ports import free_port
 from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening

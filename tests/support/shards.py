@@ -1,9 +1,14 @@
-"""Check whether a statement names the organization of its payments or states: Citus sends it only to their shards."""
+"""Check whether a statement names the organization of its payments or states: Citus sends it only to their shards.
+
+The statements are those of the list with the example of each filter.
+"""
 
 from collections.abc import Iterator
 
 import sqlglot
 from sqlglot import exp
+
+from payments.filters import FILTERS
 
 TABLES = ("payments_payment", "payments_accessstate", "payments_change")
 COLUMN = "organization_id"
@@ -81,3 +86,12 @@ def is_organization(condition: exp.Expr, table: exp.Table) -> bool:
             return False
     is_own_column = column.name == COLUMN and column.table in {"", table.alias_or_name}
     return is_own_column and bool(values) and all(isinstance(value, exp.Literal) for value in values)
+
+
+def example_parameters(name: str) -> dict[str, str]:
+    """Return the example of a filter."""
+    example = FILTERS[name].example
+    if isinstance(example, dict):
+        return {f"{name}[{key}]": value for key, value in example.items()}
+    parameters = {name: ",".join(example) if isinstance(example, list) else str(example)}
+    return parameters | ({"currency": "EUR"} if name.startswith("amount") else {})

@@ -1,11 +1,16 @@
-"""SQL that a test runs on the connection of the ORM."""
+"""SQL that a test runs on the connection of the ORM, payments for a module, and threads that wait for a lock."""
 
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoDbBlocker
+
+from tests.support.waiting import wait_until
 
 
 def execute(statement: str) -> list[Any]:
@@ -55,3 +60,34 @@ def rows_of_node(node: Mapping[str, Any], table: str) -> int:
     if node.get("Relation Name") == table:
         rows += round((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
     return rows
+
+
+@contextmanager
+def rolled_back(blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Allow the database, and undo the writes of the block at its end."""
+    with blocker.unblock(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+def update_statistics() -> None:
+    """Update the statistics of the database, without rows of other tests."""
+    if connection.vendor == "postgresql":
+        execute("SET CONSTRAINTS ALL IMMEDIATE; REINDEX TABLE payments_payment")
+    execute("ANALYZE")
+
+
+def in_thread(function: Callable[[], object]) -> threading.Thread:
+    """Return a thread that calls a function with its own database connection."""
+
+    def run() -> None:
+        with closing(connection):
+            function()
+
+    return threading.Thread(target=run)
+
+
+def wait_until_blocked(thread: threading.Thread) -> None:
+    """Wait until a started thread waits for a lock of PostgreSQL. Fail if the thread ends without it."""
+    wait_until(lambda: fetch_value("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)") or not thread.is_alive())
+    assert thread.is_alive()
