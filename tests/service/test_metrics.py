@@ -23,7 +23,7 @@ from tests.support.factories import NOON
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT, STOP_SECONDS_MAX
 from tests.support.scrape import LIST, READ, families, fetch, requests, samples, total
-from tests.support.service import Service, count_started_workers, workers
+from tests.support.service import START, Service, count_started_workers, workers
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.once("postgresql")
@@ -42,7 +42,10 @@ def service_with_metrics(directory: Path, url: str, *, workers: int = 1) -> Serv
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("observed")
-    with fresh_database(directory) as url, service_with_metrics(directory, url, workers=WORKERS).serving() as service:
+    with (
+        fresh_database(directory) as url,
+        service_with_metrics(directory, url, workers=WORKERS).serving(START) as service,
+    ):
         service.create_demo_payments(100)
         wait_until(lambda: count_started_workers(service) == WORKERS)
         yield service
@@ -286,14 +289,14 @@ def test_page_allows_get_and_head_only(observed: Service) -> None:
 def test_restart_resets_all_but_the_last_successful_import(tmp_path: Path, lines: list[bytes]) -> None:
     with fresh_database(tmp_path) as url:
         service = service_with_metrics(tmp_path, url)
-        with service.serving():
+        with service.serving(START):
             for _ in range(2):
                 service.manage("import_payments", "--create-organizations", "-", input=lines[0].decode())
             assert fetch(service, "/healthz")[0] == 200
             assert (total(service, READ), requests(service, route="/healthz")) == (2, 1)
             succeeded_at = total(service, "payments_import_last_success_timestamp_seconds")
 
-        with service.serving():
+        with service.serving(START):
             assert (total(service, READ), requests(service, route="/healthz")) == (0, 0)
             assert total(service, "payments_import_last_success_timestamp_seconds") == succeeded_at > 0
             assert len(files(service, "gauge_max_*.db")) == 1
@@ -316,7 +319,7 @@ def test_requests_are_served_without_a_metrics_directory(tmp_path: Path) -> None
     with fresh_database(tmp_path) as url:
         service = service_with_metrics(tmp_path, url)
         (tmp_path / "metrics").touch()
-        with service.serving():
+        with service.serving(START):
             assert fetch(service, "/healthz")[0] == 200
             assert fetch(service, "/metrics") == (503, "Metrics are disabled. The log says why.\n")
         assert service.log is not None
