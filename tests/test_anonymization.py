@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.lines import MISSING, line
 from tests.support.migrated import fresh_database
 from tests.support.service import Service
+from tests.support.sql import execute
 
 pytestmark = [pytest.mark.django_db, pytest.mark.also("citus")]
 
@@ -264,6 +266,7 @@ def test_payments_that_another_process_writes_are_reported_and_the_others_anonym
 ) -> None:
     payment = create_payment(organization=organization)
     other = create_payment(organization=OrganizationFactory.create(id=2))
+    execute("SET lock_timeout = '5s'")  # of a command that waits
     info = connection.connection.info
 
     with psycopg.connect(info.dsn, password=info.password) as importing:
@@ -274,6 +277,19 @@ def test_payments_that_another_process_writes_are_reported_and_the_others_anonym
     assert capfd.readouterr().err.startswith("Organization 1 (live): the database failed: could not obtain lock")
     assert Payment.objects.get(**BLANK) == other
     assert run("--before", "2026-01-02") == "1 payments anonymized.\n"
+    execute("RESET lock_timeout")
+
+
+@pytest.mark.only("sqlite")
+@pytest.mark.django_db(transaction=True)
+def test_payments_without_personal_data_need_no_write_lock(organization: Organization, run: Run) -> None:
+    PaymentFactory.create(organization=organization, **BLANK)
+
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        cursor.execute("BEGIN IMMEDIATE")
+        message = run("--before", "2026-01-02")
+
+    assert message == "0 payments anonymized.\n"
 
 
 def stored(service: Service) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from moneyed import Money
 from payments.models import Access, Organization, Payment, SequenceType, Status
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.revisions import renewed_by
-from tests.support.sql import in_thread, wait_until_blocked
+from tests.support.threads import call_while_held, in_thread, wait_until_blocked
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only("postgresql")]
 
@@ -160,3 +161,21 @@ def test_second_change_waits_for_the_first(second_write: Callable[[], object]) -
         writing.start()
         wait_until_blocked(writing)
     writing.join()
+
+
+@pytest.mark.parametrize(
+    "organizations", [[1001, 1001, 1001], [1001, 1002, 1003]], ids=["one access", "three accesses"]
+)
+def test_updates_in_opposite_order_both_succeed(monkeypatch: pytest.MonkeyPatch, organizations: list[int]) -> None:
+    """Another transaction holds the second of three payments, so that each update has written its first one."""
+    monkeypatch.setattr("payments.models.recording.CHANGE_PAYMENTS_MAX", 1)
+    OrganizationFactory.create(id=1003)
+    for number, organization in enumerate(organizations):
+        PaymentFactory.create(id=f"pt_x{number}", organization=Organization(id=organization), method="old")
+    payments = Payment.objects.filter(method="old")
+    updates = [partial(payments.order_by(order).update, description=order) for order in ("id", "-id")]
+
+    updated = call_while_held(lambda: Payment.objects.filter(id="pt_x1").update(description="held"), *updates)
+
+    assert updated == [3, 3]
+    assert len(set(payments.values_list("description"))) == 1

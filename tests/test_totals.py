@@ -1,9 +1,11 @@
 """Daily totals agree with the stored payments, even after imports."""
 
+import os
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from threading import Thread
 
 import pytest
 from django.core.management import call_command
@@ -17,7 +19,8 @@ from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.totals import DailyTotals, Total, daily_totals, split_consecutive, sum_days, sum_missing_days
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.lines import line, source
-from tests.support.sql import in_thread
+from tests.support.sql import execute
+from tests.support.threads import in_thread, wait_until_blocked
 
 pytestmark = pytest.mark.also("citus")
 
@@ -32,6 +35,14 @@ def load(*lines: bytes) -> None:
 def payment_line(number: int, day: date, *, cents: int = 1000, time: str = "12:00:00.000", **changes: object) -> bytes:
     amount = {"value": f"{Decimal(cents).scaleb(-2)}", "currency": changes.pop("currency", "EUR")}
     return line(id=f"pt_{number}", createdAt=f"{day}T{time}", amount=amount, **changes)
+
+
+def let_wait(thread: Thread) -> None:
+    """Let a started thread wait for a lock. Only PostgreSQL tells when it does."""
+    if os.environ["TEST_DATABASE"] == "postgresql":
+        wait_until_blocked(thread)
+    else:
+        thread.join(timeout=0.5)
 
 
 def get_totals(key: ApiKey) -> dict[date, list[Total]]:
@@ -75,6 +86,15 @@ def test_totals_are_grouped_by_currency_status_and_method(key: ApiKey) -> None:
     }
 
 
+@pytest.mark.only("postgresql")
+def test_order_of_totals_does_not_depend_on_the_plan(key: ApiKey) -> None:
+    execute("SET LOCAL enable_sort = off")  # PostgreSQL groups by a hash
+    methods = ("paypal", "ideal", "creditcard", "banktransfer", "klarna")
+    load(*(payment_line(number, DAYS[0], method=method) for number, method in enumerate(methods)))
+
+    assert [total.method for total in get_totals(key)[DAYS[0]]] == sorted(methods)
+
+
 def test_largest_amounts_are_added_exactly(key: ApiKey) -> None:
     load(*(payment_line(number, DAYS[0], cents=999_999_999_999_999) for number in range(3)))
 
@@ -111,6 +131,26 @@ def test_import_deletes_only_the_totals_of_days_that_it_changes(key: ApiKey) -> 
         DAYS[1]: [Total("EUR", "succeeded", "creditcard", 1, 1000)],
         DAYS[2]: [Total("EUR", "succeeded", "creditcard", 1, 1000)],
     }
+
+
+def test_import_keeps_totals_of_a_mode_that_it_does_not_change(key: ApiKey) -> None:
+    """It has not locked their state: another process may be summing the day."""
+    load(payment_line(1, FIRST), payment_line(2, FIRST, mode="test"))
+    for mode in ("live", "test"):
+        sum_days(Access(key.organization_id, mode), [FIRST])
+
+    load(payment_line(1, FIRST), payment_line(2, FIRST, mode="test", cents=1))
+
+    assert list(SummedDay.objects.values_list("mode", flat=True)) == ["live"]
+
+
+def test_days_that_another_process_has_summed_are_kept(key: ApiKey) -> None:
+    load(payment_line(1, DAYS[0]), payment_line(2, DAYS[1]))
+    sum_days(key.access, DAYS[:1])
+
+    assert sum_days(key.access, DAYS) == 2
+
+    assert get_totals(key) == expected_totals(key)
 
 
 def test_totals_belong_to_one_organization_and_mode(key: ApiKey) -> None:
@@ -228,7 +268,7 @@ def test_import_that_ends_while_its_day_is_summed_is_included(key: ApiKey, earli
     with transaction.atomic():
         sum_days(key.access, [DAYS[0]])
         importing.start()
-        importing.join(timeout=0.5)
+        let_wait(importing)
     importing.join()
 
     assert Payment.objects.count() == earlier_payments + 1
@@ -243,7 +283,7 @@ def test_day_that_is_summed_while_an_import_ends_includes_all_of_it(key: ApiKey)
     with transaction.atomic():
         load(payment_line(1, DAYS[0]))
         summing.start()
-        summing.join(timeout=0.5)
+        let_wait(summing)
     summing.join()
 
     assert results == [expected_totals(key)]

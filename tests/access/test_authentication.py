@@ -3,6 +3,7 @@
 import math
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from payments import api_keys
 from payments.access.keys import AuthenticatedKey, find_key
-from payments.access.last_use import WRITE_INTERVAL_SECONDS, record_use
+from payments.access.last_use import PAUSE_AFTER_FAILURE, WRITE_INTERVAL_SECONDS, record_use
 from payments.database.limits import NO_WAITING
 from payments.database.round_trips import NOTHING
 from payments.models import AccessState, ApiKey, Organization
@@ -207,6 +208,87 @@ def test_only_one_of_two_concurrent_uses_is_written(key: ApiKey) -> None:
     assert key.last_used_at == NOW
 
 
+@pytest.mark.only("postgresql")
+@pytest.mark.django_db(transaction=True)
+def test_use_of_a_locked_key_is_left_to_a_later_request(caplog: pytest.LogCaptureFixture) -> None:
+    key = ApiKeyFactory.create(last_used_at=None)
+    authenticated_key = authenticated(key)
+
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        other.set_autocommit(False)
+        cursor.execute("SELECT FROM payments_apikey FOR UPDATE")
+        record_use(authenticated_key, now=NOW)
+        other.rollback()
+    key.refresh_from_db()
+    before = key.last_used_at
+    record_use(authenticated_key, now=NOW)
+
+    key.refresh_from_db()
+    assert (before, key.last_used_at) == (None, NOW)
+    assert caplog.messages == []
+
+
+@pytest.mark.only("postgresql")
+@pytest.mark.django_db(transaction=True)
+def test_use_is_not_written_while_the_table_is_locked(caplog: pytest.LogCaptureFixture) -> None:
+    key = ApiKeyFactory.create(last_used_at=None)
+    authenticated_key = authenticated(key)
+
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        other.set_autocommit(False)
+        cursor.execute("LOCK TABLE payments_apikey")
+        record_use(authenticated_key, now=NOW)
+        other.rollback()
+
+    key.refresh_from_db()
+    assert key.last_used_at is None
+    assert "canceling statement due to lock timeout" in caplog.text
+
+
+@pytest.mark.only("postgresql")
+def test_writing_a_use_does_not_wait_for_the_disk(key: ApiKey) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
+    authenticated_key = authenticated(key)
+    settings: list[str] = []
+
+    def look(execute: Any, statement: str, *rest: Any) -> Any:
+        if statement.startswith("UPDATE"):
+            settings.append(fetch_value("SHOW synchronous_commit"))
+        return execute(statement, *rest)
+
+    with connection.execute_wrapper(look):
+        record_use(authenticated_key, now=NOW)
+
+    assert settings == ["off"]
+
+
+@pytest.mark.parametrize(("elapsed", "is_written"), [(timedelta(0), False), (PAUSE_AFTER_FAILURE, True)])
+def test_use_is_not_written_soon_after_a_failure(key: ApiKey, elapsed: timedelta, is_written: bool) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
+    authenticated_key = authenticated(key)
+
+    def refuse(*_statement: Any) -> Any:
+        raise DatabaseError
+
+    with connection.execute_wrapper(refuse):
+        record_use(authenticated_key, now=NOW)
+    record_use(authenticated_key, now=NOW + elapsed)
+
+    key.refresh_from_db()
+    assert (key.last_used_at is not None) is is_written
+
+
+def test_use_is_not_written_during_an_outage(key: ApiKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
+    authenticated_key = authenticated(key)
+    monkeypatch.setattr(process.primary.breaker, "retry_at", math.inf)
+
+    with CaptureQueriesContext(connection) as queries:
+        record_use(authenticated_key, now=NOW)
+
+    assert len(queries) == 0
+
+
 def test_request_succeeds_if_its_use_cannot_be_written(
     client: Client, organization: Organization, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -248,6 +330,8 @@ def test_writing_a_use_does_not_wait_for_another_writer() -> None:
     """On SQLite the other writer holds the only write lock, on PostgreSQL the lock of the key's row."""
     key = ApiKeyFactory.create(last_used_at=None)
     authenticated_key = authenticated(key)
+    if connection.vendor == "sqlite":
+        execute("PRAGMA busy_timeout = 60000")  # longer than the other writer holds the lock
     locked, released = threading.Event(), threading.Event()
 
     def hold_lock() -> None:
@@ -272,3 +356,6 @@ def test_writing_a_use_does_not_wait_for_another_writer() -> None:
     key.refresh_from_db()
     assert not was_released_first
     assert (key.name, key.last_used_at) == ("changed", None)
+    if connection.vendor == "sqlite":
+        assert fetch_value("PRAGMA busy_timeout") == 60000
+        connection.close()

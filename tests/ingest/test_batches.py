@@ -18,6 +18,13 @@ def test_bytes_of_records_end_a_batch() -> None:
     assert batch_sizes([half_a_batch] * 5) == [2, 2, 1]
 
 
+def test_record_that_reaches_the_maximum_of_bytes_ends_a_batch() -> None:
+    half_a_batch = line(description="a" * (BATCH_BYTES // 2 - len(line(description=""))))
+
+    assert len(half_a_batch) == BATCH_BYTES // 2
+    assert batch_sizes([half_a_batch] * 3) == [2, 1]
+
+
 def test_repeated_payments_are_written_in_separate_rounds() -> None:
     [batch] = read_batches([source(b"\n".join([line(id="pt_1"), line(id="pt_2"), line(id="pt_1", status="failed")]))])
 

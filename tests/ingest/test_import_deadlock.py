@@ -1,7 +1,11 @@
-"""Two imports of the same payments in opposite order: PostgreSQL ends one of them, and Citus does too."""
+"""Two imports of the same payments in opposite order.
+
+Within a batch, one import waits for the other. With several batches, PostgreSQL ends one of them, and Citus does too.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Barrier, local
 
@@ -14,8 +18,10 @@ from payments.models import Payment
 from payments.runtime.hooks import Hook, Progress
 from payments.runtime.process import process
 from tests.support.connecting import connected_to
+from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import line, store
 from tests.support.migrated import fresh_database
+from tests.support.threads import call_while_held
 
 pytestmark = pytest.mark.only("postgresql", "citus")
 
@@ -69,3 +75,33 @@ def test_one_of_two_imports_in_opposite_order_fails_and_can_be_repeated(
         winner = ["first", "second"][results.index(2)]
         assert descriptions() == {"pt_0": winner, "pt_1": winner}
         assert store(lines("repeated")).changed == 2
+
+
+@pytest.mark.only("postgresql")
+@pytest.mark.parametrize("are_new", [True, False], ids=["new payments", "stored payments"])
+def test_imports_in_opposite_order_within_a_batch_both_succeed(tmp_path: Path, are_new: bool) -> None:
+    """Another transaction holds the second of three payments, so that each import has written its first one."""
+
+    def lines(description: str) -> list[bytes]:
+        return [line(id=f"pt_{number}", description=description) for number in range(3)]
+
+    def store_in_thread(records: list[bytes]) -> int:
+        with connected_to(url):
+            return store(records).changed
+
+    def hold() -> None:
+        if are_new:
+            PaymentFactory.create(id="pt_1", organization=organization)
+        else:
+            Payment.objects.filter(id="pt_1").update(description="held")
+
+    with fresh_database(tmp_path) as url, connected_to(url):
+        organization = OrganizationFactory.create(id=1)
+        if not are_new:
+            store(lines("stored"))
+        imports = (lines("first"), lines("second")[::-1])
+
+        changed = call_while_held(hold, *(partial(store_in_thread, records) for records in imports))
+
+        assert changed == [3, 3]
+        assert len(set(descriptions().values())) == 1

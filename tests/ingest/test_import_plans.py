@@ -51,3 +51,13 @@ def test_import_after_the_vacuum_of_an_uncommitted_one_looks_payments_up_by_id(
 
         assert scans_of_the_list() == before
         assert fetch_value(ROWS) == PAYMENTS
+
+
+def test_import_does_not_wait_to_correct_statistics(tmp_path: Path) -> None:
+    with fresh_database(tmp_path) as url, connected_to(url), psycopg.connect(url) as other:
+        store([line(id="pt_1")])
+        execute("UPDATE pg_class SET reltuples = 0, relpages = 1 WHERE relname = 'payments_payment'")
+        execute("SET lock_timeout = '5s'")  # of an import that waits
+        other.execute("LOCK TABLE payments_payment IN SHARE UPDATE EXCLUSIVE MODE")  # as VACUUM does
+
+        assert store([line(id="pt_2")]).changed == 1

@@ -2,15 +2,16 @@
 
 import errno
 import gzip
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from io import BufferedReader, BytesIO
+from threading import Event
 from typing import Any
 
-import psycopg
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
@@ -24,6 +25,8 @@ from payments.ingest.writing import ID_KEY, WRITTEN_COLUMNS, insert_all, write_r
 from payments.models import Organization, Payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import MISSING, compact, line, record, source
+from tests.support.sql import execute
+from tests.support.threads import in_thread, wait_until_blocked
 
 pytestmark = [pytest.mark.django_db, pytest.mark.also("citus")]
 
@@ -315,14 +318,32 @@ def test_interrupted_import_writes_nothing(organization: Organization, monkeypat
 def test_import_that_waits_for_a_lock_can_be_interrupted(
     organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "BATCH_RECORDS", 1)
-    stream = Interrupting(lines(line()))
+    monkeypatch.setattr(batches, "BATCH_RECORDS", 2)
+    is_waiting = Event()
 
-    with psycopg.connect(connection.connection.info.dsn, password=connection.connection.info.password) as other:
-        other.execute("LOCK TABLE payments_payment IN SHARE MODE")
+    class InterruptingLater(Interrupting):
+        def readinto(self, buffer: Any) -> int:
+            if self.tell() == len(self.getvalue()):
+                assert is_waiting.wait(20)
+            return super().readinto(buffer)
+
+    def interrupt() -> None:
+        execute("SET lock_timeout = 0")  # only the interruption can end the wait
+        stream = InterruptingLater(lines(line(id="pt_1"), line(id="pt_2")))
         with pytest.raises(KeyboardInterrupt):
             import_payments([Source("stdin", BufferedReader(stream))], on_refused=Refusals())
 
+    importing = in_thread(interrupt)
+    with transaction.atomic():
+        execute("LOCK TABLE payments_payment IN SHARE MODE")
+        importing.start()
+        wait_until_blocked(importing)
+        is_waiting.set()
+        importing.join(timeout=20)
+        has_ended = not importing.is_alive()
+    importing.join()
+
+    assert has_ended
     assert not Payment.objects.exists()
 
 
@@ -379,6 +400,33 @@ def test_missing_organizations_are_created_on_request(organization_id: str) -> N
 
     assert Organization.objects.filter(id=organization_id).exists()
     assert Payment.objects.count() == 2
+
+
+def test_missing_organizations_are_created_in_order() -> None:
+    """Otherwise two imports that create the same organizations could deadlock."""
+    numbers = [16, 3, 8, 1001, 1]  # a set has another order
+    records = [line(id=f"pt_{number}", organizationId=str(number)) for number in numbers]
+
+    with CaptureQueriesContext(connection) as queries:
+        load(lines(*records), create_organizations=True)
+
+    inserts = [query["sql"] for query in queries if query["sql"].startswith('INSERT INTO "payments_organization"')]
+    created = [name for sql in inserts for name in re.findall(r"'Organization (\d+)'", sql)]
+    assert created == ["1", "3", "8", "16", "1001"]
+
+
+def test_organization_that_exists_keeps_its_name(organization: Organization) -> None:
+    load(line(), create_organizations=True)
+
+    assert Organization.objects.get().name == organization.name
+
+
+@pytest.mark.only("postgresql")
+def test_error_of_the_last_batch_is_raised(organization: Organization) -> None:
+    execute("ALTER TABLE payments_payment ADD CONSTRAINT refused CHECK (description <> 'refused')")
+
+    with pytest.raises(IntegrityError, match='violates check constraint "refused"'):
+        load(line(description="refused"))
 
 
 def test_refused_import_creates_no_organization() -> None:

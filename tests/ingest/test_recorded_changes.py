@@ -6,11 +6,12 @@ from collections.abc import Callable
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.db.models import Count
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from payments.ingest import import_payments
-from payments.models import Access
+from payments.models import CHANGE_PAYMENTS_MAX, Access, AccessState, Change, Payment
 from tests.support.factories import OrganizationFactory
 from tests.support.lines import line, source
 from tests.support.processes import ROOT
@@ -89,6 +90,29 @@ def test_change_deletes_totals_only_after_it_has_locked_the_state(organizations:
         for start in ('UPDATE "payments_accessstate"', 'DELETE FROM "payments_summedday"')
     )
     assert states < totals
+
+
+def test_change_has_at_most_the_maximum_of_payments(organizations: None) -> None:
+    before = Change.objects.count()
+
+    load(*(line(id=f"pt_x{number}", organizationId="1001") for number in range(2 * CHANGE_PAYMENTS_MAX + 1)))
+
+    payments = Payment.objects.filter(id__startswith="pt_x").values("change_id").annotate(number=Count("id"))
+    assert sorted(change["number"] for change in payments) == [1, CHANGE_PAYMENTS_MAX, CHANGE_PAYMENTS_MAX]
+    assert Change.objects.count() == before + 3
+
+
+def test_state_says_how_many_payments_the_last_import_wrote(organizations: None) -> None:
+    def imported() -> int | None:
+        return AccessState.objects.get(organization_id=1001, mode="live").imported_payments
+
+    numbers = [imported()]
+    load(*(line(id=f"pt_x{number}", organizationId="1001") for number in range(CHANGE_PAYMENTS_MAX + 1)))
+    numbers.append(imported())
+    load()  # changes nothing
+    numbers.append(imported())
+
+    assert numbers == [1, CHANGE_PAYMENTS_MAX + 1, 0]
 
 
 DOCUMENT = (ROOT / "docs/reliability.md").read_text()

@@ -1,5 +1,9 @@
 """After a failure, requests fail fast, except for one at a time that tries again."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier, BrokenBarrierError
+
 import pytest
 from django.db import Error, OperationalError
 from pytest_django import Settings
@@ -47,6 +51,27 @@ def test_open_circuit_breaker_admits_one_trial_at_a_time() -> None:
 
     breaker.close()
     assert (breaker.is_open, breaker.admits(), breaker.admits()) == (False, True, True)
+
+
+def test_one_of_two_requests_at_once_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Barrier(2, timeout=0.2)
+
+    class SlowSettings:
+        @property
+        def REQUEST_SECONDS_MAX(self) -> float:
+            """Let both threads read the setting before one of them continues, unless one waits for the other."""
+            with suppress(BrokenBarrierError):
+                both.wait()
+            return 60
+
+    breaker = CircuitBreaker("it")
+    breaker.open(OUTAGE, seconds=0)
+    monkeypatch.setattr(circuit_breaker, "settings", SlowSettings())
+
+    with ThreadPoolExecutor(2) as pool:
+        admitted = list(pool.map(lambda _: breaker.admits(), range(2)))
+
+    assert sorted(admitted) == [False, True]
 
 
 def test_trial_without_a_result_admits_another_one_later(settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from threading import Thread
 from time import monotonic
 
 import pytest
@@ -92,6 +93,20 @@ def test_healthy_server_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
 
 def new_replica(alias: str = REPLICA) -> Replica:
     return Replica(alias, primary=Server(PRIMARY), on_lag_measured=lambda _: None)
+
+
+def test_primary_is_measured_by_one_thread_at_a_time() -> None:
+    replica = new_replica()
+    measuring = Thread(target=replica.measure_primary, args=(0.0,))
+
+    with replica.measuring_primary:
+        measuring.start()
+        measuring.join(timeout=20)
+        is_waiting = measuring.is_alive()
+    measuring.join()
+
+    assert not is_waiting
+    assert replica.positions == []
 
 
 def replica_of(*positions: tuple[int, float]) -> Replica:

@@ -2,21 +2,29 @@
 
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import connection
+from pytest_django import Settings
+from requests import Response
 
-from payments.admin.login import ACCOUNT_ATTEMPTS
+from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS
+from payments.runtime.process import process
+from payments.runtime.rate_limits import RateLimit
 from tests.support.authenticator_app import App
 from tests.support.connecting import connected_to
 from tests.support.migrated import fresh_database
 from tests.support.oidc import Visitor
 from tests.support.password_hashing import QuickHasher
 from tests.support.service import QUICK_PASSWORDS, Service
+from tests.support.sql import execute
+from tests.support.threads import call_while_held
 
 pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
 
@@ -78,6 +86,12 @@ def enter(service: Service, code: str) -> Visitor:
     visitor = logged_in(service)
     visitor.submit(CODE, code=code)
     return visitor
+
+
+def send_at_once(service: Service, locked: str, *requests: Callable[[], Response]) -> list[Response]:
+    """Send requests that all wait for the rows of this query at the same time. Return the responses."""
+    with connected_to(service.database_url):
+        return call_while_held(lambda: execute(f"{locked} FOR UPDATE"), *requests)
 
 
 def test_user_without_a_second_factor_logs_in_with_the_password(service: Service) -> None:
@@ -145,6 +159,37 @@ def test_recovery_code_works_once(service: Service) -> None:
     assert [enter(service, code).user_name() for _ in range(2)] == ["ann", None]
 
 
+@pytest.mark.only("postgresql")
+@pytest.mark.parametrize("kind", ["totp", "recovery_codes"])
+def test_code_that_is_sent_twice_at_once_works_once(service: Service, kind: str) -> None:
+    app, recovery_codes = set_up(logged_in(service))
+    code = app.code() if kind == "totp" else recovery_codes[0]
+    visitors = [logged_in(service) for _ in range(2)]
+    submit = [partial(visitor.submit, CODE, code=code) for visitor in visitors]
+
+    pages = send_at_once(service, f"SELECT FROM mfa_authenticator WHERE type = '{kind}'", *submit)
+
+    assert sum(visitor.user_name() == "ann" for visitor in visitors) == 1
+    assert sum(WRONG in page.text for page in pages) == 1
+
+
+@pytest.mark.only("postgresql")
+def test_codes_that_are_renewed_twice_at_once_are_those_of_one_page(service: Service) -> None:
+    visitors = [logged_in(service) for _ in range(2)]
+    app, recovery_codes = set_up(visitors[0])
+    visitors[1] = enter(service, app.code())
+    codes = recovery_codes[:2]
+    renew = [
+        partial(visitor.submit, CHANGE, code=code, renew="") for visitor, code in zip(visitors, codes, strict=True)
+    ]
+
+    pages = send_at_once(service, "SELECT FROM auth_user", *renew)
+
+    new_codes = [re.findall(r"<li><code>(\d{8})</code></li>", page.text) for page in pages]
+    assert [len(set(page_codes)) for page_codes in new_codes] == [10, 10]
+    assert sorted(enter(service, page_codes[0]).user_name() or "" for page_codes in new_codes) == ["", "ann"]
+
+
 def test_attempts_of_a_user_are_limited_from_all_addresses(service: Service) -> None:
     app, _ = set_up(logged_in(service))
     visitor = logged_in(service)
@@ -161,6 +206,28 @@ def test_attempts_of_a_user_are_limited_from_all_addresses(service: Service) -> 
     assert visitor.user_name() is None
 
 
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("code 127.0.0.1", ADDRESS_ATTEMPTS),
+        ("code of user {user}", ACCOUNT_ATTEMPTS),
+        ("codes of a day of user {user}", RateLimit(50, seconds=86_400)),
+    ],
+)
+def test_attempts_of_an_address_and_of_a_user_are_limited(service: Service, name: str, limit: RateLimit) -> None:
+    app, _ = set_up(logged_in(service))
+    visitor = logged_in(service)
+    with connected_to(service.database_url):
+        user = User.objects.get().pk
+    for _ in range(limit.events_max):
+        process.rate_limits.count(name.format(user=user), limit)
+
+    page = visitor.submit(CODE, code=app.code())
+
+    assert page.status_code == 429
+    assert visitor.user_name() is None
+
+
 def test_set_up_that_is_sent_twice_at_once_is_no_server_error(service: Service) -> None:
     visitor = logged_in(service)
     [secret] = re.findall(r'<code class="url">([A-Z2-7 ]+)</code>', visitor.get(SET_UP).text)
@@ -172,6 +239,29 @@ def test_set_up_that_is_sent_twice_at_once_is_no_server_error(service: Service) 
 
     assert {page.status_code for page in pages} <= {200, 429}
     assert sum("Save your recovery codes" in page.text for page in pages) == 1
+
+
+def test_set_up_ends_sessions_that_began_without_it(service: Service) -> None:
+    visitor, other = logged_in(service), logged_in(service)
+
+    set_up(visitor)
+
+    assert (visitor.user_name(), other.user_name()) == ("ann", None)
+
+
+@pytest.mark.only("postgresql")
+def test_set_up_without_recovery_codes_is_undone(service: Service) -> None:
+    visitor = logged_in(service)
+    [secret] = re.findall(r'<code class="url">([A-Z2-7 ]+)</code>', visitor.get(SET_UP).text)
+
+    with connected_to(service.database_url):
+        execute("ALTER TABLE mfa_authenticator ADD CONSTRAINT no_codes CHECK (type <> 'recovery_codes')")
+        try:
+            visitor.submit(SET_UP, code=App(secret).code())
+        finally:
+            execute("ALTER TABLE mfa_authenticator DROP CONSTRAINT no_codes")
+
+        assert execute("SELECT type FROM mfa_authenticator") == []
 
 
 def test_password_alone_cannot_replace_the_second_factor(service: Service) -> None:
@@ -205,6 +295,42 @@ def test_changed_password_ends_the_login_that_waits_for_a_code(service: Service)
 
     assert page.url == f"{service.base_url}/admin/login/"
     assert visitor.user_name() is None
+
+
+@pytest.mark.parametrize("values", [{"is_active": False}, {"is_staff": False}])
+def test_login_that_waits_for_a_code_ends_with_the_users_rights(service: Service, values: dict[str, bool]) -> None:
+    set_up(logged_in(service))
+    visitor = logged_in(service)
+    with connected_to(service.database_url):
+        User.objects.update(**values)
+
+    assert visitor.get(CODE).url == f"{service.base_url}/admin/login/"
+
+
+@pytest.mark.parametrize(("age", "path"), [(570, CODE), (600, "/admin/login/")])
+def test_login_waits_ten_minutes_for_a_code(service: Service, settings: Settings, age: int, path: str) -> None:
+    settings.SECRET_KEY = service.environment["SECRET_KEY"]  # of the session
+    set_up(logged_in(service))
+    visitor = logged_in(service)
+    with connected_to(service.database_url):
+        session = SessionStore(visitor.session.cookies["sessionid"])
+        session["pending_login"]["at"] -= age
+        session.save()
+
+    assert visitor.get(CODE).url == f"{service.base_url}{path}"
+
+
+def test_login_that_waits_for_a_code_ends_the_session_of_another_user(service: Service) -> None:
+    set_up(logged_in(service))
+    with connected_to(service.database_url):
+        User.objects.create(username="bob", password=HASH, is_staff=True)
+    visitor = Visitor(service)
+    visitor.log_in("bob", PASSWORD)
+    before = visitor.user_name()
+
+    visitor.log_in("ann", PASSWORD)
+
+    assert (before, visitor.user_name()) == ("bob", None)
 
 
 def test_form_of_another_site_is_refused(service: Service) -> None:

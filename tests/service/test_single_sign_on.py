@@ -4,6 +4,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
+from functools import partial
 from math import ceil
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -11,7 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, Permission, User
-from django.db import connection
+from django.db import connection, transaction
+from requests import Response
 
 from payments.admin.login import ADDRESS_ATTEMPTS
 from payments.runtime.process import process
@@ -22,6 +24,8 @@ from tests.support.password_hashing import QuickHasher
 from tests.support.ports import free_port
 from tests.support.relay import relayed
 from tests.support.service import QUICK_PASSWORDS, Service
+from tests.support.sql import execute, fetch_value
+from tests.support.threads import call_while_held, in_thread, wait_until_blocked
 
 pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
 
@@ -76,6 +80,12 @@ def user_names(service: Service) -> list[str]:
 def change_user(service: Service, **values: Any) -> None:
     with connected_to(service.database_url):
         User.objects.filter(username="ann").update(**values)
+
+
+def count_links(service: Service) -> int:
+    """Return the number of accounts at the provider that are linked to a user."""
+    with connected_to(service.database_url):
+        return int(fetch_value("SELECT count(*) FROM socialaccount_socialaccount"))
 
 
 def test_account_is_linked_to_the_user_with_its_address(service: Service, bakery: Provider) -> None:
@@ -207,6 +217,7 @@ def test_user_who_may_not_use_the_admin_is_refused(service: Service, bakery: Pro
 
     assert page.status_code == 403
     assert "Your user is disabled" in page.text
+    assert count_links(service) == 0
 
 
 def test_address_of_several_users_is_refused(service: Service, bakery: Provider) -> None:
@@ -225,6 +236,41 @@ def test_another_account_with_the_same_address_is_refused(service: Service, bake
     page = Visitor(service).sign_in("ann-2")
 
     assert "belongs to another account" in page.text
+
+
+@pytest.mark.only("postgresql")
+def test_one_of_two_accounts_that_sign_in_at_once_gets_the_user(service: Service, bakery: Provider) -> None:
+    visitors = {subject: Visitor(service) for subject in ("ann", "ann-2")}
+    sign_in = [partial(visitor.sign_in, subject) for subject, visitor in visitors.items()]
+    for subject in visitors:
+        bakery.set_account(subject, email="ann@example.com")
+
+    with connected_to(service.database_url):
+        pages = call_while_held(lambda: execute("SELECT FROM auth_user WHERE username = 'ann' FOR UPDATE"), *sign_in)
+
+    assert sorted(page.status_code for page in pages) == [200, 403]
+    assert sum("belongs to another account" in page.text for page in pages) == 1
+    assert sorted(visitor.user_name() or "" for visitor in visitors.values()) == ["", "ann"]
+
+
+@pytest.mark.only("postgresql")
+def test_account_that_signs_in_at_once_with_two_addresses_gets_one_user(service: Service, bakery: Provider) -> None:
+    pages: list[Response] = []
+    signing_in = [in_thread(lambda: pages.append(Visitor(service).sign_in("ann"))) for _ in range(2)]
+    with connected_to(service.database_url):
+        User.objects.create(username="eve", email="eve@example.com", is_staff=True)
+        with transaction.atomic():
+            execute("SELECT FROM auth_user FOR UPDATE")
+            for number, email in enumerate(("ann@example.com", "eve@example.com")):
+                bakery.set_account("ann", email=email)
+                signing_in[number].start()
+                wait_until_blocked(*signing_in[: number + 1])
+    for thread in signing_in:
+        thread.join()
+
+    assert sorted(page.status_code for page in pages) == [200, 403]
+    assert sum("The sign-in was interrupted. Try again." in page.text for page in pages) == 1
+    assert count_links(service) == 1
 
 
 def test_user_name_that_is_an_address_is_not_taken_over(service: Service, bakery: Provider) -> None:

@@ -1,16 +1,13 @@
 """SQL that a test runs on the connection of the ORM, payments for a module, and threads that wait for a lock."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
-
-from tests.support.waiting import wait_until
 
 
 def execute(statement: str) -> list[Any]:
@@ -75,19 +72,3 @@ def update_statistics() -> None:
     if connection.vendor == "postgresql":
         execute("SET CONSTRAINTS ALL IMMEDIATE; REINDEX TABLE payments_payment")
     execute("ANALYZE")
-
-
-def in_thread(function: Callable[[], object]) -> threading.Thread:
-    """Return a thread that calls a function with its own database connection."""
-
-    def run() -> None:
-        with closing(connection):
-            function()
-
-    return threading.Thread(target=run)
-
-
-def wait_until_blocked(thread: threading.Thread) -> None:
-    """Wait until a started thread waits for a lock of PostgreSQL. Fail if the thread ends without it."""
-    wait_until(lambda: fetch_value("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)") or not thread.is_alive())
-    assert thread.is_alive()
