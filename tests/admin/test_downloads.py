@@ -16,7 +16,8 @@ from payments.admin import payments as payments_admin
 from payments.admin.downloads import TITLES, cells
 from payments.formulas import FORMULA, escape_formulas, unescape_formulas
 from payments.models import Organization
-from tests.support.factories import OrganizationFactory, PaymentFactory
+from payments.runtime.process import process
+from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.lines import line, record
 from tests.support.list_errors import failing_list_queries, timeout_error
 
@@ -68,6 +69,22 @@ def test_parts_join_to_the_complete_export(
     assert len(parts) == max(1, -(-number // 3))
 
 
+def test_csv_file_has_exactly_these_bytes(admin_client: Client, organization: Organization) -> None:
+    """Excel needs the byte order mark. RFC 4180 ends each line with CRLF."""
+    PaymentFactory.create(id="pt_1", organization=organization, description="Café", ideal=True, created_at=NOON)
+
+    response = admin_client.get(CSV)
+
+    assert response.headers["Content-Type"] == "text/csv; charset=utf-8"
+    assert response.content == (
+        b"\xef\xbb\xbfid,mode,amount.value,amount.currency,amountNet.value,amountNet.currency,amountRemaining.value,"
+        b"amountRemaining.currency,description,method,redirectUrl,webhookUrl,status,organizationId,sequenceType,metadata,"
+        b"details,createdAt,expiresAt,paidAt,customerId\r\n"
+        b"pt_1,live,10.00,EUR,,,,,Caf\xc3\xa9,ideal,,,succeeded,1,oneoff,{},"
+        b'"{""consumerName"":""B. Cook""}",2026-01-01T12:00:00.000,,2026-01-01T12:00:07.000,\r\n'
+    )
+
+
 def test_json_lines_equal_those_of_the_export_command(
     admin_client: Client, organization: Organization, tmp_path: Any, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -75,7 +92,10 @@ def test_json_lines_equal_those_of_the_export_command(
     call_command("export_payments", organization=1, mode="live")
     expected = capsysbinary.readouterr().out
 
-    assert b"".join(fetch_parts(admin_client, JSON_LINES)) == expected
+    response = admin_client.get(JSON_LINES)
+
+    assert response.headers["Content-Type"] == "application/jsonl"
+    assert response.content == expected
 
 
 def test_csv_row_has_all_members_of_the_record(admin_client: Client, organization: Organization, tmp_path: Any) -> None:
@@ -187,6 +207,15 @@ def test_export_that_times_out_asks_for_a_shorter_period(admin_client: Client, o
 
     assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
     assert "The search timed out. Choose a shorter period." in response.content.decode()
+
+
+def test_second_export_at_the_same_time_is_refused(admin_client: Client, organization: Organization) -> None:
+    with process.shares.exports():
+        response = admin_client.get(CSV)
+
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
+    assert response.content.decode() == "Another export is running. Try again in a second."
+    assert admin_client.get(CSV).status_code == 200
 
 
 def test_other_file_formats_are_not_found(admin_client: Client, organization: Organization) -> None:

@@ -41,7 +41,7 @@ def test_response_has_caching_headers(api: Api, payment: Payment, path: str) -> 
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("form", ["{}", "W/{}", '"x", {}', "*"])
+@pytest.mark.parametrize("form", ["{}", "W/{}", '"x", {}', "*", " * "])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_known_etag_gets_a_304(api: Api, payment: Payment, path: str, form: str, method: str) -> None:
     etag = api.get(path)["ETag"]
@@ -199,6 +199,39 @@ def test_state_of_another_key_is_unknown(client: Client, api: Api, payment: Paym
     response = other.send("GET", "/v2/payments", If_None_Match=api.get()["ETag"])
 
     assert response.status_code == 200
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/v2/payments/changes"])
+@pytest.mark.parametrize(
+    ("variables", "base"),
+    [
+        ({"HTTP_HOST": "pay.example"}, "http://pay.example"),
+        ({"HTTP_HOST": "testserver:8443"}, "http://testserver:8443"),
+        ({"wsgi.url_scheme": "https", "SERVER_PORT": "443"}, "https://testserver"),
+        ({"SCRIPT_NAME": "/shop"}, "http://testserver/shop"),
+    ],
+)
+@pytest.mark.usefixtures("payment")
+def test_response_with_other_links_is_unknown(
+    api: Api, settings: Settings, path: str, variables: dict[str, Any], base: str
+) -> None:
+    settings.ALLOWED_HOSTS = ["testserver", "pay.example"]
+    etag = api.get(path)["ETag"]
+
+    response = api.client.get(path, headers=api.authorization | {"If-None-Match": etag}, **variables)
+
+    assert response.status_code == 200
+    assert response.json()["_links"]["self"]["href"].startswith(f"{base}/v2/payments")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_response_below_another_public_base_url_is_unknown(
+    api: Api, payment: Payment, settings: Settings, path: str
+) -> None:
+    etag = api.get(path)["ETag"]
+    settings.PUBLIC_BASE_URL = "https://pay.example"
+
+    assert api.send("GET", path, If_None_Match=etag).status_code == 200
 
 
 @pytest.mark.parametrize(("path", "status"), [("/v2/payments?limit=0", 400), ("/v2/payments?from=pt_1&limit=x", 400)])

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import Case, Value, When
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -132,6 +133,18 @@ def test_payment_that_gets_another_mode_ends_the_epoch(api: Api, payments: None)
     check_that_clients_start_again(api, mode="test")
 
 
+def test_payments_that_swap_their_modes_end_the_epoch(api: Api, payments: None, organization: Organization) -> None:
+    """A change of the feed contains the payment that arrives, but not the one that leaves."""
+    PaymentFactory.create(id="pt_test", organization=organization, test=True)
+    end = later(read_to_end(api)[-1])
+
+    other_mode = Case(When(mode="live", then=Value("test")), default=Value("live"))
+    Payment.objects.filter(id__in=["pt_A", "pt_test"]).update(mode=other_mode)
+
+    assert api.follow(end).status_code == 410
+    assert sorted(payment_ids(*read_to_end(api))) == ["pt_B", "pt_C", "pt_test"]
+
+
 @pytest.mark.only("sqlite", "postgresql")
 def test_payment_that_gets_another_organization_ends_the_epoch(api: Api, payments: None) -> None:
     check_that_clients_start_again(api, organization=OrganizationFactory.create(id=2))
@@ -211,6 +224,17 @@ def test_change_with_the_same_number_after_a_restore_is_another_one(api: Api, pa
     Payment.objects.filter(id="pt_A").update(description="changed")
 
     assert Change.objects.filter(number=3).exists()
+    assert api.follow(href).status_code == 410
+
+
+def test_first_change_after_all_were_lost_is_another_one(api: Api, organization: Organization) -> None:
+    PaymentFactory.create(id="pt_A", organization=organization)
+    href = later(api.get(FEED).json())
+    for table in ("payments_payment", "payments_change", "payments_accessstate"):
+        execute(f"DELETE FROM {table}")  # noqa: S608  a name of this test
+    PaymentFactory.create(id="pt_B", organization=organization)
+
+    assert Change.objects.get().number == 1
     assert api.follow(href).status_code == 410
 
 

@@ -1,6 +1,7 @@
 """`export_payments --changes` writes what has changed since the last run, and keeps its position in a file."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -69,6 +70,23 @@ def test_pages_of_an_export_are_joined(
 
     assert export() == ["pt_A", "pt_B", "pt_C"]
     assert parse_token(file.read_text().strip()).number == 4
+
+
+def test_position_is_replaced_only_after_both_files_are_stored(
+    payments: None, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a crash of the machine, the position must not be ahead of the payments."""
+    stored: list[tuple[int, bool]] = []
+    output = tmp_path / "payments.jsonl"
+    monkeypatch.setattr("os.fsync", lambda number: stored.append((os.fstat(number).st_size, file.exists())))
+    with output.open("w") as stdout, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", stdout)
+        run(file)
+
+    text = file.read_text()
+    assert text == f"{format_token(parse_token(text.strip()))}\n"
+    assert stored == [(output.stat().st_size, False), (len(text), False)]
+    assert sorted(tmp_path.iterdir()) == [output, file]
 
 
 def test_position_stays_if_the_payments_could_not_be_written(
