@@ -1,11 +1,14 @@
 """Rate limits count exactly, also in several processes, and forget ended windows."""
 
+import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -70,6 +73,24 @@ def test_exceeded_limit_has_a_negative_remainder(limits: RateLimits) -> None:
     assert [usage.wait_seconds for usage in usages] == [0, 0, 0, 60, 60]
 
 
+def test_remaining_events_are_those_of_the_current_window(limits: RateLimits, clock: Clock) -> None:
+    before = limits.remaining("a", LIMIT)
+    count_at(limits, clock, START)
+    within = limits.remaining("a", LIMIT)
+    clock.now = START + 60
+    after = limits.remaining("a", LIMIT)
+
+    assert (before, within, after) == (3, 2, 3)
+
+
+def test_counts_continue_after_the_file_was_closed(limits: RateLimits, caplog: pytest.LogCaptureFixture) -> None:
+    limits.count("a", LIMIT)
+    limits.close()
+
+    assert limits.count("a", LIMIT).remaining == 1
+    assert caplog.messages == []
+
+
 def test_names_are_counted_separately(limits: RateLimits) -> None:
     names = ("a", "b", "a", "\ud800", "A")
 
@@ -128,6 +149,25 @@ def test_concurrent_counts_are_exact(directory: Path, kind: type[RateLimits], is
     assert (allowed == limit.events_max) is is_exact
 
 
+def test_threads_that_count_at_once_share_one_connection(limits: RateLimits, monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Barrier(2, timeout=0.2)
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def connect_slowly(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        with suppress(BrokenBarrierError):  # unless one thread waits for the other
+            both.wait()
+        opened.append(connect(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr("sqlite3.connect", connect_slowly)
+    with ThreadPoolExecutor(2) as pool:
+        remaining = [usage.remaining for usage in pool.map(lambda _: limits.count("a", LIMIT), range(2))]
+
+    assert sorted(remaining) == [1, 2]
+    assert opened == [limits.open()]
+
+
 def test_full_file_allows_requests(limits: RateLimits, caplog: pytest.LogCaptureFixture) -> None:
     limits.open().execute("PRAGMA max_page_count = 2")
 
@@ -157,6 +197,18 @@ def test_warning_is_logged_once_a_minute(
 
     assert usages == [Usage(3, 0)] * 5
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+
+
+def test_warning_is_logged_again_after_the_clock_is_set_back(
+    directory: Path, limits: RateLimits, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory.mkdir()
+    directory.chmod(0o755)
+
+    for seconds in (0, -3600, -3599):
+        count_at(limits, clock, START + seconds)
+
+    assert len(caplog.records) == 2
 
 
 def test_directory_accessible_to_others_is_not_opened(directory: Path, limits: RateLimits) -> None:

@@ -109,18 +109,36 @@ def test_api_response_over_tls_has_the_hsts_header(
 
 
 @pytest.mark.parametrize(
-    ("path", "messages"),
-    [("/v2/payments", []), ("/v2/payments/pt_none", ["Not Found: /v2/payments/pt_none"])],
+    ("path", "headers", "messages"),
+    [
+        ("/v2/payments", {}, []),
+        ("/v2/payments", {"If-None-Match": "*"}, []),
+        ("/v2/payments?limit=0", {}, ["Bad Request: /v2/payments"]),
+        ("/v2/payments", {"Host": "a b"}, ["Bad Request: /v2/payments"]),
+        ("/v2/payments", {"Authorization": "nonsense"}, ["Unauthorized: /v2/payments"]),
+        ("/v2/payments/pt_none", {}, ["Not Found: /v2/payments/pt_none"]),
+        ("/v2/refunds", {}, ["Not Found: /v2/refunds"]),
+    ],
 )
 def test_only_failed_api_requests_are_logged(
-    api: Api, caplog: pytest.LogCaptureFixture, path: str, messages: list[str]
+    api: Api, caplog: pytest.LogCaptureFixture, path: str, headers: dict[str, str], messages: list[str]
 ) -> None:
     """Our own configuration logs only server errors; an operator may want to log client errors too."""
     caplog.set_level(logging.WARNING, logger="django.request")
 
-    api.send("GET", path)
+    api.send("GET", path, **headers)
 
     assert caplog.messages == messages
+    assert {record.levelname for record in caplog.records} <= {"WARNING"}
+
+
+def test_outage_has_no_second_line_in_the_log(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, logger="django.request")
+
+    with failing_list_queries(OperationalError("the server does not respond")):
+        api.get()
+
+    assert [record.name for record in caplog.records] == ["payments.api.errors"]
 
 
 @pytest.fixture

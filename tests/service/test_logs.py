@@ -166,3 +166,14 @@ def test_access_log_has_a_line_per_request(api: Api, settings: Settings, log: Lo
     (event,) = log.events
     assert re.fullmatch(r"GET /v2/payments 200 \d+\.\d ms", event["message"])
     assert (event["logger"], event["request_id"]) == ("payments_site.access", REQUEST_ID)
+
+
+def test_long_path_is_shortened_in_the_access_log(api: Api, settings: Settings, log: Log) -> None:
+    logging.getLogger("payments_site.access").setLevel(logging.INFO)
+    settings.ACCESS_LOG = True
+    path = f"/v2/{'x' * 1000}"
+
+    api.get(path)
+
+    (event,) = log.events
+    assert event["message"].startswith(f"GET {path[:500]} 404 ")

@@ -100,7 +100,8 @@ def test_pages_beyond_their_share_get_a_503(path: str) -> None:
     with responding_with_pages():
         status, headers = status_of(path)
 
-    assert (status, headers["Retry-After"]) == ("503", "1")
+    assert (status, headers["Retry-After"], headers["X-Content-Type-Options"]) == ("503", "1", "nosniff")
+    assert int(headers["Content-Length"]) > 0
     assert status_of(path)[0] in {"200", "404"}
 
 
