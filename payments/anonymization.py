@@ -60,21 +60,23 @@ def anonymize_payments(
     return changed
 
 
-def batches(payments: PaymentQuerySet, *, before: datetime | None) -> Iterator[list[str]]:
+def batches(payments: PaymentQuerySet, *, before: datetime | None, size: int = BATCH_PAYMENTS) -> Iterator[list[str]]:
     """Yield the IDs of payments that were created before a time, or of all payments, newest first, in batches."""
     position = None if before is None else (before, "")  # no ID sorts before the empty one
-    while batch := list(next_batch(payments, position)):
+    while batch := list(next_batch(payments, position, size=size)):
         yield [payment_id for _, payment_id in batch]
         position = batch[-1]
 
 
-def next_batch(payments: PaymentQuerySet, position: Position | None) -> QuerySet[Payment, Position]:
+def next_batch(
+    payments: PaymentQuerySet, position: Position | None, *, size: int = BATCH_PAYMENTS
+) -> QuerySet[Payment, Position]:
     """Return the positions of the next payments: those that are older than a position, or the newest ones."""
     if position is not None:
         created_at, payment_id = position
         last = ordering.position(Value(created_at, output_field=MillisecondField()), Value(payment_id))
         payments = payments.filter(compare("<", last))
-    return payments.order_by(*NEWEST_FIRST).values_list("created_at", "id")[:BATCH_PAYMENTS]
+    return payments.order_by(*NEWEST_FIRST).values_list("created_at", "id")[:size]
 
 
 def with_personal_data(payments: PaymentQuerySet, ids: list[str]) -> PaymentQuerySet:

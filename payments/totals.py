@@ -65,10 +65,12 @@ def daily_totals(access: Access, *, days: Sequence[date]) -> DailyTotals:
     return DailyTotals(by_day, [day for day in days if day not in by_day])
 
 
-def sum_missing_days(access: Access, *, days: Sequence[date], has_time: Callable[[], bool]) -> None:
+def sum_missing_days(
+    access: Access, *, days: Sequence[date], has_time: Callable[[], bool], payments_max: int = PAYMENTS_MAX
+) -> None:
     """Compute and store the missing totals of `days`, in their order, as long as `has_time()` is true.
 
-    Consecutive days are summed together, as many as have about `PAYMENTS_MAX` payments if they are like the days before
+    Consecutive days are summed together, as many as have about `payments_max` payments if they are like the days before
     them. Cost: one query, and five for the days that are summed together. One of the five reads all their payments by
     the list's index.
 
@@ -80,7 +82,7 @@ def sum_missing_days(access: Access, *, days: Sequence[date], has_time: Callable
     while missing and has_time():
         together, missing = split_consecutive(missing, count)
         payments = sum_days(access, together)
-        count = max(1, min(2 * len(together), PAYMENTS_MAX * len(together) // max(1, payments)))
+        count = max(1, min(2 * len(together), payments_max * len(together) // max(1, payments)))
 
 
 def split_consecutive(days: Sequence[date], count: int) -> tuple[Sequence[date], Sequence[date]]:

@@ -34,6 +34,24 @@ DATA_DIR = BASE_DIR / "var"
 # Connections to a replica are closed after this time, so that a recovered replica is used again.
 REPLICA_CONNECTION_SECONDS_MAX = 60
 
+# A connection to PostgreSQL discards its query plans after this time. PostgreSQL replaces a plan only if a table's
+# definition or its number of rows in the catalog changes. A plan from between a table's first VACUUM and its first
+# ANALYZE would read all payments for each page.
+PLAN_SECONDS_MAX = 60
+
+# A read of some data that fails sooner has not occupied its thread for long. After others, reads of the data fail fast.
+OUTAGE_SECONDS_MIN = 0.5
+OUTAGE_OPEN_SECONDS = 0.2
+
+# A part of an export takes a worker a tenth of a second, during which its other requests wait.
+EXPORT_PART_ROWS = 5000
+
+# A list of more payments is not summed payment by payment.
+SUMMED_PAYMENTS_MAX = 10_000
+
+# A longer record or line of an import is refused, so that it does not fill the memory.
+IMPORT_VALUE_BYTES_MAX = 2**24
+
 # The environment
 
 env = Env(eager=False)

@@ -9,9 +9,6 @@ from payments.export import export_line
 from payments.formulas import escape_formulas, may_contain_formulas
 from payments.rows import COLUMN_INDEX, FIELDS, MONEY, Row
 
-# So many rows take a worker a tenth of a second, during which its other requests wait.
-PART_ROWS = 5000
-
 # The title of each column of a row: the field's name, and for money its part, such as amount.value.
 TITLES = [title for field in FIELDS for title in field.titles]
 AMOUNTS = {COLUMN_INDEX[field.name] for field in FIELDS if field.kind == MONEY}

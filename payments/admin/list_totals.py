@@ -9,6 +9,8 @@ from datetime import date
 from functools import cached_property, lru_cache
 from typing import Any
 
+from django.conf import settings
+
 from payments.admin.periods import DateRange, Period
 from payments.admin.search_listing import SearchedPage
 from payments.admin.statistics import Amount, add_up, by_frequency, number_of_payments, success_percent, sum_by_currency
@@ -19,7 +21,6 @@ from payments.models import Payment
 from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.totals import GROUP_COLUMNS, Total, compute_totals, daily_totals, hundredths
 
-SUMMED_PAYMENTS_MAX = 10_000  # of a list that is summed payment by payment
 SUMMED_DAYS_MAX = 366  # of a list that is summed day by day
 DAYS_COMPUTED_MAX = 3  # as long as their totals are not stored
 
@@ -73,7 +74,7 @@ def fetch_list_totals(searched: SearchedPage, *, created: DateRange) -> ListTota
         with optional_statements():
             totals = ListTotals(exact_totals(searched.listing, created=created))
     except TooManyPayments:
-        totals = ListTotals(problem=f"More than {SUMMED_PAYMENTS_MAX:,}.")
+        totals = ListTotals(problem=f"More than {settings.SUMMED_PAYMENTS_MAX:,}.")
     return totals
 
 
@@ -97,10 +98,10 @@ def exact_totals(listing: Listing, *, created: DateRange) -> list[Total]:
 
 def listed_totals(listing: Listing) -> list[Total]:
     """Return the totals of the payments in the list; raise `TooManyPayments` for more than `SUMMED_PAYMENTS_MAX`."""
-    statement = totals_statement(listing.selection.order, listing.shape, payments_max=SUMMED_PAYMENTS_MAX)
+    statement = totals_statement(listing.selection.order, listing.shape, payments_max=settings.SUMMED_PAYMENTS_MAX)
     rows = statement.rows(listing.values(start=None), listing.using)
     totals = [Total(currency, status, method, number, int(amount)) for currency, status, method, number, amount in rows]
-    if number_of_payments(totals) > SUMMED_PAYMENTS_MAX:
+    if number_of_payments(totals) > settings.SUMMED_PAYMENTS_MAX:
         raise TooManyPayments
     return totals
 

@@ -4,6 +4,7 @@ import re
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -17,7 +18,7 @@ from msgspec.json import format as format_json
 from payments.admin.access_form import access_query
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.display import PaymentDisplay, payment_href
-from payments.admin.downloads import FORMATS, PART_ROWS, Format
+from payments.admin.downloads import FORMATS, Format
 from payments.admin.list_actions import action_urls
 from payments.admin.list_query import list_query, query_of_parts
 from payments.admin.payment_list import PaymentList, fetch_list, fetch_selected, find_position, list_context
@@ -180,7 +181,7 @@ def export_response(request: HttpRequest, form: SearchForm, file_format: Format)
     """
     start = request.GET.get("from")
     with process.shares.exports():
-        page = fetch_selected(form, start=start, limit=PART_ROWS).page
+        page = fetch_selected(form, start=start, limit=settings.EXPORT_PART_ROWS).page
         content = (file_format.start if start is None else b"") + file_format.write(page.rows)
     response = HttpResponse(content, content_type=file_format.content_type)
     if page.next_from:

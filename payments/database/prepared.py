@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any, Protocol, TypeAlias
 
 import psycopg
+from django.conf import settings
 from psycopg import ClientCursor
 from psycopg.adapt import Transformer
 from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName, error_from_result
@@ -26,11 +27,6 @@ from payments.database.pipeline import Pipeline
 
 # For each connection. The server caches a plan for each statement.
 STATEMENTS_MAX = 100
-
-# PostgreSQL replaces a cached plan only if a table's definition or its number of rows in the catalog changes. Without
-# this limit, a plan from between a table's first VACUUM and its first ANALYZE would stay, and read all payments for
-# each page.
-PLANS_SECONDS_MAX = 60.0
 
 # The server does not know the statement. Some poolers prepared it on another server connection.
 MISSING = InvalidSqlStatementName
@@ -70,7 +66,7 @@ class PreparedStatements:
         self.connection = connection
         self.pipeline = Pipeline(connection)
         self.statements: dict[str, PreparedStatement] = {}
-        self.plans_expire_at = monotonic() + PLANS_SECONDS_MAX
+        self.planned_at = monotonic()
 
     def rows(self, sql: str, values: Values) -> Rows:
         """Run `sql`, with a value for each `%(name)s`, and return its rows. The first run prepares it.
@@ -129,13 +125,13 @@ class PreparedStatements:
 
     def discard_plans(self) -> None:
         """Make the server plan each statement again at its next use, with current statistics."""
-        self.plans_expire_at = monotonic() + PLANS_SECONDS_MAX
+        self.planned_at = monotonic()
         pgconn = self.connection.pgconn
         result = self.pipeline.run(partial(pgconn.send_query_params, b"DISCARD PLANS", None))
         raise_unless(ExecStatus.COMMAND_OK, pgconn, result)
 
     def find_or_prepare(self, sql: str) -> "PreparedStatement":
-        if monotonic() >= self.plans_expire_at:
+        if monotonic() - self.planned_at >= settings.PLAN_SECONDS_MAX:
             self.discard_plans()
         statement = self.statements.pop(sql, None)
         if statement is None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 import msgspec
+from django.conf import settings
 from msgspec import Raw
 
 from payments.ingest.csv_files import read_rows
@@ -17,7 +18,6 @@ from payments.ingest.json_documents import DocumentSplitter
 from payments.ingest.pages import EMPTY_OBJECT, PAGE_MARK, unwrap_page
 from payments.ingest.sources import (
     GZIP_MARK,
-    VALUE_BYTES_MAX,
     Location,
     RawRecord,
     Source,
@@ -88,7 +88,7 @@ def read_start(chunks: Iterator[bytes]) -> bytes:
     for chunk in chunks:
         start = (start + chunk).removeprefix(BYTE_ORDER_MARK)
         text = start.strip()
-        if text.startswith(b"[") or b"\n" in text or len(start) > VALUE_BYTES_MAX:
+        if text.startswith(b"[") or b"\n" in text or len(start) > settings.IMPORT_VALUE_BYTES_MAX:
             break
     return start
 

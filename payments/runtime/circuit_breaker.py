@@ -11,12 +11,6 @@ from django.db import OperationalError
 
 from payments.runtime.database_errors import is_outage, is_timeout
 
-# A read of some data that failed faster than this has not occupied its thread for long.
-SLOW_SECONDS = 0.5
-
-# How long reads of some data fail fast.
-DATA_OPEN_SECONDS = 0.2
-
 logger = logging.getLogger(__name__)
 
 
@@ -87,9 +81,9 @@ class Guard:
 
     def __exit__(self, _type: object, raised: BaseException | None, _traceback: object) -> None:
         error = raised or self.error
-        if error is not None and monotonic() - self.started_at >= SLOW_SECONDS and self.is_outage(error):
+        if error is not None and monotonic() - self.started_at >= settings.OUTAGE_SECONDS_MIN and self.is_outage(error):
             breaker = self.breakers.setdefault(self.name, CircuitBreaker(str(self.name)))
-            breaker.open(error, seconds=DATA_OPEN_SECONDS)
+            breaker.open(error, seconds=settings.OUTAGE_OPEN_SECONDS)
         elif closing := self.breakers.pop(self.name, None):
             closing.close()
 

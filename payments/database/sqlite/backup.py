@@ -15,11 +15,11 @@ class Damaged(Exception):
     """The copy has failed its integrity check, so the database is damaged as well. The message locates the damage."""
 
 
-def back_up(database: Path, *, to: Path, on_progress: Callable[[int, int], None]) -> None:
+def back_up(database: Path, *, to: Path, on_progress: Callable[[int, int], None], step_pages: int = STEP_PAGES) -> None:
     """Copy the committed state of `database` to the new file `to`, which only its owner can read.
 
-    The file gets its name after all of it is written and verified. `on_progress` is called with the number of copied
-    pages and the number of all pages.
+    The file gets its name after all of it is written and verified. `on_progress` is called after each step with the
+    number of copied pages and the number of all pages.
 
     :raises FileExistsError: if `to` exists
     :raises OSError: if the file cannot be created
@@ -34,7 +34,7 @@ def back_up(database: Path, *, to: Path, on_progress: Callable[[int, int], None]
             # the copying.
             source.execute("BEGIN")
             source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            source.backup(copy, pages=STEP_PAGES, progress=lambda _, left, pages: on_progress(pages - left, pages))
+            source.backup(copy, pages=step_pages, progress=lambda _, left, pages: on_progress(pages - left, pages))
             verify(copy)
         sync(path)
         path.rename(to)

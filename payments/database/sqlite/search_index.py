@@ -129,18 +129,18 @@ ADD_ROWS = (
 )
 
 
-def index_new_payments(using: str = DEFAULT_DB_ALIAS) -> None:
+def index_new_payments(using: str = DEFAULT_DB_ALIAS, *, part_rows: int = PART_ROWS) -> None:
     """Add the payments that the index does not contain yet. On other databases than SQLite, do nothing.
 
-    Cost: one query, and two statements for each `PART_ROWS` new payments.
+    Cost: one query, and two statements for each `part_rows` new payments.
     """
     if connections[using].vendor != "sqlite":
         return
     with connections[using].cursor() as cursor:
         cursor.execute(f"SELECT (SELECT coalesce(max(last_row), 0) FROM {LISTS}), ({LAST_ROW})")
         indexed, last_row = cursor.fetchone()
-        for before in range(indexed, last_row, PART_ROWS):
-            rows = [before, min(before + PART_ROWS, last_row)]
+        for before in range(indexed, last_row, part_rows):
+            rows = [before, min(before + part_rows, last_row)]
             cursor.execute(ADD_LISTS_OF_ROWS, rows)
             cursor.execute(ADD_ROWS, rows)
         if indexed < last_row:
