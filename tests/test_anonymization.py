@@ -211,26 +211,20 @@ def test_today_is_accepted_and_tomorrow_refused(run: Run) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 6, 7])
-def test_batches_contain_every_older_payment_once(
-    organization: Organization, monkeypatch: pytest.MonkeyPatch, count: int
-) -> None:
-    monkeypatch.setattr(anonymization, "BATCH_PAYMENTS", 3)
+def test_batches_contain_every_older_payment_once(organization: Organization, count: int) -> None:
     times = [DAY - timedelta(days=number // 2 + 1) for number in range(count)]
     ids = [create_payment(organization=organization, created_at=time).id for time in times]
     create_payment(organization=organization, created_at=DAY)
 
-    result = list(batches(Payment.objects.visible_to(ACCESS), before=DAY))
+    result = list(batches(Payment.objects.visible_to(ACCESS), before=DAY, size=3))
 
     assert sorted(payment_id for batch in result for payment_id in batch) == sorted(ids)
     assert all(len(batch) == 3 for batch in result[:-1])
 
 
-def test_next_run_continues_after_an_interruption(
-    organization: Organization, monkeypatch: pytest.MonkeyPatch, run: Run
-) -> None:
-    monkeypatch.setattr(anonymization, "BATCH_PAYMENTS", 2)
-    for _ in range(5):
-        create_payment(organization=organization)
+def test_next_run_continues_after_an_interruption(organization: Organization, run: Run) -> None:
+    """A batch has 1,000 payments."""
+    Payment.objects.bulk_create(PaymentFactory.build(**PERSONAL_VALUES, organization=organization) for _ in range(1003))
 
     def interrupt(_count: int) -> None:
         raise KeyboardInterrupt

@@ -11,16 +11,14 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 from pytest_django import DjangoDbBlocker
 
 from payments.models import Access, Mode, Organization, Payment
-from payments.page import fetch_page
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.lines import lines_with_order
-from tests.support.lists import build_listing, noon_plus
+from tests.support.lists import noon_plus, read_page, statement_of
 from tests.support.load import Load, median_milliseconds
 from tests.support.migrated import fresh_database
 from tests.support.scale import report
@@ -95,10 +93,9 @@ def access(
 
 
 def effort_of_page(access: Access, parameters: dict[str, str], *, start: str | None) -> Effort:
-    with CaptureQueriesContext(connection) as statements:
-        page = fetch_page(build_listing(access, parameters), start=start, limit=20)
-    assert page.rows == []
-    sql = statements[-1]["sql"]
+    query = {**parameters, "from": start}
+    assert read_page(access, query).ids == []
+    sql = statement_of(lambda: read_page(access, query))
     execute(sql)  # the first run also reads the catalog
     return effort_on_sqlite(sql) if connection.vendor == "sqlite" else effort_on_postgresql(sql)
 

@@ -5,17 +5,17 @@ The payments stay in the database for the whole module. Add no tests here that s
 
 import re
 from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
 import pytest
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
 from payments.models import Access, Mode, Organization, Payment, Status
-from payments.page import fetch_page
 from tests.support.factories import OrganizationFactory, PaymentFactory
-from tests.support.lists import build_listing, noon_plus
-from tests.support.sql import explain, rolled_back, update_statistics
+from tests.support.lists import noon_plus, plan_of, read_page
+from tests.support.sql import rolled_back, update_statistics
 
 pytestmark = pytest.mark.django_db
 
@@ -43,12 +43,6 @@ def build_payment(number: int, organization: Organization) -> Payment:
     )
 
 
-def plan_of_page(access: Access, parameters: dict[str, str], *, start: str | None) -> str:
-    with CaptureQueriesContext(connection) as statements:
-        fetch_page(build_listing(access, parameters), start=start, limit=20)
-    return explain(statements[-1]["sql"])
-
-
 @pytest.mark.parametrize("start", [None, "pt_0500"])
 @pytest.mark.parametrize(
     ("parameters", "index"),
@@ -72,11 +66,11 @@ def plan_of_page(access: Access, parameters: dict[str, str], *, start: str | Non
         ({"sequenceType": "first,recurring"}, "payment_terms"),
     ],
 )
-def test_filter_uses_its_index(access: Access, parameters: dict[str, str], index: str, start: str | None) -> None:
+def test_filter_uses_its_index(access: Access, parameters: dict[str, Any], index: str, start: str | None) -> None:
     if index == "payment_terms" and connection.vendor == "sqlite":
         index = "payment_list"  # SQLite has no such index, so it reads the list
 
-    plan = plan_of_page(access, parameters, start=start)
+    plan = plan_of(partial(read_page, access, parameters | {"from": start}))
 
     assert index in plan, plan
     assert not re.search("(Seq Scan on|SCAN) payments_payment", plan), plan
@@ -86,7 +80,7 @@ def test_filter_uses_its_index(access: Access, parameters: dict[str, str], index
 def test_index_search_begins_at_the_start_within_a_range(access: Access, order: str) -> None:
     parameters = {"createdAt[gte]": "2025-12-31", "createdAt[lt]": "2026-01-02", "sort": order}
 
-    plan = plan_of_page(access, parameters, start="pt_0500")
+    plan = plan_of(partial(read_page, access, parameters | {"from": "pt_0500"}))
 
     # An index search begins at the first of two bounds in one direction. The plan of SQLite names only that one.
     search = {

@@ -1,17 +1,15 @@
 """Query plans of a page on PostgreSQL: a page never reads the whole list."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, connections
+from pytest_django import Settings
 
-from payments.database.runners import prepared_statements
-from payments.listing import Listing
 from payments.models import Access, Organization, Payment
-from payments.page import fetch_page, page_statement
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory
-from tests.support.lists import build_payment
+from tests.support.lists import build_payment, execution_of, read_page
 from tests.support.migrated import fresh_database
 from tests.support.sql import execute
 
@@ -19,6 +17,13 @@ pytestmark = pytest.mark.only("postgresql")
 
 # The statement searches for the start three times: for the page, for the previous page, and for the first payment.
 SEARCHES_FOR_START = 3
+
+read = partial(read_page, Access(1, "live"), {"from": "pt_1500"})
+
+
+def plan_of_page() -> str:
+    """Return the query plan that this connection uses for a page."""
+    return "\n".join(line for (line,) in execute(f"EXPLAIN {execution_of(read)}"))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -32,22 +37,14 @@ def test_start_is_found_by_its_id_in_the_largest_organization() -> None:
     Payment.objects.bulk_create(payments)
     execute("VACUUM ANALYZE payments_payment")
 
-    page = fetch_page(Listing(Access(large.id, "live")), start="pt_1500", limit=20)
+    page, plan = read(), plan_of_page()
 
-    plan = plan_of_page(limit=20, organization_id="1", mode="live", start="pt_1500")
-    assert len(page.rows) == 20
+    assert len(page.ids) == 20
     assert plan.count("payments_payment_pkey") == SEARCHES_FOR_START, plan
 
 
-def test_plan_made_without_statistics_is_replaced(tmp_path: Path) -> None:
+def test_plan_made_without_statistics_is_replaced(tmp_path: Path, settings: Settings) -> None:
     """Requests can arrive between the first VACUUM of a table and its first ANALYZE."""
-    listing = Listing(Access(1, "live"))
-
-    def plan() -> str:
-        """Fetch a page and return its query plan."""
-        assert len(fetch_page(listing, start="pt_1500", limit=20).rows) == 20
-        return plan_of_page(limit=20, organization_id="1", mode="live", start="pt_1500")
-
     with fresh_database(tmp_path) as url, connected_to(url):
         execute("ALTER TABLE payments_payment SET (autovacuum_enabled = false)")
         organization = OrganizationFactory.create(id=1)
@@ -55,18 +52,10 @@ def test_plan_made_without_statistics_is_replaced(tmp_path: Path) -> None:
             build_payment(organization, "live", number, f"{number:04}") for number in range(3000)
         )
         execute("VACUUM payments_payment")
-        without_statistics = plan()
+        without_statistics = plan_of_page()
         execute("ANALYZE payments_payment")
-        prepared_statements(connections[DEFAULT_DB_ALIAS]).plans_expire_at = 0.0
-        with_statistics = plan()
+        settings.PLAN_SECONDS_MAX = 0  # the cached plan is too old now
+        with_statistics = plan_of_page()
 
     assert "payments_payment_pkey" not in without_statistics, "expected a plan that searches all payments for the start"
     assert with_statistics.count("payments_payment_pkey") == SEARCHES_FOR_START, with_statistics
-
-
-def plan_of_page(*, limit: int, **values: str) -> str:
-    """Return the query plan that this connection uses for a page."""
-    statements = prepared_statements(connections[DEFAULT_DB_ALIAS]).statements
-    prepared = statements[page_statement(limit, True).sql]
-    arguments = ", ".join(f"'{values[name]}'" for name in prepared.placeholders)
-    return "\n".join(line for (line,) in execute(f"EXPLAIN EXECUTE {prepared.name.decode()} ({arguments})"))

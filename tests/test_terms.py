@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from moneyed import Money
 
 from payments.models import Access, Mode, Payment
-from payments.page import fetch_page
 from tests.support.factories import OrganizationFactory, PaymentFactory
-from tests.support.lists import build_listing, page_ids
+from tests.support.lists import read_page
 from tests.support.scale import examples
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +23,7 @@ hostile_texts = texts | st.lists(parts, min_size=1, max_size=2).map("".join)
 
 
 def ids_with(access: Access, parameters: dict[str, str]) -> list[str]:
-    return page_ids(fetch_page(build_listing(access, parameters), start=None, limit=20)).ids
+    return read_page(access, parameters).ids
 
 
 @given(st.dictionaries(hostile_texts, hostile_texts, min_size=1, max_size=4))

@@ -12,7 +12,6 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from payments import totals as totals_module
 from payments.demo import SHOPS
 from payments.ingest import import_payments
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
@@ -232,13 +231,12 @@ def test_consecutive_days_are_split_off(numbers: list[int], count: int, expected
     assert tuple([(day - FIRST).days for day in part] for part in parts) == expected
 
 
-def test_days_with_many_payments_are_summed_alone(key: ApiKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(totals_module, "PAYMENTS_MAX", 5)
+def test_days_with_many_payments_are_summed_alone(key: ApiKey) -> None:
     days = [FIRST + timedelta(days=number) for number in range(12)]
     load(*(payment_line(number, days[number // 3]) for number in range(36)))
 
     with CaptureQueriesContext(connection) as queries:
-        sum_missing_days(key.access, days=days, has_time=lambda: True)
+        sum_missing_days(key.access, days=days, has_time=lambda: True, payments_max=5)
 
     assert sum('FROM "payments_payment"' in query["sql"] for query in queries) == 12
 

@@ -1,43 +1,31 @@
 """The Authorization header (RFC 6750), and the time of a key's last use."""
 
-import math
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, connection, connections, transaction
+from django.db import DatabaseError, OperationalError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from payments import api_keys
-from payments.access.keys import AuthenticatedKey, find_key
-from payments.access.last_use import PAUSE_AFTER_FAILURE, WRITE_INTERVAL_SECONDS, record_use
-from payments.database.limits import NO_WAITING
-from payments.database.round_trips import NOTHING
-from payments.models import AccessState, ApiKey, Organization
-from payments.routing import read_revision
+from payments.access.last_use import PAUSE_AFTER_FAILURE
+from payments.models import ApiKey, Organization
 from payments.runtime.process import process
-from payments.runtime.servers import REPLICA
-from tests.support.api import Api, key_text
-from tests.support.connecting import unblocked
-from tests.support.factories import ApiKeyFactory, OrganizationFactory
+from tests.support.api import Api, key_text, payment_ids
+from tests.support.factories import ApiKeyFactory, PaymentFactory
+from tests.support.list_errors import failing_statements
+from tests.support.replica import database_as_replica
 from tests.support.sql import execute, fetch_value
+from tests.support.threads import in_thread
 
 pytestmark = pytest.mark.also("citus")
 
 NO_CREDENTIALS = 'Bearer realm="payments"'
 INVALID = 'Bearer realm="payments", error="invalid_token"'
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def authenticated(key: ApiKey) -> AuthenticatedKey:
-    """Return the key as a request has it."""
-    authenticated_key = find_key(key_text(key), now=NOW)
-    assert authenticated_key is not None
-    return authenticated_key
 
 
 def get_payments(client: Client, authorization: str | None) -> Any:
@@ -109,70 +97,41 @@ def test_text_with_a_wrong_checksum_costs_no_query(client: Client, db: None, tex
 
 
 @pytest.fixture
-def open_breaker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """Return a function that opens the circuit breaker of the primary. The replica is the same database."""
-    settings = connections.settings[DEFAULT_DB_ALIAS]
-    monkeypatch.setitem(connections.settings, REPLICA, settings)
-    connections[REPLICA] = unblocked(settings["ENGINE"])(settings, REPLICA)
-    yield lambda: monkeypatch.setattr(process.primary.breaker, "retry_at", math.inf)
-    connections[REPLICA].close()
-    del connections[REPLICA]
+def replica() -> Iterator[None]:
+    with database_as_replica():
+        yield
+
+
+@contextmanager
+def failing_primary() -> Iterator[None]:
+    """Make each statement on the primary fail, as after the end of its connection."""
+    with failing_statements("", OperationalError("the connection is lost")):
+        yield
 
 
 @pytest.mark.only("postgresql", "citus")
 @pytest.mark.django_db(transaction=True)
-def test_replica_provides_keys_during_an_outage(open_breaker: Callable[[], None]) -> None:
-    key = ApiKeyFactory.create()
-    from_primary = authenticated(key)
+def test_replica_provides_keys_and_payments_during_an_outage(client: Client, replica: None) -> None:
+    payment = PaymentFactory.create()
+    api = Api(client, ApiKeyFactory.create(organization=payment.organization))
+    before = api.get()
 
-    open_breaker()
-    with CaptureQueriesContext(connection) as queries:
-        from_replica = authenticated(key)
+    with failing_primary():
+        during = [api.get(), api.send("GET", "/v2/payments", If_None_Match=before["ETag"])]
 
-    assert from_primary.is_from_primary
-    assert from_replica == from_primary._replace(is_from_primary=False)
-    assert len(queries) == 0
-
-
-@pytest.mark.only("postgresql", "citus")
-@pytest.mark.django_db(transaction=True)
-def test_revision_is_that_of_the_organization_and_mode(open_breaker: Callable[[], None]) -> None:
-    key = ApiKeyFactory.create()
-    states = [(OrganizationFactory.create().id, "live"), (key.organization_id, "live"), (key.organization_id, "test")]
-    for number, (organization_id, mode) in enumerate(states):
-        AccessState.objects.create(organization_id=organization_id, mode=mode, revision=number)
-
-    with CaptureQueriesContext(connection) as queries:
-        revision = read_revision(key.access, NOTHING)
-
-    assert revision == 1
-    assert len(queries) == 1
+    assert [before.status_code, *(response.status_code for response in during)] == [200, 200, 304]
+    assert payment_ids(before.json()) == payment_ids(during[0].json()) == [payment.id]
 
 
 @pytest.mark.only("postgresql", "citus")
 @pytest.mark.django_db(transaction=True)
-def test_revision_of_payments_that_never_changed_is_0(open_breaker: Callable[[], None]) -> None:
-    assert read_revision(ApiKeyFactory.create().access, NOTHING) == 0
+def test_only_the_primary_says_that_a_key_is_unknown(client: Client, replica: None) -> None:
+    """A replica may not have a new key yet."""
+    authorization = f"Bearer {api_keys.new_key('live')}"
+    with failing_primary():
+        during = get_payments(client, authorization)
 
-
-@pytest.mark.only("postgresql", "citus")
-@pytest.mark.django_db(transaction=True)
-def test_revision_is_unknown_during_an_outage(open_breaker: Callable[[], None]) -> None:
-    access = ApiKeyFactory.create().access
-    open_breaker()
-
-    assert read_revision(access, NOTHING) is None
-
-
-@pytest.mark.only("postgresql", "citus")
-@pytest.mark.django_db(transaction=True)
-def test_key_that_the_replica_lacks_is_searched_on_the_primary(open_breaker: Callable[[], None]) -> None:
-    open_breaker()
-    with CaptureQueriesContext(connection) as queries:
-        unknown = find_key(api_keys.new_key("live"), now=NOW)
-
-    assert unknown is None
-    assert len(queries) == 1
+    assert (during.status_code, get_payments(client, authorization).status_code) == (503, 401)
 
 
 def test_first_use_is_written(client: Client, organization: Organization) -> None:
@@ -184,71 +143,81 @@ def test_first_use_is_written(client: Client, organization: Organization) -> Non
     assert key.last_used_at is not None
 
 
-@pytest.mark.parametrize(
-    ("elapsed_seconds", "is_written"), [(WRITE_INTERVAL_SECONDS - 1, False), (WRITE_INTERVAL_SECONDS, True)]
-)
-def test_use_is_written_at_most_once_a_minute(key: ApiKey, elapsed_seconds: int, is_written: bool) -> None:
-    later = NOW + timedelta(seconds=elapsed_seconds)
-    ApiKey.objects.filter(pk=key.pk).update(last_used_at=NOW)
+@pytest.mark.parametrize(("elapsed_seconds", "is_written"), [(50, False), (60, True)])
+def test_use_is_written_at_most_once_a_minute(api: Api, key: ApiKey, elapsed_seconds: int, is_written: bool) -> None:
+    used_at = datetime.now(UTC) - timedelta(seconds=elapsed_seconds)
+    ApiKey.objects.filter(pk=key.pk).update(last_used_at=used_at)
 
-    record_use(authenticated(key), now=later)
+    api.get()
 
     key.refresh_from_db()
-    assert (key.last_used_at == later) is is_written
+    assert (key.last_used_at != used_at) is is_written
 
 
-def test_only_one_of_two_concurrent_uses_is_written(key: ApiKey) -> None:
+def test_only_one_of_two_concurrent_uses_is_written(api: Api, key: ApiKey) -> None:
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
-    first, second = (authenticated(key) for _ in range(2))
+    used_at = datetime.now(UTC) + timedelta(seconds=1)
+    is_used = False
 
-    record_use(first, now=NOW)
-    record_use(second, now=NOW + timedelta(seconds=1))
+    def use_before_the_update(execute: Any, statement: str, *rest: Any) -> Any:
+        """Let another request write its use after this one has read the key."""
+        nonlocal is_used
+        if statement.startswith("UPDATE") and not is_used:
+            is_used = True
+            ApiKey.objects.filter(pk=key.pk).update(last_used_at=used_at)
+        return execute(statement, *rest)
+
+    with connection.execute_wrapper(use_before_the_update):
+        assert api.get().status_code == 200
 
     key.refresh_from_db()
-    assert key.last_used_at == NOW
+    assert key.last_used_at == used_at
 
 
 @pytest.mark.only("postgresql")
 @pytest.mark.django_db(transaction=True)
-def test_use_of_a_locked_key_is_left_to_a_later_request(caplog: pytest.LogCaptureFixture) -> None:
+def test_use_of_a_locked_key_is_left_to_a_later_request(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     key = ApiKeyFactory.create(last_used_at=None)
-    authenticated_key = authenticated(key)
+    api = Api(client, key)
 
-    with closing(connection.copy()) as other, other.cursor() as cursor:
-        other.set_autocommit(False)
-        cursor.execute("SELECT FROM payments_apikey FOR UPDATE")
-        record_use(authenticated_key, now=NOW)
-        other.rollback()
+    with locking("SELECT FROM payments_apikey FOR UPDATE"):
+        api.get()
     key.refresh_from_db()
     before = key.last_used_at
-    record_use(authenticated_key, now=NOW)
+    api.get()
 
     key.refresh_from_db()
-    assert (before, key.last_used_at) == (None, NOW)
+    assert before is None
+    assert key.last_used_at is not None
     assert caplog.messages == []
 
 
 @pytest.mark.only("postgresql")
 @pytest.mark.django_db(transaction=True)
-def test_use_is_not_written_while_the_table_is_locked(caplog: pytest.LogCaptureFixture) -> None:
+def test_use_is_not_written_while_the_table_is_locked(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     key = ApiKeyFactory.create(last_used_at=None)
-    authenticated_key = authenticated(key)
 
-    with closing(connection.copy()) as other, other.cursor() as cursor:
-        other.set_autocommit(False)
-        cursor.execute("LOCK TABLE payments_apikey")
-        record_use(authenticated_key, now=NOW)
-        other.rollback()
+    with locking("LOCK TABLE payments_apikey IN EXCLUSIVE MODE"):
+        Api(client, key).get()
 
     key.refresh_from_db()
     assert key.last_used_at is None
     assert "canceling statement due to lock timeout" in caplog.text
 
 
+@contextmanager
+def locking(statement: str) -> Iterator[None]:
+    """Hold the locks of a statement in another connection."""
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        other.set_autocommit(False)
+        cursor.execute(statement)
+        yield
+        other.rollback()
+
+
 @pytest.mark.only("postgresql")
-def test_writing_a_use_does_not_wait_for_the_disk(key: ApiKey) -> None:
+def test_writing_a_use_does_not_wait_for_the_disk(api: Api, key: ApiKey) -> None:
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
-    authenticated_key = authenticated(key)
     settings: list[str] = []
 
     def look(execute: Any, statement: str, *rest: Any) -> Any:
@@ -257,36 +226,35 @@ def test_writing_a_use_does_not_wait_for_the_disk(key: ApiKey) -> None:
         return execute(statement, *rest)
 
     with connection.execute_wrapper(look):
-        record_use(authenticated_key, now=NOW)
+        api.get()
 
     assert settings == ["off"]
 
 
-@pytest.mark.parametrize(("elapsed", "is_written"), [(timedelta(0), False), (PAUSE_AFTER_FAILURE, True)])
-def test_use_is_not_written_soon_after_a_failure(key: ApiKey, elapsed: timedelta, is_written: bool) -> None:
+@pytest.mark.parametrize("is_over", [False, True])
+def test_use_is_not_written_until_the_pause_after_a_failure_is_over(api: Api, key: ApiKey, is_over: bool) -> None:
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
-    authenticated_key = authenticated(key)
+    with failing_statements("UPDATE", DatabaseError()):
+        api.get()
+    if is_over:
+        process.last_use_paused_until[key.pk] -= PAUSE_AFTER_FAILURE
 
-    def refuse(*_statement: Any) -> Any:
-        raise DatabaseError
-
-    with connection.execute_wrapper(refuse):
-        record_use(authenticated_key, now=NOW)
-    record_use(authenticated_key, now=NOW + elapsed)
+    api.get()
 
     key.refresh_from_db()
-    assert (key.last_used_at is not None) is is_written
+    assert (key.last_used_at is not None) is is_over
 
 
-def test_use_is_not_written_during_an_outage(key: ApiKey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_use_is_not_written_during_an_outage(api: Api, key: ApiKey) -> None:
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
-    authenticated_key = authenticated(key)
-    monkeypatch.setattr(process.primary.breaker, "retry_at", math.inf)
+    process.primary.breaker.open(OperationalError(), seconds=60)
+    try:
+        api.get()
+    finally:
+        process.primary.breaker.close()
 
-    with CaptureQueriesContext(connection) as queries:
-        record_use(authenticated_key, now=NOW)
-
-    assert len(queries) == 0
+    key.refresh_from_db()
+    assert key.last_used_at is None
 
 
 def test_request_succeeds_if_its_use_cannot_be_written(
@@ -308,54 +276,41 @@ def test_request_succeeds_if_its_use_cannot_be_written(
 
 
 @pytest.mark.only("postgresql", "citus")
-def test_writing_a_use_restores_the_settings_of_the_transaction(key: ApiKey) -> None:
+def test_writing_a_use_restores_the_settings_of_the_transaction(api: Api, key: ApiKey) -> None:
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
     execute("SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '2s'")
     synchronous_commit = fetch_value("SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'")
 
-    record_use(authenticated(key), now=NOW)
+    api.get()
 
-    settings = {name: fetch_value(f"SHOW {name}") for name in ("statement_timeout", *NO_WAITING)}
+    expected = {"statement_timeout": "3s", "lock_timeout": "2s", "synchronous_commit": synchronous_commit}
     key.refresh_from_db()
-    assert key.last_used_at == NOW
-    assert settings == {
-        "statement_timeout": "3s",
-        "lock_timeout": "2s",
-        "synchronous_commit": synchronous_commit,
-    }
+    assert key.last_used_at is not None
+    assert {name: fetch_value(f"SHOW {name}") for name in expected} == expected
 
 
 @pytest.mark.django_db(transaction=True)
-def test_writing_a_use_does_not_wait_for_another_writer() -> None:
+def test_writing_a_use_does_not_wait_for_another_writer(client: Client) -> None:
     """On SQLite the other writer holds the only write lock, on PostgreSQL the lock of the key's row."""
     key = ApiKeyFactory.create(last_used_at=None)
-    authenticated_key = authenticated(key)
-    if connection.vendor == "sqlite":
-        execute("PRAGMA busy_timeout = 60000")  # longer than the other writer holds the lock
     locked, released = threading.Event(), threading.Event()
 
     def hold_lock() -> None:
-        try:
-            with transaction.atomic():
-                ApiKey.objects.filter(pk=key.pk).update(name="changed")
-                locked.set()
-                released.wait(timeout=20)
-        finally:
-            connection.close()
+        with transaction.atomic():
+            ApiKey.objects.filter(pk=key.pk).update(name="changed")
+            locked.set()
+            released.wait(timeout=20)
 
-    holder = threading.Thread(target=hold_lock)
+    holder = in_thread(hold_lock)
     holder.start()
     try:
         assert locked.wait(timeout=20)
-        record_use(authenticated_key, now=NOW)
+        response = get_payments(client, f"Bearer {key_text(key)}")
         was_released_first = not holder.is_alive()
     finally:
         released.set()
         holder.join()
 
     key.refresh_from_db()
-    assert not was_released_first
+    assert (response.status_code, was_released_first) == (200, False)
     assert (key.name, key.last_used_at) == ("changed", None)
-    if connection.vendor == "sqlite":
-        assert fetch_value("PRAGMA busy_timeout") == 60000
-        connection.close()

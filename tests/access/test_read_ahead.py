@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from django.db import close_old_connections, connection
 from pytest_django import Settings
 
-from payments.database import round_trips
-from payments.database.round_trips import Query, ReadAhead, unwrap
 from payments.models import ApiKey, Mode, Organization
-from payments.runtime.hooks import Hook, Hooks
-from payments.runtime.process import process
+from payments.runtime.hooks import Hook
 from payments.runtime.rate_limits import RateLimit
 from tests.support.api import Api, payment_ids
-from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.hooks import registered
+from tests.support.replica import database_as_replica
 from tests.support.sql import execute
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only("postgresql")]
@@ -31,19 +31,14 @@ class RoundTrips(Hook):
 
     def statement(self, sql: str, run: Callable[[], Any]) -> Any:
         names = {"payments_apikey": "key", "payments_accessstate": "state", "payments_payment": "payment"}
-        self.tables.append(
-            [name for part in sql.split(";\n") for table, name in names.items() if f'FROM "{table}"' in part]
-        )
+        self.tables.append([name for table, name in names.items() if f'FROM "{table}"' in sql])
         return run()
 
 
 @pytest.fixture
-def trips(monkeypatch: pytest.MonkeyPatch) -> RoundTrips:
-    hook = RoundTrips()
-    hooks = Hooks()
-    hooks.register(hook)
-    monkeypatch.setattr(process, "hooks", hooks)
-    return hook
+def trips() -> Iterator[RoundTrips]:
+    with registered(RoundTrips()) as hook:
+        yield hook
 
 
 def tables_of(trips: RoundTrips, request: Callable[[], Any]) -> list[list[str]]:
@@ -85,10 +80,10 @@ def test_304_costs_one_round_trip_without_payments(known: Api, trips: RoundTrips
     assert tables_of(trips, lambda: known.send("GET", path, If_None_Match=etag)) == [["key", "state"]]
 
 
-def test_unknown_key_costs_two_round_trips(known: Api, trips: RoundTrips) -> None:
-    process.known_keys.clear()
+def test_new_key_costs_two_round_trips(known: Api, trips: RoundTrips) -> None:
+    new = Api(known.client, ApiKeyFactory.create(organization=known.key.organization))
 
-    assert tables_of(trips, known.get) == [["key"], ["state", "payment"]]
+    assert tables_of(trips, new.get) == [["key"], ["state", "payment"]]
 
 
 @pytest.mark.parametrize(
@@ -141,26 +136,10 @@ def change_mode(key: ApiKey) -> None:
     ApiKey.objects.filter(pk=key.pk).update(mode=Mode.TEST)
 
 
-def trusting_rows(read_ahead: ReadAhead, query: Query) -> list[Any] | None:
-    """A wrong `ReadAhead.rows`: it trusts the organization and mode that the process remembers."""
-    statements = [ran.statement for ran in read_ahead.queries]
-    if query.statement not in statements:
-        return None
-    return unwrap(read_ahead.outcomes[statements.index(query.statement)])
-
-
-@pytest.fixture(params=[False, True])
-def is_trusting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether the wrong implementation is used."""
-    if request.param:
-        monkeypatch.setattr(round_trips.ReadAhead, "rows", trusting_rows)
-    return bool(request.param)
-
-
 @pytest.mark.parametrize("change", [move, change_mode])
 @pytest.mark.parametrize("query", ["", "status=open"])
 def test_known_key_that_changed_shows_only_its_new_payments(
-    known: Api, is_trusting: bool, change: Callable[[ApiKey], None], query: str
+    known: Api, change: Callable[[ApiKey], None], query: str
 ) -> None:
     for organization in (known.key.organization, OrganizationFactory.create(id=OTHER)):
         for mode in Mode.values:
@@ -175,8 +154,7 @@ def test_known_key_that_changed_shows_only_its_new_payments(
     record = known.get(f"/v2/payments/{expected[0]}")
     foreign = known.get("/v2/payments/pt_1")
 
-    is_right = (payment_ids(page), record.status_code, foreign.status_code) == (expected, 200, 404)
-    assert is_right != is_trusting
+    assert (payment_ids(page), record.status_code, foreign.status_code) == (expected, 200, 404)
 
 
 def test_used_up_rate_limit_reads_only_the_key(known: Api, trips: RoundTrips, settings: Settings) -> None:
@@ -197,25 +175,37 @@ def test_revoked_key_is_refused_before_its_rate_limit(known: Api, settings: Sett
 
 
 @pytest.fixture
-def hidden_payments() -> Iterator[Callable[[str], None]]:
-    """Return a function that replaces the table by a view, in which a condition is evaluated for each payment."""
+def conditions() -> Iterator[Callable[[str, str], None]]:
+    """Return a function that replaces a table by a view, in which a condition is evaluated for each row."""
+    hidden: list[str] = []
 
-    def show(condition: str) -> None:
-        execute("ALTER TABLE payments_payment RENAME TO payments_hidden")
-        view = "CREATE VIEW payments_payment AS SELECT * FROM payments_hidden WHERE"
-        execute(f"{view} {condition}")
+    def hide(table: str, condition: str) -> None:
+        execute(f"ALTER TABLE {table} RENAME TO hidden_{table}")
+        execute(f"CREATE VIEW {table} AS SELECT * FROM hidden_{table} WHERE {condition}")  # noqa: S608
+        hidden.append(table)
 
-    yield show
+    yield hide
     connection.close()  # it may be aborted, or have a short time limit
-    execute("DROP VIEW payments_payment")
-    execute("ALTER TABLE payments_hidden RENAME TO payments_payment")
+    for table in hidden:
+        execute(f"DROP VIEW {table}")
+        execute(f"ALTER TABLE hidden_{table} RENAME TO {table}")
+
+
+@pytest.fixture
+def hidden_payments(conditions: Callable[[str, str], None]) -> Callable[[str], None]:
+    """Return a function that sets a condition for each payment."""
+    return partial(conditions, "payments_payment")
+
+
+SLEEP = "pg_sleep(60)::text = ''"
+END = "pg_terminate_backend(pg_backend_pid())"
 
 
 @pytest.mark.parametrize("query", ["", "status=succeeded"])
 def test_timeout_of_the_page_is_no_error_of_the_key(
     known: Api, hidden_payments: Callable[[str], None], query: str
 ) -> None:
-    hidden_payments("pg_sleep(60)::text = ''")
+    hidden_payments(SLEEP)
     execute("SET statement_timeout = '300ms'")
 
     response = known.get(f"/v2/payments?{query}")
@@ -226,10 +216,66 @@ def test_timeout_of_the_page_is_no_error_of_the_key(
 
 
 def test_connection_that_ends_during_the_page_is_replaced(known: Api, hidden_payments: Callable[[str], None]) -> None:
-    hidden_payments("pg_terminate_backend(pg_backend_pid())")
+    hidden_payments(END)
 
     broken = known.get()
     close_old_connections()  # as before each request, except those of the test client
     following = known.get("/v2/payments?limit=0")
 
     assert (broken.status_code, following.status_code) == (503, 400)
+
+
+@pytest.fixture
+def short_outages(settings: Settings) -> None:
+    """Let a failed read count as an outage although it was short."""
+    settings.OUTAGE_SECONDS_MIN = 0
+
+
+@pytest.mark.usefixtures("short_outages")
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (("payments_apikey", END), (200, ["the primary"])),  # it may fail for all payments
+        (
+            ("payments_accessstate", END),
+            (200, ["organization 1 (live)", "the primary"]),
+        ),  # it has read the key
+        (("payments_accessstate", SLEEP), (503, ["organization 1 (live)"])),  # the replica would need as long
+    ],
+)
+def test_outage_is_one_of_the_primary_or_of_some_payments(
+    known: Api,
+    conditions: Callable[[str, str], None],
+    caplog: pytest.LogCaptureFixture,
+    fault: tuple[str, str],
+    expected: tuple[int, list[str]],
+) -> None:
+    (table, condition), (status, opened) = fault, expected
+    conditions(table, f"current_setting('application_name') = 'replica' OR {condition}")
+    execute("SET statement_timeout = '300ms'")
+
+    with database_as_replica():
+        response = known.get()
+
+    assert response.status_code == status
+    assert opened_breakers(caplog) == opened
+
+
+def opened_breakers(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the names of the circuit breakers that the log reports as opened."""
+    messages = [message.partition(" opened: ") for message in caplog.messages]
+    return [name.removeprefix("Circuit breaker of ") for name, is_opened, _ in messages if is_opened]
+
+
+@pytest.mark.usefixtures("short_outages")
+def test_outage_in_a_round_trip_without_the_key_is_one_of_the_primary(
+    known: Api, conditions: Callable[[str, str], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    new = Api(known.client, ApiKeyFactory.create(organization=known.key.organization))
+    conditions("payments_accessstate", f"current_setting('application_name') = 'replica' OR {END}")
+
+    with database_as_replica():
+        response = new.get()
+
+    assert response.status_code == 200
+    assert opened_breakers(caplog) == ["the primary"]

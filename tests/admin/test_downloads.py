@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import Settings
 
-from payments.admin import payments as payments_admin
 from payments.admin.downloads import TITLES, cells
 from payments.formulas import FORMULA, escape_formulas, unescape_formulas
 from payments.models import Organization
@@ -56,9 +56,9 @@ def import_lines(*lines: bytes, tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 3, 4, 7])
 def test_parts_join_to_the_complete_export(
-    admin_client: Client, organization: Organization, monkeypatch: pytest.MonkeyPatch, number: int
+    admin_client: Client, organization: Organization, settings: Settings, number: int
 ) -> None:
-    monkeypatch.setattr(payments_admin, "PART_ROWS", 3)
+    settings.EXPORT_PART_ROWS = 3
     for index in range(number):
         PaymentFactory.create(id=f"pt_{index}", organization=organization)
     PaymentFactory.create(id="pt_x", organization=organization, failed=True)

@@ -24,6 +24,7 @@ from tests.support.connecting import connected_to
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.following import follow_while_six_write
 from tests.support.held_imports import HeldImports, held_imports
+from tests.support.lists import forget_statements_of_the_feed
 from tests.support.migrated import fresh_database
 from tests.support.scale import SEED, examples, times
 from tests.support.service import Service
@@ -37,9 +38,10 @@ def imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldImp
     monkeypatch.setattr("payments.models.recording.CHANGE_PAYMENTS_MAX", 2)
     monkeypatch.setattr("payments.ingest.changes.CHANGE_PAYMENTS_MAX", 2)
     monkeypatch.setattr(changes, "PAGE_CHANGES_MAX", 3)
-    changes.changes_statement.cache_clear()  # an earlier test may have had another implementation
+    forget_statements_of_the_feed()
     with fresh_database(tmp_path) as url, connected_to(url), held_imports(url, monkeypatch) as imports:
         yield imports
+    forget_statements_of_the_feed()
 
 
 @pytest.fixture

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from moneyed import Money
 
 from payments.models import Access, Mode, Organization, Payment, Status
-from payments.page import UnknownStart, fetch_page
 from payments.record import record_time
 from tests.support.api import Api, payment_ids
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
-from tests.support.lists import PageIds, build_listing, noon_plus, page_ids, walk_both_ways
+from tests.support.lists import ListPage, noon_plus, read_page, searchable_list, walk_both_ways
 from tests.support.scale import examples
 
 pytestmark = [pytest.mark.django_db, pytest.mark.also("citus")]
@@ -172,17 +171,17 @@ def is_within(attribute: str, bound: str, limit: int) -> Condition:
     return condition
 
 
-def reference_page(payments: list[PlainPayment], query: Query, *, start: str | None, limit: int) -> PageIds:
+def reference_page(payments: list[PlainPayment], query: Query, *, start: str | None, limit: int) -> ListPage:
     """Sort, filter and slice a list."""
     ordered = sort_payments(payments, query)
     first = 0 if start is None else [payment.id for payment in ordered].index(start)
     before, after = (
         [payment.id for payment in part if query.matches(payment)] for part in (ordered[:first], ordered[first:])
     )
-    return PageIds(
+    return ListPage(
         after[:limit],
-        previous_from=before[max(0, len(before) - limit)] if before else None,
-        next_from=after[limit] if len(after) > limit else None,
+        previous=before[max(0, len(before) - limit)] if before else None,
+        next=after[limit] if len(after) > limit else None,
     )
 
 
@@ -231,9 +230,9 @@ def test_page_equals_the_reference_for_any_query(
 ) -> None:
     start = data.draw(starts(payments))
     with stored(payments) as access:
-        page = fetch_page(build_listing(access, query.parameters), start=start, limit=limit)
+        page = read_page(access, {**query.parameters, "from": start, "limit": limit})
 
-    assert page_ids(page) == reference_page(payments, query, start=start, limit=limit)
+    assert page == reference_page(payments, query, start=start, limit=limit)
 
 
 @given(lists, queries(), limits)
@@ -242,11 +241,13 @@ def test_walk_returns_each_match_once_and_the_same_pages_on_the_way_back(
     payments: list[PlainPayment], query: Query, limit: int
 ) -> None:
     with stored(payments) as access:
-        forward, backward = walk_both_ways(build_listing(access, query.parameters), limit=limit)
+        forward, backward = walk_both_ways(
+            lambda start: read_page(access, {**query.parameters, "from": start, "limit": limit})
+        )
 
-    walked = [payment_id for page in forward for payment_id in page_ids(page).ids]
+    walked = [payment_id for page in forward for payment_id in page.ids]
     assert walked == [payment.id for payment in sort_payments(payments, query) if query.matches(payment)]
-    assert [page_ids(page).ids for page in reversed(backward)] == [page_ids(page).ids for page in forward]
+    assert [page.ids for page in reversed(backward)] == [page.ids for page in forward]
 
 
 @given(lists.filter(bool), queries(), limits)
@@ -256,21 +257,21 @@ def test_start_that_the_key_does_not_see_is_an_error_for_any_query(
 ) -> None:
     with stored(payments) as access:
         for start in ("pt_none", f"{payments[0].id}other"):
-            with pytest.raises(UnknownStart):
-                fetch_page(build_listing(access, query.parameters), start=start, limit=limit)
+            with pytest.raises(LookupError):
+                read_page(access, {**query.parameters, "from": start, "limit": limit})
 
 
 @given(lists, queries())
 @settings(max_examples=examples(60, long=1_000))
 def test_orm_returns_the_same_payments_for_bound_values(payments: list[PlainPayment], query: Query) -> None:
     with stored(payments) as access:
-        listing = build_listing(access, query.parameters)
+        listing = searchable_list(access, query.parameters)
         by_orm = Payment.objects.visible_to(access)
         for applied in listing.selection.filters:
             by_orm = applied.filter.select(by_orm, applied.values)
         expected_ids = [payment.id for payment in by_orm.order_by(*listing.selection.order)]
 
-        assert page_ids(fetch_page(listing, start=None, limit=25)).ids == expected_ids
+        assert read_page(access, {**query.parameters, "limit": 25}).ids == expected_ids
 
 
 # The responses to a client.

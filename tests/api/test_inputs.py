@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from moneyed import CURRENCIES
 
-from payments.service.handler import Handler
+from tests.support.api import wsgi_application
 from tests.support.commands import run_command
 from tests.support.connecting import connected_to
 from tests.support.contract import assert_meets_contract
@@ -78,7 +78,7 @@ def tally() -> Iterator[Counter[str]]:
 
 @pytest.fixture
 def in_process(transactional_db: None, tally: Counter[str]) -> ApiUnderTest:
-    return ApiUnderTest(partial(call_application, Handler()), "testserver", store_payments(), tally)
+    return ApiUnderTest(partial(call_application, wsgi_application()), "testserver", store_payments(), tally)
 
 
 @pytest.fixture(scope="module")

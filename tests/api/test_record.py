@@ -1,12 +1,23 @@
 """GET /v2/payments/{id}."""
 
-import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
 
-from payments.models import Organization, Payment
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from moneyed import Money
+
+from payments.models import Organization, Payment, Status
+from payments.record import encode
 from tests.support.api import Api
-from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.scale import examples
 from tests.support.sql import tables_read
 
 pytestmark = pytest.mark.also("citus")
@@ -83,3 +94,82 @@ def test_record_has_its_status_and_paid_at_only_if_it_succeeded(
 
     assert record["status"] == trait
     assert ("paidAt" in record) is (trait == "succeeded")
+
+
+EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+MILLISECONDS_MAX = (datetime(9999, 12, 31, tzinfo=UTC) - EARLIEST) // timedelta(milliseconds=1)
+
+moments = st.integers(0, MILLISECONDS_MAX).map(lambda count: EARLIEST + timedelta(milliseconds=count))
+values = st.integers(-(10**15 - 1), 10**15 - 1).map(lambda cents: Decimal(cents) / 100)
+amounts = st.builds(Money, values, st.sampled_from(["EUR", "JPY", "USD"]))
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+described_payments = st.fixed_dictionaries(
+    {
+        "id": st.text("09AZaz", min_size=1, max_size=61).map("pt_{}".format),
+        "amount": amounts,
+        "amount_net": st.none() | amounts,
+        "amount_remaining": st.none() | amounts,
+        "description": texts,
+        "method": st.sampled_from(["", "creditcard"]),
+        "redirect_url": st.sampled_from(["", 'https://shop.example/?q=%s&r="é']),
+        "webhook_url": st.sampled_from(["", "https://shop.example/"]),
+        "status": st.sampled_from(Status.values),
+        "metadata": st.dictionaries(texts, texts, max_size=2).map(lambda texts: encode(texts).decode()),
+        "details": st.none() | st.dictionaries(texts, texts, max_size=2).map(lambda texts: encode(texts).decode()),
+        "created_at": moments,
+        "expires_at": st.none() | moments,
+        "paid_at": moments,
+        "customer_id": st.sampled_from(["", "ct_7"]),
+    }
+)
+
+
+def reference_record(payment: Payment) -> dict[str, Any]:
+    """Build a record from the values of a model, field by field."""
+
+    def money(amount: Money | None) -> dict[str, str] | None:
+        return None if amount is None else {"value": f"{amount.amount:.2f}", "currency": amount.currency.code}
+
+    def time(moment: datetime | None) -> str | None:
+        return None if moment is None else moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
+
+    values = {
+        "id": payment.id,
+        "resource": "payment",
+        "mode": payment.mode,
+        "amount": money(payment.amount),
+        "amountNet": money(payment.amount_net),
+        "amountRemaining": money(payment.amount_remaining),
+        "description": payment.description,
+        "method": payment.method or None,
+        "redirectUrl": payment.redirect_url or None,
+        "webhookUrl": payment.webhook_url or None,
+        "status": payment.status,
+        "organizationId": str(payment.organization_id),
+        "sequenceType": payment.sequence_type,
+        "metadata": json.loads(payment.metadata),
+        "details": None if payment.details is None else json.loads(payment.details),
+        "createdAt": time(payment.created_at),
+        "expiresAt": time(payment.expires_at),
+        "paidAt": time(payment.paid_at),
+        "customerId": payment.customer_id or None,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+@given(st.lists(described_payments, min_size=1, max_size=3, unique_by=lambda payment: payment["id"]))
+@settings(max_examples=examples(60, long=2_000))
+@pytest.mark.django_db
+@pytest.mark.only("sqlite", "postgresql")
+def test_record_has_the_values_of_the_model(described: list[dict[str, Any]]) -> None:
+    client = Client()
+    with transaction.atomic():
+        api = Api(client, ApiKeyFactory.create(organization=OrganizationFactory.create(id=7), mode="live"))
+        for values in described:
+            PaymentFactory.create(organization=api.key.organization, mode="live", **values)
+        for payment in Payment.objects.all():
+            record = api.get(f"/v2/payments/{payment.id}").json()
+
+            del record["_links"]
+            assert list(record.items()) == list(reference_record(payment).items())
+        transaction.set_rollback(True)

@@ -11,7 +11,6 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from payments.database.sqlite import backup
 from payments.database.sqlite.backup import Damaged, back_up
 from payments.ingest.batches import BATCH_RECORDS
 from tests.support.commands import manage
@@ -30,9 +29,8 @@ def ignore_progress(copied: int, pages: int) -> None:
 
 
 @pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small database that is copied page by page."""
-    monkeypatch.setattr(backup, "STEP_PAGES", 1)
+def database(tmp_path: Path) -> Path:
+    """A small database."""
     file = tmp_path / "numbers.sqlite3"
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -56,7 +54,7 @@ def test_commit_during_the_copy_neither_changes_nor_restarts_it(database: Path, 
             other.execute("UPDATE numbers SET text = 'after'")
             other.commit()
 
-    back_up(database, to=tmp_path / "copy", on_progress=change)
+    back_up(database, to=tmp_path / "copy", on_progress=change, step_pages=1)
 
     assert texts(tmp_path / "copy") == {"before"}
     assert texts(database) == {"after"}
@@ -88,7 +86,7 @@ def test_interrupted_copy_leaves_no_file(database: Path, tmp_path: Path) -> None
     (tmp_path / "copies").mkdir()
 
     with pytest.raises(KeyboardInterrupt):
-        back_up(database, to=tmp_path / "copies" / "copy", on_progress=interrupt)
+        back_up(database, to=tmp_path / "copies" / "copy", on_progress=interrupt, step_pages=1)
 
     assert list((tmp_path / "copies").iterdir()) == []
 

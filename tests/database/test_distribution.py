@@ -19,14 +19,12 @@ from sqlglot.errors import ParseError
 
 from payments.admin.payments import payments_with_id
 from payments.anonymization import anonymize_payments
-from payments.database.round_trips import NOTHING
 from payments.export import export_payments
 from payments.filters import FILTERS
 from payments.ingest import ImportResult, import_payments
 from payments.ingest.writing import ID_KEY, fetch_primary_key
 from payments.management.distribution import FOREIGN_KEYS, State, TableState, remaining_statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
-from payments.routing import read_revision
 from payments.totals import sum_days
 from tests.support.api import Api, payment_ids
 from tests.support.connecting import connected_to
@@ -193,8 +191,10 @@ def test_statements_of_daily_totals_name_the_organization(key: ApiKey, payment: 
     assert SummedDay.objects.get().totals
 
 
-def test_statement_of_the_revision_names_the_organization(key: ApiKey) -> None:
-    assert violations(lambda: read_revision(key.access, NOTHING)) == []
+def test_statement_of_the_revision_names_the_organization(api: Api) -> None:
+    etag = api.get()["ETag"]
+
+    assert violations(lambda: api.send("GET", "/v2/payments", If_None_Match=etag)) == []
 
 
 @pytest.mark.parametrize("path", ["", "?status=failed&q=Order", "?from=pt_1", "export.jsonl"])

@@ -6,40 +6,34 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.test import Client
 from msgspec.structs import replace
 from pytest_django import DjangoDbBlocker, Settings
 
-from payments import routing
-from payments.access.keys import find_key
-from payments.api.pagination import KeysetPagination
-from payments.api.reading import RequestReads
 from payments.api_keys import new_key
-from payments.changes import UnknownPosition, fetch_changes, fetch_end
-from payments.database.round_trips import NOTHING, Query
 from payments.ingest import import_payments
-from payments.listing import Listing
-from payments.models import AccessState, ApiKey, Change, Organization
-from payments.page import fetch_page
-from payments.routing import Fetched, read_revision, split_revision
+from payments.models import AccessState, ApiKey, Change
 from payments.runtime import time_limits
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
-from payments.tokens import Position
+from payments.tokens import format_token, parse_token
 from payments_site.environment import database
+from tests.support.api import Api, payment_ids
 from tests.support.connecting import connected_to
+from tests.support.factories import ApiKeyFactory
 from tests.support.following import follow_while_six_write
 from tests.support.lines import line, source
+from tests.support.list_errors import failing_queries, failing_statements
 from tests.support.load import STEADY_RESPONSES, Load
 from tests.support.postgresql import BreakablePostgresql, Cluster, cluster
 from tests.support.scale import SEED, times
@@ -288,25 +282,14 @@ def test_clients_of_the_feed_over_changing_replicas_miss_nothing(shared: Replica
     assert PAYMENTS in on_replicas.tables()
 
 
-def read_without_revision(_listing: Listing, query: Query) -> Fetched | None:
-    """Read the replica without a check of the revision."""
-    rows = process.replica.run(query.rows)
-    return None if rows is None else split_revision(rows)
-
-
-def listing_on_replica(text: str) -> Listing:
-    """Return the list of a request with this key, which reads the replica."""
-    key_of_request = find_key(text, now=datetime.now(UTC))
-    assert key_of_request is not None
-    return Listing(key_of_request.access, using=REPLICA, revision=read_revision(key_of_request.access, NOTHING))
-
-
 @contextmanager
 def reading_on(replica: BreakablePostgresql) -> Iterator[None]:
-    """Make this thread use that server as its replica within the block."""
+    """Make this thread use that server as its replica within the block. Both servers count as available."""
     primary = connections[DEFAULT_DB_ALIAS]
     settings = database(replica.url.replace("/postgres", f"/{NAME}").replace("postgres@", f"{USER}@"))
     connections[REPLICA] = type(primary)({**primary.settings_dict, **settings}, REPLICA)
+    for server in (process.primary, process.replica):
+        server.breaker.close()
     try:
         yield
     finally:
@@ -314,64 +297,42 @@ def reading_on(replica: BreakablePostgresql) -> Iterator[None]:
         del connections[REPLICA]
 
 
-def walk_over_both_replicas(shared: Replicated, key: ApiKey, text: str, old: list[str]) -> list[str]:
-    """Walk over pages from alternating replicas. Old payments arrive first at the first replica."""
-    one, two = shared.servers.replicas
-    walked = []
-    with paused(two):
-        load(key, *old, created_at="2001-01-01T00:00:00.000")
-        position = shared.servers.primary.fetch_value("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
-        wait_until(partial(one.has_replayed, position))
-        start = None
-        for replica in (one, two, one, two):
-            with reading_on(replica):
-                page = fetch_page(listing_on_replica(text), start=start, limit=2)
-            walked += [row[0] for row in page.rows]
-            start = page.next_from
-            if start is None:
-                break
-    return walked
-
-
-def load(key: ApiKey, *ids: str, created_at: str) -> None:
+def load(key: ApiKey, *ids: str, created_at: str = "2020-01-01T00:00:00.000") -> None:
     lines = [line(id=payment_id, organizationId=str(key.organization_id), createdAt=created_at) for payment_id in ids]
     imported = import_payments([source(b"\n".join(lines))], on_refused=lambda place, error: None)
     assert (imported.changed, imported.refused) == (len(ids), 0)
 
 
 @pytest.fixture
-def issued_key(shared: Replicated, django_db_blocker: DjangoDbBlocker) -> Iterator[tuple[ApiKey, str]]:
-    """A key and its text. Its organization has three payments, which both replicas have replayed."""
+def walked(shared: Replicated, client: Client, django_db_blocker: DjangoDbBlocker) -> Iterator[Api]:
+    """A client in this process. Its organization has three payments, which both replicas have replayed."""
     connections.settings[REPLICA] = connections.settings[DEFAULT_DB_ALIAS]
     with django_db_blocker.unblock(), connected_to(shared.service.database_url):
-        organization = Organization.objects.create(id=random.getrandbits(62), name="Walked")
-        key, text = ApiKey.objects.issue(organization, mode="live", name="Tests")
-        load(key, *(f"pt_{token_hex(8)}" for _ in range(3)), created_at="2020-01-01T00:00:00.000")
+        key = ApiKeyFactory.create(organization__id=random.getrandbits(62))
+        load(key, *(f"pt_{token_hex(8)}" for _ in range(3)))
         shared.servers.wait_until_replayed()
-        yield key, text
+        yield Api(client, key)
     del connections.settings[REPLICA]
 
 
-def test_walk_that_changes_to_a_lagging_replica_skips_nothing(
-    shared: Replicated, issued_key: tuple[ApiKey, str]
-) -> None:
+def test_walk_that_changes_to_a_lagging_replica_skips_nothing(shared: Replicated, walked: Api) -> None:
+    """Old payments arrive at the first replica only. The pages come from alternating replicas."""
     old = [f"pt_{token_hex(8)}" for _ in range(2)]
+    one, two = shared.servers.replicas
+    with paused(two):
+        load(walked.key, *old, created_at="2001-01-01T00:00:00.000")
+        position = shared.servers.primary.fetch_value("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
+        wait_until(partial(one.has_replayed, position))
+        with reading_on(one):
+            pages = [walked.get(limit=2).json()]
+        for replica in (two, one, two):
+            if "next" in pages[-1]["_links"]:
+                with reading_on(replica):
+                    pages.append(walked.follow(pages[-1]["_links"]["next"]["href"]).json())
 
-    walked = walk_over_both_replicas(shared, *issued_key, old)
-
-    assert set(old) <= set(walked)
-    assert len(walked) == len(set(walked))
-
-
-def test_walk_without_the_check_of_the_revision_skips_payments(
-    shared: Replicated, issued_key: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(routing, "fetch_at_revision", read_without_revision)
-    old = [f"pt_{token_hex(8)}" for _ in range(2)]
-
-    walked = walk_over_both_replicas(shared, *issued_key, old)
-
-    assert set(old) - set(walked)
+    ids = payment_ids(*pages)
+    assert set(old) <= set(ids)
+    assert len(ids) == len(set(ids))
 
 
 def delete_states(key: ApiKey) -> None:
@@ -379,116 +340,84 @@ def delete_states(key: ApiKey) -> None:
         model.objects.filter(organization_id=key.organization_id).delete()
 
 
-def test_page_of_payments_without_a_state_is_read_on_the_primary(
-    shared: Replicated, issued_key: tuple[ApiKey, str]
-) -> None:
+def test_page_of_payments_without_a_state_is_read_on_the_primary(shared: Replicated, walked: Api) -> None:
     """Two servers without the row may have different payments: SQL did not renew the revision."""
-    key, text = issued_key
     replica, _ = shared.servers.replicas
-    delete_states(key)
+    delete_states(walked.key)
     shared.servers.wait_until_replayed()
     with paused(replica), reading_on(replica):
-        load(key, f"pt_{token_hex(8)}", created_at="2020-01-01T00:00:00.000")
-        delete_states(key)
+        load(walked.key, f"pt_{token_hex(8)}")
+        delete_states(walked.key)
 
-        page = fetch_page(listing_on_replica(text), start=None, limit=10)
+        page = walked.get().json()
 
-    assert len(page.rows) == 4
-    assert page.revision == 0
+    assert page["count"] == 4
 
 
+@pytest.mark.parametrize("table", [PAYMENTS, "payments_accessstate"])
 def test_replica_serves_page_when_primary_fails_after_authentication(
-    shared: Replicated, issued_key: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
+    shared: Replicated, walked: Api, table: str
 ) -> None:
-    monkeypatch.setattr(process.primary.breaker, "retry_at", 0.0)
-    key, text = issued_key
     replica, _ = shared.servers.replicas
-    with paused(replica), reading_on(replica):
-        load(key, f"pt_{token_hex(8)}", created_at="2020-01-01T00:00:00.000")
-        listing = listing_on_replica(text)
-        end_sessions(shared.servers.primary)
+    with paused(replica):
+        load(walked.key, f"pt_{token_hex(8)}")
+        with reading_on(replica), failing_queries(table, OperationalError("the primary is away")):
+            during = walked.get()
+        with reading_on(replica):
+            after = walked.get()
 
-        page = fetch_page(listing, start=None, limit=10)
-
-    assert len(page.rows) == 3
-    assert None not in {listing.revision, page.revision}
-    assert listing.revision != page.revision
-
-
-def feed_position(key: ApiKey) -> Position:
-    """Return the end of the feed, as the primary knows it."""
-    return fetch_end(Listing(key.access)).later
+    assert (during.status_code, after.status_code) == (200, 200)
+    assert during.json()["count"] == 3
+    assert during["ETag"] != after["ETag"]
 
 
-def test_token_that_a_lagging_replica_lacks_is_looked_up_on_the_primary(
-    shared: Replicated, issued_key: tuple[ApiKey, str]
-) -> None:
-    key, text = issued_key
-    replica, _ = shared.servers.replicas
-    with paused(replica), reading_on(replica):
-        load(key, f"pt_{token_hex(8)}", created_at="2020-01-01T00:00:00.000")
-        position = feed_position(key)
-
-        page = fetch_changes(listing_on_replica(text), position, limit=10)
-
-    assert (page.rows, page.later, page.has_next) == ([], position, False)
+FEED = "/v2/payments/changes"
 
 
-def test_replica_serves_the_feed_while_the_primary_fails(shared: Replicated, issued_key: tuple[ApiKey, str]) -> None:
-    key, _ = issued_key
-    position = feed_position(key)
-    listing = Listing(key.access, using=REPLICA, revision=None)  # the revision could not be read on the primary
-    with reading_on(shared.servers.replicas[0]), failing_primary():
-        beginning = fetch_changes(listing, Position(*key.access), limit=2)
-        end = fetch_changes(listing, position, limit=2)
-
-    assert (len(beginning.rows), beginning.has_next) == (2, True)
-    assert (end.rows, end.later) == ([], position)
+def later(page: Any) -> str:
+    """Return the position after a page of the feed."""
+    return str(page["_links"]["later"]["href"])
 
 
-def test_only_the_primary_says_that_a_token_is_unknown(shared: Replicated, issued_key: tuple[ApiKey, str]) -> None:
-    key, _ = issued_key
-    position = feed_position(key)
-    unknown = replace(position, newest=replace(position.newest, change_id=1))
-    listing = Listing(key.access, using=REPLICA, revision=None)
-    with reading_on(shared.servers.replicas[0]):
-        with failing_primary(), pytest.raises(OperationalError, match="the primary is away"):
-            fetch_changes(listing, unknown, limit=2)
-        with pytest.raises(UnknownPosition):
-            fetch_changes(listing, unknown, limit=2)
-
-
-@contextmanager
-def failing_primary() -> Iterator[None]:
+def failing_primary() -> AbstractContextManager[None]:
     """Let each statement on the primary fail, as after the end of its connection."""
-
-    def fail(*_arguments: object) -> NoReturn:
-        raise OperationalError("the primary is away")
-
-    with connections[DEFAULT_DB_ALIAS].execute_wrapper(fail):
-        yield
+    return failing_statements("", OperationalError("the primary is away"))
 
 
-def test_replica_serves_page_when_primary_fails_before_the_revision_is_read(
-    shared: Replicated, issued_key: tuple[ApiKey, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process.primary.breaker, "retry_at", 0.0)
-    key, text = issued_key
+def test_token_that_a_lagging_replica_lacks_is_looked_up_on_the_primary(shared: Replicated, walked: Api) -> None:
+    replica, _ = shared.servers.replicas
+    with paused(replica), reading_on(replica):
+        load(walked.key, f"pt_{token_hex(8)}")
+        end = later(walked.get(FEED, from_="now").json())
+
+        page = walked.follow(end).json()
+
+    assert (page["count"], later(page), "next" in page["_links"]) == (0, end, False)
+
+
+def test_replica_serves_the_feed_while_the_primary_fails(shared: Replicated, walked: Api) -> None:
     with reading_on(shared.servers.replicas[0]):
-        key_of_request = find_key(text, now=datetime.now(UTC))
-        assert key_of_request is not None
-        reads = RequestReads(KeysetPagination("limit=10"), can_skip_content=False)
-        assert reads.using == REPLICA
-        revision = AccessState.objects.get(organization_id=key.organization_id).revision
-        end_sessions(shared.servers.primary)
+        end = later(walked.get(FEED, from_="now").json())
+        with failing_primary():
+            first = walked.get(FEED, limit=2).json()
+            last = walked.follow(end).json()
 
-        page = fetch_page(reads.listing(key_of_request, client="a"), start=None, limit=10)
-
-    assert len(page.rows) == 3
-    assert page.revision == revision
+    assert (first["count"], "next" in first["_links"]) == (2, True)
+    assert (last["count"], later(last)) == (0, end)
 
 
-def test_slow_query_on_a_replica_is_a_timeout_and_no_outage(shared: Replicated, issued_key: tuple[ApiKey, str]) -> None:
+def test_only_the_primary_says_that_a_token_is_unknown(shared: Replicated, walked: Api) -> None:
+    with reading_on(shared.servers.replicas[0]):
+        end = later(walked.get(FEED, from_="now").json())
+        position = parse_token(end.rpartition("from=")[2])
+        unknown = format_token(replace(position, newest=replace(position.newest, change_id=1)))
+        with failing_primary():
+            during = walked.get(FEED, from_=unknown)
+
+        assert (during.status_code, walked.get(FEED, from_=unknown).status_code) == (503, 410)
+
+
+def test_slow_query_on_a_replica_is_a_timeout_and_no_outage(shared: Replicated, walked: Api) -> None:
     def is_reported_as_timeout() -> bool:
         with process.deadline:
             time.sleep(time_limits.CONNECTION_BEFORE_FAILOVER.seconds)  # the longest wait for a connection

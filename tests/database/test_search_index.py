@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, transaction
 
 from payments.database.sqlite import search_index
-from payments.ingest import batches
+from payments.ingest.batches import BATCH_RECORDS
 from payments.models import Access, Payment
 from payments.search_terms import HasSearchTerms
 from tests.support.connecting import connected_to
@@ -122,23 +122,21 @@ def parts() -> int:
     return int(fetch_value("SELECT count(DISTINCT segid) FROM payments_search_idx"))
 
 
-def test_large_import_merges_the_parts_of_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "BATCH_RECORDS", 10)
-
-    store(line(id=f"pt_{number}", organizationId="1", description=f"Order {number}") for number in range(30))
+def test_large_import_merges_the_parts_of_the_index() -> None:
+    count = BATCH_RECORDS + 1
+    store(line(id=f"pt_{number}", organizationId="1", description=f"Order {number}") for number in range(count))
     parts_after_many = parts()
-    store([line(id="pt_30", organizationId="1", description="Order 30")])
+    store([line(id="pt_last", organizationId="1", description="Order last")])
 
     assert (parts_after_many, parts()) == (1, 2)
-    assert len(found(":order")) == 31
+    assert len(found(":order")) == count + 1
 
 
-def test_many_payments_are_indexed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_index, "PART_ROWS", 2)
+def test_many_payments_are_indexed_in_parts() -> None:
     create_payments(1)
     for number in range(2, 8):
         insert_by_sql(f"pt_{number}", f"Order {number}")
 
-    search_index.index_new_payments()
+    search_index.index_new_payments(part_rows=2)
 
     assert [found(f":{number}") for number in range(1, 8)] == [[f"pt_{number}"] for number in range(1, 8)]

@@ -19,7 +19,6 @@ import duckdb
 import pytest
 from django.db import transaction
 
-from payments.changes import PAGE_CHANGES_MAX
 from payments.models import Access, AccessState, Change, Mode, Payment, Status
 from payments.models.change import new_change_id
 from payments.record import record_time
@@ -80,7 +79,7 @@ class Shop:
 
     def add_changes_without_payments(self) -> None:
         """Record so many changes that a page of the feed is empty, as if their payments had all changed again."""
-        changes = [new_change_id() for _ in range(2 * PAGE_CHANGES_MAX)]
+        changes = [new_change_id() for _ in range(2 * 1000)]  # a page reads at most 1,000
         with connected_to(self.service.database_url), transaction.atomic():
             AccessState.objects.record({Access(self.organization, Mode.LIVE): changes})
 

@@ -14,7 +14,6 @@ from django.core.management import CommandError, call_command
 
 from payments.export import export_payments
 from payments.ingest.json_values import NESTING_MAX
-from payments.ingest.sources import VALUE_BYTES_MAX
 from payments.models import Organization, Payment
 from tests.support.commands import run_command
 from tests.support.factories import PaymentFactory
@@ -28,6 +27,7 @@ BOM = b"\xef\xbb\xbf"
 MB = 2**20
 
 # In KB, more than an import of one payment: the longest value, and a copy of it while it grows.
+VALUE_BYTES_MAX = 2**24  # IMPORT_VALUE_BYTES_MAX of the service
 MEMORY_MAX = 3 * VALUE_BYTES_MAX // 1024
 
 # Python's reader of CSV needs four bytes for each character, and a copy of them while a cell grows.

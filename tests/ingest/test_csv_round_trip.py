@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 
 from payments.admin.downloads import FORMATS, write_csv
 from payments.formulas import FORMULA
-from payments.ingest import sources
 from payments.ingest.batches import parse_sources
 from payments.ingest.errors import InvalidRecord
+from payments.ingest.sources import Source
 from payments.ingest.stored_rows import StoredRow
 from payments.ingest.validation import STRICT, validate_record
 from payments.models import Payment, SequenceType, Status
 from payments.rows import Row, as_rows
 from tests.support.lines import compact, source, store
 from tests.support.scale import examples
+from tests.support.streams import read_in_parts
 
 # Texts of characters that CSV, spreadsheets or JSON treat in a special way, and of any others.
 SPECIAL = st.sampled_from([*FORMULA, *"'\"\\,;\t\r\n \u00a0\u2028\ufeff\x01\x7f", "\r\n", "''=", "null", "é", "😀"])
@@ -84,9 +85,10 @@ def valid_lines(records: list[dict[str, Any]]) -> list[bytes]:
     return lines
 
 
-def parsed(content: bytes) -> list[StoredRow]:
+def parsed(content: bytes | Source) -> list[StoredRow]:
     """Return the rows that an import would write, in the order of their IDs."""
-    results = [result for (_, result), _, _ in parse_sources([source(content)], STRICT)]
+    stream = source(content) if isinstance(content, bytes) else content
+    results = [result for (_, result), _, _ in parse_sources([stream], STRICT)]
     rows = [result for result in results if isinstance(result, StoredRow)]
     assert len(rows) == len(results), results
     return sorted(rows, key=attrgetter("id"))
@@ -128,8 +130,6 @@ def test_separator_line_ends_and_chunk_size_do_not_change_the_rows(
     lines = valid_lines(records)
     export = FORMATS["csv"].start + write_csv(exported_rows(lines))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "CHUNK_BYTES", size)
-        rows = parsed(with_separator(export, separator, line_end=line_end))
+    rows = parsed(read_in_parts(with_separator(export, separator, line_end=line_end), size))
 
     assert rows == parsed(b"\n".join(lines))

@@ -6,6 +6,7 @@ Within a batch, one import waits for the other. With several batches, PostgreSQL
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from threading import Barrier, local
 
@@ -13,12 +14,12 @@ import pytest
 from django.db import OperationalError
 from psycopg.errors import DeadlockDetected
 
-from payments.ingest import batches
+from payments.ingest.batches import BATCH_RECORDS
 from payments.models import Payment
 from payments.runtime.hooks import Hook, Progress
-from payments.runtime.process import process
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.hooks import registered
 from tests.support.lines import line, store
 from tests.support.migrated import fresh_database
 from tests.support.threads import call_while_held
@@ -40,15 +41,20 @@ class FirstBatches(Hook):
 
 
 def descriptions() -> dict[str, str]:
-    return dict(Payment.objects.values_list("id", "description"))
+    return dict(Payment.objects.exclude(id__startswith="pt_between").values_list("id", "description"))
+
+
+def in_two_batches(lines: list[bytes]) -> list[bytes]:
+    """Return two lines, and so many others between them that the import writes the second one later."""
+    first, second = lines
+    between = [line(id=f"pt_between{sha256(first).hexdigest()[:9]}{number}") for number in range(BATCH_RECORDS)]
+    return [first, *between, second]
 
 
 @pytest.mark.parametrize("organizations", [("1", "1"), ("1", "2")], ids=["one organization", "two organizations"])
 def test_one_of_two_imports_in_opposite_order_fails_and_can_be_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, organizations: Sequence[str]
+    tmp_path: Path, organizations: Sequence[str]
 ) -> None:
-    monkeypatch.setattr(batches, "BATCH_RECORDS", 1)
-
     def lines(description: str) -> list[bytes]:
         return [
             line(id=f"pt_{number}", organizationId=organization, description=description)
@@ -64,15 +70,12 @@ def test_one_of_two_imports_in_opposite_order_fails_and_can_be_repeated(
 
     with fresh_database(tmp_path) as url, connected_to(url), ThreadPoolExecutor() as pool:
         store(lines("stored"))
-        monkeypatch.setattr(process.hooks, "registered", [FirstBatches()])
-
-        results = list(pool.map(store_in_thread, [url] * 2, [lines("first"), lines("second")[::-1]]))
-
-        monkeypatch.setattr(process.hooks, "registered", [])
+        with registered(FirstBatches()):
+            records = [in_two_batches(lines("first")), in_two_batches(lines("second")[::-1])]
+            results = list(pool.map(store_in_thread, [url] * 2, records))
         [error] = [result for result in results if isinstance(result, OperationalError)]
         assert isinstance(error.__cause__, DeadlockDetected)
-        assert results.count(2) == 1
-        winner = ["first", "second"][results.index(2)]
+        winner = "second" if results[0] is error else "first"
         assert descriptions() == {"pt_0": winner, "pt_1": winner}
         assert store(lines("repeated")).changed == 2
 

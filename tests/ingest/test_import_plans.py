@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from payments.runtime.hooks import Hook, Progress
-from payments.runtime.process import process
 from tests.support.connecting import connected_to
+from tests.support.hooks import registered
 from tests.support.lines import line, store
 from tests.support.migrated import fresh_database
 from tests.support.sql import execute, fetch_value
@@ -37,13 +37,12 @@ def scans_of_the_list() -> int:
 
 
 def test_import_after_the_vacuum_of_an_uncommitted_one_looks_payments_up_by_id(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     lines = [line(id=f"pt_{number}", organizationId="1") for number in range(PAYMENTS)]
     with fresh_database(tmp_path) as url, connected_to(url):
-        monkeypatch.setattr(process.hooks, "registered", [VacuumDuringImport(url)])
-        store(lines)
-        monkeypatch.setattr(process.hooks, "registered", [])
+        with registered(VacuumDuringImport(url)):
+            store(lines)
         assert fetch_value(ROWS) == 0
         before = scans_of_the_list()
 

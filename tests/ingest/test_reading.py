@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pytest_django import Settings
 
-from payments.ingest import sources
 from payments.ingest.reading import read_records
-from payments.ingest.sources import UnreadableSource
+from payments.ingest.sources import Source, UnreadableSource
 from tests.support.growth import LINEAR_MAX, growth
 from tests.support.lines import CSV_CELLS, compact, record, source
+from tests.support.streams import endless_source, read_in_parts
 
 pytestmark = pytest.mark.once
 
@@ -25,8 +26,9 @@ PRETTY: dict[str, Any] = {"indent": 2}
 LINES = json.dumps(ONE, **PRETTY).count("\n") + 1
 
 
-def read_all(content: bytes) -> list[tuple[str, object]]:
-    return [(str(raw.location), json.loads(raw.text)) for raw in read_records(source(content, "f"))]
+def read_all(content: bytes | Source) -> list[tuple[str, object]]:
+    stream = source(content, "f") if isinstance(content, bytes) else content
+    return [(str(raw.location), json.loads(raw.text)) for raw in read_records(stream)]
 
 
 FORMATS: list[tuple[bytes, list[str]]] = [
@@ -117,28 +119,22 @@ def test_records_of_a_page_are_located_beside_the_same_records_in_other_members(
 
 @given(st.integers(1, 1500), st.sampled_from([content for content, _ in FORMATS]))
 def test_chunk_size_does_not_change_the_records(size: int, content: bytes) -> None:
-    expected = read_all(content)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "CHUNK_BYTES", size)
-        records = read_all(content)
-
-    assert records == expected
+    assert read_all(read_in_parts(content, size)) == read_all(content)
 
 
 def test_large_pages_in_one_line_are_read() -> None:
-    page = compact({"_embedded": {"payments": [record(description="x" * 1000)] * 250}})
-    assert len(page) > sources.CHUNK_BYTES
+    page = compact({"_embedded": {"payments": [record(description="x" * 10_000)] * 250}})
 
     assert len(read_all(page + page)) == 500
 
 
 @pytest.mark.parametrize("size", [700, 701, 1500, 4000])
-def test_brackets_and_quotes_within_strings_do_not_split_values(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brackets_and_quotes_within_strings_do_not_split_values(size: int) -> None:
     odd = record(description='}]{["\\"\\\\" , ' * 40)
-    monkeypatch.setattr(sources, "CHUNK_BYTES", size)
 
-    assert [value for _, value in read_all(compact([odd, ONE, odd]))] == [odd, ONE, odd]
+    records = read_all(read_in_parts(compact([odd, ONE, odd]), size))
+
+    assert [value for _, value in records] == [odd, ONE, odd]
 
 
 @pytest.mark.parametrize(
@@ -236,16 +232,15 @@ def test_blank_last_line_is_not_a_record() -> None:
 
 
 @pytest.mark.parametrize("content", [compact(ONE), compact([ONE, TWO])])
-def test_value_of_maximum_length_is_accepted(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "VALUE_BYTES_MAX", len(compact(ONE)))
+def test_value_of_maximum_length_is_accepted(content: bytes, settings: Settings) -> None:
+    settings.IMPORT_VALUE_BYTES_MAX = len(compact(ONE))
 
     assert read_all(content)[0][1] == ONE
 
 
 @pytest.mark.parametrize("begin", [b'{"id":"', b'[{"id":"'])
-def test_endless_value_is_refused_before_it_fills_the_memory(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "CHUNK_BYTES", 1000)
-    monkeypatch.setattr(sources, "VALUE_BYTES_MAX", 5000)
+def test_endless_value_is_refused_before_it_fills_the_memory(begin: bytes, settings: Settings) -> None:
+    settings.IMPORT_VALUE_BYTES_MAX = 5000
 
     with pytest.raises(UnreadableSource, match=r"^f:1(: record 1)?: longer than 5000 bytes$"):
-        read_all(begin + b"x" * 100_000)
+        read_all(endless_source(begin))

@@ -63,13 +63,13 @@ def test_lines_are_those_of_an_export(payments: None, file: Path, capsysbinary: 
     assert sorted(changes.splitlines()) == sorted(capsysbinary.readouterr().out.splitlines())
 
 
-def test_pages_of_an_export_are_joined(
-    payments: None, file: Path, export: Export, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("payments.export.CHUNK_ROWS", 1)
+def test_pages_of_an_export_are_joined(payments: None, file: Path, export: Export) -> None:
+    """A page has 2,000 payments."""
+    ids = [f"pt_{number:04}" for number in range(4001)]
+    organization = Organization.objects.get()
+    Payment.objects.bulk_create(PaymentFactory.build(id=name, organization=organization) for name in ids)
 
-    assert export() == ["pt_A", "pt_B", "pt_C"]
-    assert parse_token(file.read_text().strip()).number == 4
+    assert export() == ["pt_A", "pt_B", "pt_C", *ids]
 
 
 def test_position_is_replaced_only_after_both_files_are_stored(

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from payments_site import processors
 from payments_site.processors import usable_processors
 from tests.support.commands import output_of
 from tests.support.processes import ROOT
@@ -20,8 +19,6 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The control groups of a machine with many processors, on which this process is in the group `a/b`."""
     (tmp_path / "groups/a/b").mkdir(parents=True)
     (tmp_path / "own").write_text("1:cpu:/elsewhere\n0::/a/b\n")
-    monkeypatch.setattr(processors, "GROUPS", tmp_path / "groups")
-    monkeypatch.setattr(processors, "OWN_GROUP", tmp_path / "own")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: range(MANY))
     return tmp_path / "groups"
 
@@ -42,13 +39,11 @@ def test_smallest_limit_of_the_control_groups_counts(groups: Path, limits: dict[
     for group, limit in limits.items():
         (groups / group / "cpu.max").write_text(f"{limit}\n")
 
-    assert usable_processors() == expected
+    assert usable_processors(own_group=groups.with_name("own"), groups=groups) == expected
 
 
-def test_system_without_control_groups_has_only_its_affinity(groups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processors, "OWN_GROUP", groups / "missing")
-
-    assert usable_processors() == MANY
+def test_system_without_control_groups_has_only_its_affinity(groups: Path) -> None:
+    assert usable_processors(own_group=groups / "missing", groups=groups) == MANY
 
 
 @pytest.mark.processes

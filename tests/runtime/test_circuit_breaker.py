@@ -19,14 +19,15 @@ OUTAGE = OperationalError("the server does not respond")
 
 
 @pytest.fixture
-def any_failure_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(circuit_breaker, "SLOW_SECONDS", 0)
+def any_failure_is_slow(settings: Settings) -> None:
+    settings.OUTAGE_SECONDS_MIN = 0
+    settings.OUTAGE_OPEN_SECONDS = 60
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def at_once(settings: Settings) -> None:
     """Let a read try again at once after a failure."""
-    monkeypatch.setattr(circuit_breaker, "DATA_OPEN_SECONDS", 0)
+    settings.OUTAGE_OPEN_SECONDS = 0
 
 
 def fail(breakers: DataBreakers, name: str, error: Error, *, timeouts_count: bool = True) -> None:
@@ -123,11 +124,11 @@ def test_one_read_at_a_time_tries_again() -> None:
 
 
 @pytest.mark.usefixtures("any_failure_is_slow")
-def test_failed_trial_continues_the_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_trial_continues_the_outage(settings: Settings) -> None:
     breakers: DataBreakers = {}
-    monkeypatch.setattr(circuit_breaker, "DATA_OPEN_SECONDS", 0)
+    settings.OUTAGE_OPEN_SECONDS = 0
     fail(breakers, "a", OUTAGE)
-    monkeypatch.setattr(circuit_breaker, "DATA_OPEN_SECONDS", 60)
+    settings.OUTAGE_OPEN_SECONDS = 60
     fail(breakers, "a", OUTAGE)
 
     fail(breakers, "a", CircuitOpen())

@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from payments.runtime import time_limits
 from payments.runtime.deadlines import Deadline
+from tests.support.replica import database_as_replica
 
 pytestmark = pytest.mark.once
 
@@ -94,14 +95,13 @@ def test_shortened_deadline_ends_with_its_block() -> None:
     assert not deadline.is_active
 
 
-def test_first_wait_leaves_time_for_another_server(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+def test_first_wait_leaves_time_for_another_server(settings: Settings) -> None:
     settings.REQUEST_SECONDS_MAX = 1000
-    monkeypatch.setattr("payments.runtime.deadlines.has_replica", lambda: True)
     deadline = Deadline()
 
     reserved = []
     for _ in range(2):
-        with deadline:
+        with database_as_replica(), deadline:
             reserved.append(round(deadline.remaining_seconds - wait_seconds(deadline)))
             with pytest.raises(OperationalError, match="before the deadline"):
                 deadline.fail_wait()

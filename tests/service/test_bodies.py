@@ -11,8 +11,7 @@ from django.test import RequestFactory
 from pytest_django import Settings
 
 from payments.service.bodies import InvalidBody, read_body
-from payments.service.handler import Handler
-from tests.support.api import REQUEST_ID
+from tests.support.api import REQUEST_ID, wsgi_application
 
 pytestmark = pytest.mark.once
 
@@ -98,7 +97,7 @@ def test_refusal_says_why_and_is_logged(settings: Settings, caplog: pytest.LogCa
     headers: dict[str, Any] = {}
     request = RequestFactory().get("/admin/login/", headers={"X-Request-ID": REQUEST_ID}).environ
 
-    (body,) = Handler()(request | environ(b"half", length="8"), lambda _status, fields: headers.update(fields))
+    (body,) = wsgi_application()(request | environ(b"half", length="8"), lambda _status, fields: headers.update(fields))
 
     assert body.startswith(b"The request is incomplete or malformed.")
     assert (headers["Content-Type"], headers["X-Content-Type-Options"]) == ("text/plain", "nosniff")
@@ -112,10 +111,12 @@ def test_refusal_says_why_and_is_logged(settings: Settings, caplog: pytest.LogCa
 def test_body_of_a_request_for_a_static_file_is_not_read(path: str) -> None:
     """Static files have no share of the threads, so a client that sends bodies slowly could occupy all threads."""
     statuses: list[str] = []
-    request = RequestFactory().post(path).environ
     stream = BytesIO(b"a=1&b=2")
+    request = RequestFactory().post(path).environ | environ(b"a=1&b=2") | {"wsgi.input": stream}
 
-    Handler()(request | environ(b"a=1&b=2") | {"wsgi.input": stream}, lambda status, _fields: statuses.append(status))
+    wsgi_application()(
+        request | environ(b"a=1&b=2") | {"wsgi.input": stream}, lambda status, _fields: statuses.append(status)
+    )
 
     assert stream.tell() == 0
     assert statuses[0].split()[0] in {"403", "404", "405"}

@@ -15,7 +15,7 @@ from django.urls import clear_script_prefix
 
 from payments.api.hosts import MALFORMED, NOT_ALLOWED
 from payments.service import error_pages
-from payments.service.handler import Handler
+from tests.support.api import wsgi_application
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 REQUEST_ID = "0123456789abcdef"
@@ -146,7 +146,7 @@ def test_refused_body_gets_an_error_page_below_the_mount_path(mounted: None) -> 
     environ = RequestFactory().post("/admin/login/", headers={"Accept": BROWSER}).environ
     status: list[str] = []
 
-    (body,) = Handler()(
+    (body,) = wsgi_application()(
         environ | {"CONTENT_TYPE": "x" * 300, "SCRIPT_NAME": "/shop"}, lambda line, _fields: status.append(line)
     )
 

@@ -1,6 +1,7 @@
 """API requests without middleware get the same response as with all of Django's middleware."""
 
 import gc
+import io
 import json
 import logging
 from http import HTTPStatus
@@ -9,19 +10,17 @@ from urllib.parse import quote
 from wsgiref.util import setup_testing_defaults
 
 import pytest
-from django.core.handlers.wsgi import WSGIRequest
-from django.db import OperationalError, connection
+from django.core.handlers.wsgi import WSGIHandler
+from django.db import OperationalError
+from django.http import HttpResponse
 from django.test import Client, RequestFactory
-from django.test.utils import CaptureQueriesContext, override_script_prefix
+from django.test.utils import override_script_prefix
 from pytest_django import Settings
 
 from payments.models import Organization
-from payments.runtime import circuit_breaker
-from payments.service.handler import BodilessRequest, Handler
-from tests.support.api import REQUEST_ID, Api
-from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
-from tests.support.list_errors import failing_list_queries, failing_queries, timeout_error
-from tests.support.sql import tables_read
+from tests.support.api import REQUEST_ID, Api, wsgi_application
+from tests.support.factories import PaymentFactory
+from tests.support.list_errors import failing_list_queries
 
 pytestmark = pytest.mark.once
 
@@ -141,57 +140,6 @@ def test_outage_has_no_second_line_in_the_log(api: Api, caplog: pytest.LogCaptur
     assert [record.name for record in caplog.records] == ["payments.api.errors"]
 
 
-@pytest.fixture
-def failing_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make requests fail fast after an outage of any duration, for a minute."""
-    monkeypatch.setattr(circuit_breaker, "SLOW_SECONDS", 0)
-    monkeypatch.setattr(circuit_breaker, "DATA_OPEN_SECONDS", 60)
-
-
-def test_requests_fail_fast_after_an_outage(api: Api, failing_fast: None) -> None:
-    with failing_list_queries(OperationalError("the server does not respond")):
-        outage = api.get()
-    with CaptureQueriesContext(connection) as queries:
-        following = api.get()
-
-    assert (outage.status_code, following.status_code) == (503, 503)
-    assert following.json() == outage.json()
-    assert following["Retry-After"] == "1"
-    assert "payments_payment" not in tables_read(queries)
-
-
-def test_outage_of_one_organization_does_not_fail_others(client: Client, api: Api, failing_fast: None) -> None:
-    other = Api(client, ApiKeyFactory.create(organization=OrganizationFactory.create(id=2), mode="live"))
-    with failing_list_queries(OperationalError("the server does not respond")):
-        api.get()
-
-    assert (api.get().status_code, other.get().status_code) == (503, 200)
-
-
-def test_requests_fail_fast_after_an_outage_of_keys(api: Api, failing_fast: None) -> None:
-    with failing_queries("payments_apikey", OperationalError("the server does not respond")):
-        outage = api.get()
-    with CaptureQueriesContext(connection) as queries:
-        following = api.get()
-
-    assert (outage.status_code, following.status_code) == (503, 503)
-    assert len(queries) == 0
-
-
-def test_short_outage_does_not_fail_later_requests(api: Api) -> None:
-    with failing_list_queries(OperationalError("the connection is closed")):
-        assert api.get().status_code == 503
-
-    assert api.get().status_code == 200
-
-
-def test_timeout_of_a_filter_does_not_fail_later_requests(api: Api, failing_fast: None) -> None:
-    with failing_list_queries(timeout_error()):
-        assert api.get(status="open").status_code == 503
-
-    assert api.get().status_code == 200
-
-
 @pytest.mark.parametrize(
     "variables",
     [
@@ -201,22 +149,30 @@ def test_timeout_of_a_filter_does_not_fail_later_requests(api: Api, failing_fast
         {"PATH_INFO": "/v2//payments", "HTTP_COOKIE": "a=b", "SERVER_PORT": "443"},
     ],
 )
-def test_bodiless_request_is_like_djangos(variables: dict[str, str]) -> None:
-    environ: dict[str, Any] = {**variables}
+@pytest.mark.django_db(transaction=True)
+@override_script_prefix("/")  # restores the prefix after the test
+def test_any_environment_gets_the_response_of_djangos_handler(api: Api, variables: dict[str, str]) -> None:
+    PaymentFactory.create(id="pt_1", organization=api.key.organization)
+    environ: dict[str, Any] = {**variables, "HTTP_AUTHORIZATION": api.authorization["Authorization"]}
+    environ |= {"HTTP_X_REQUEST_ID": REQUEST_ID, "wsgi.input": io.BytesIO()}
     setup_testing_defaults(environ)
 
-    ours, djangos = BodilessRequest({**environ}), WSGIRequest({**environ})
+    response, expected = (call_wsgi(application, environ) for application in (wsgi_application(), WSGIHandler()))
 
-    assert vars(djangos).keys() == vars(ours).keys()
-    for name in ("META", "method", "path", "path_info", "scheme", "GET", "COOKIES", "headers", "content_type", "body"):
-        assert getattr(ours, name) == getattr(djangos, name), name
-    assert ours.build_absolute_uri() == djangos.build_absolute_uri()
+    assert comparable(response) == comparable(expected)
+
+
+def call_wsgi(application: Any, environ: dict[str, Any]) -> HttpResponse:
+    answers: list[Any] = []
+    body = b"".join(application({**environ}, lambda *status_and_fields: answers.extend(status_and_fields)))
+    status, fields = answers
+    return HttpResponse(body, status=int(status.split()[0]), headers=dict(fields))
 
 
 @pytest.mark.django_db(transaction=True)
 def test_response_leaves_nothing_to_the_garbage_collector(api: Api, organization: Organization) -> None:
     PaymentFactory.create_batch(3, organization=organization)
-    handler = Handler()
+    handler = wsgi_application()
 
     def get(query: str) -> list[bytes]:
         request = RequestFactory().get(f"/v2/payments?{query}", headers=api.authorization)
@@ -244,7 +200,7 @@ def test_links_begin_with_the_script_name_of_the_request(
     api: Api, organization: Organization, script_names: tuple[str, str]
 ) -> None:
     PaymentFactory.create(organization=organization)
-    handler = Handler()
+    handler = wsgi_application()
 
     for script_name in script_names:
         request = RequestFactory().get("/v2/payments", headers=api.authorization)

@@ -12,8 +12,7 @@ from pytest_django import Settings
 
 from payments.models import Organization
 from payments.runtime.process import process
-from payments.service.handler import Handler
-from tests.support.api import Api
+from tests.support.api import Api, wsgi_application
 from tests.support.factories import ApiKeyFactory
 
 
@@ -85,11 +84,13 @@ def test_revoked_key_beyond_the_share_gets_a_401(api: Api, no_waiting: None) -> 
         assert api.get(status="open").status_code == 401
 
 
-def status_of(path: str, handler: Handler | None = None, /, **headers: str) -> tuple[str, dict[str, str]]:
+def status_of(path: str, application: Any = None, /, **headers: str) -> tuple[str, dict[str, str]]:
     """Return the status and the headers of the deployed application's response."""
     answers: list[Any] = []
     environ = {**RequestFactory().get(path, headers=headers).environ, "wsgi.input": BytesIO()}
-    (handler or Handler())(environ, lambda status, fields: answers.extend([status.split()[0], dict(fields)]))
+    (application or wsgi_application())(
+        environ, lambda status, fields: answers.extend([status.split()[0], dict(fields)])
+    )
     status, fields = answers
     return status, fields
 
@@ -106,11 +107,11 @@ def test_pages_beyond_their_share_get_a_503(path: str) -> None:
 
 
 def test_static_files_of_a_mounted_site_need_no_place() -> None:
-    handler = Handler()  # as at the start of a worker, before any request sets the prefix
+    application = wsgi_application()  # as at the start of a worker, before any request sets the prefix
     set_script_prefix("/pay/")
     try:
         with responding_with_pages():
-            status, _ = status_of("/static/admin/css/base.css", handler)
+            status, _ = status_of("/static/admin/css/base.css", application)
     finally:
         clear_script_prefix()
 

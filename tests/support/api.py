@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from django.test import Client
 
 from payments.models import ApiKey
+from payments.service.handler import Handler
 
 # The ID that each request sends. Without it, each response has another ID.
 REQUEST_ID = "tests-1"
@@ -59,3 +60,8 @@ def key_text(key: ApiKey) -> str:
 def payment_ids(*pages: Any) -> list[str]:
     """Return the IDs of the payments in `pages`, in their order."""
     return [payment["id"] for page in pages for payment in page["_embedded"]["payments"]]
+
+
+def wsgi_application() -> Any:
+    """Return the WSGI application of a worker that starts now."""
+    return Handler()

@@ -1,15 +1,29 @@
-"""Lists of payments that a test builds, selects and walks in this process."""
+"""The list and the feed as the product reads them in this process, and the statements that it sends for them.
 
+Only this module names the parts that read payments. A test states who reads and the parameters of the request.
+"""
+
+import re
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
-from payments.api.parameters import parse_list_parameters
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from payments.api.parameters import parse_changes_parameters, parse_list_parameters
+from payments.changes import changes_statement, end_statement, fetch_changes, fetch_end
 from payments.listing import Listing
 from payments.models import Access, Organization, Payment
-from payments.page import Page, fetch_page
+from payments.page import fetch_page
 from payments.rows import ID
+from payments.tokens import Position, format_token
 from tests.support.factories import NOON, PaymentFactory
+from tests.support.sql import execute, explain
+
+# A list as `payments.admin.search_listing` takes it.
+SearchableList: TypeAlias = Listing
 
 
 def noon_plus(milliseconds: int) -> datetime:
@@ -23,29 +37,111 @@ def build_payment(organization: Organization, mode: str, milliseconds: int, name
     )
 
 
-def build_listing(access: Access, query: dict[str, str]) -> Listing:
-    """Return the listing that the parameters of a query select."""
-    return Listing(access, parse_list_parameters(urlencode(query)).selection)
-
-
-class PageIds(NamedTuple):
-    """A page, with the IDs of its payments instead of their rows."""
+class ListPage(NamedTuple):
+    """The IDs of a page's payments, and those that the neighbouring pages start at."""
 
     ids: list[str]
-    previous_from: str | None
-    next_from: str | None
+    previous: str | None
+    next: str | None
 
 
-def page_ids(page: Page) -> PageIds:
-    return PageIds([row[ID] for row in page.rows], page.previous_from, page.next_from)
+class FeedPage(NamedTuple):
+    """The IDs of a page's payments, and the token of the position after them."""
+
+    ids: list[str]
+    later: str
+    has_next: bool
 
 
-def walk_both_ways(listing: Listing, *, limit: int) -> tuple[list[Page], list[Page]]:
-    """Return the pages on the way to the end of the list, and those on the way back to its start."""
-    forward = [fetch_page(listing, start=None, limit=limit)]
-    while start := forward[-1].next_from:
-        forward.append(fetch_page(listing, start=start, limit=limit))
+def read_page(access: Access, parameters: Mapping[str, Any] | None = None) -> ListPage:
+    """Return the page of the list that a request with these parameters gets. A parameter may be None.
+
+    :raises LookupError: `from` is no payment that the access covers
+    """
+    parsed = parse_list_parameters(query_string(parameters))
+    return read_list(Listing(access, parsed.selection), start=parsed.start, limit=parsed.limit)
+
+
+def read_changes(access: Access, parameters: Mapping[str, Any] | None = None) -> FeedPage:
+    """Return the page of the change feed that a request with these parameters gets.
+
+    :raises LookupError: `from` is a token that the database does not know
+    """
+    parsed = parse_changes_parameters(query_string(parameters))
+    if parsed.token == "now":  # noqa: S105
+        page = fetch_end(Listing(access))
+    else:
+        page = fetch_changes(Listing(access), parsed.position or Position(*access), limit=parsed.limit)
+    return FeedPage([row[ID] for row in page.rows], format_token(page.later), page.has_next)
+
+
+def query_string(parameters: Mapping[str, Any] | None) -> str:
+    return urlencode({name: value for name, value in (parameters or {}).items() if value is not None})
+
+
+def forget_statements_of_the_feed() -> None:
+    """Compile the statements of the feed again: a test has used, or will use, a wrong implementation of their parts."""
+    changes_statement.cache_clear()
+    end_statement.cache_clear()
+
+
+def searchable_list(access: Access, parameters: Mapping[str, Any] | None = None) -> SearchableList:
+    """Return the list that the parameters of a query select. The admin can add a search to it."""
+    return Listing(access, parse_list_parameters(query_string(parameters)).selection)
+
+
+def read_list(payments: SearchableList, *, start: str | None = None, limit: int) -> ListPage:
+    return list_page(fetch_page(payments, start=start, limit=limit))
+
+
+def list_page(page: Any) -> ListPage:
+    """Return the IDs of a page of the product."""
+    return ListPage([row[ID] for row in page.rows], page.previous_from, page.next_from)
+
+
+def walk_both_ways(read: Callable[[str | None], ListPage]) -> tuple[list[ListPage], list[ListPage]]:
+    """Return the pages on the way to the end of the list, and those on the way back. `read` gets a page's start."""
+    forward = [read(None)]
+    while start := forward[-1].next:
+        forward.append(read(start))
     backward = [forward[-1]]
-    while start := backward[-1].previous_from:
-        backward.append(fetch_page(listing, start=start, limit=limit))
+    while start := backward[-1].previous:
+        backward.append(read(start))
     return forward, backward
+
+
+def statement_of(read: Callable[[], object]) -> str:
+    """Return the last statement that a read sends, with its values."""
+    with CaptureQueriesContext(connection) as statements:
+        read()
+    return str(statements[-1]["sql"])
+
+
+def plan_of(read: Callable[[], object]) -> str:
+    """Return the query plan of the last statement that a read sends, for its values."""
+    return explain(statement_of(read))
+
+
+def execution_of(read: Callable[[], object]) -> str:
+    """Return the EXECUTE of the last statement that a read sends. PostgreSQL must have prepared it."""
+    read()
+    sql = statement_of(read)
+    for name, prepared in execute("SELECT name, statement FROM pg_prepared_statements"):
+        if match := re.fullmatch(pattern_of(prepared), sql, re.DOTALL):
+            values = match.groupdict()
+            return f'EXECUTE "{name}" ({", ".join(values[f"v{number}"] for number in range(1, len(values) + 1))})'
+    raise AssertionError(f"PostgreSQL has not prepared: {sql}")
+
+
+def pattern_of(prepared: str) -> str:
+    """Return a pattern for the text of a prepared statement with a value for each `$1`, `$2` and so on."""
+    seen: set[str] = set()
+
+    def group(match: re.Match[str]) -> str:
+        name = f"v{match[1]}"
+        if name in seen:
+            return f"(?P={name})"
+        seen.add(name)
+        return f"(?P<{name}>.*?)"
+
+    return re.sub(r"\\\$(\d+)", group, re.escape(prepared))

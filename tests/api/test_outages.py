@@ -1,0 +1,75 @@
+"""After a read of payments has failed slowly, reads of the same payments fail fast for a while."""
+
+import pytest
+from django.db import Error, OperationalError, ProgrammingError, connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from tests.support.api import Api
+from tests.support.factories import ApiKeyFactory, OrganizationFactory
+from tests.support.list_errors import failing_list_queries, failing_queries, timeout_error
+from tests.support.sql import tables_read
+
+pytestmark = pytest.mark.once
+
+OUTAGE = OperationalError("the server does not respond")
+
+
+@pytest.fixture
+def failing_fast(settings: Settings) -> None:
+    """Make requests fail fast after an outage of any duration, for a minute."""
+    settings.OUTAGE_SECONDS_MIN = 0
+    settings.OUTAGE_OPEN_SECONDS = 60
+
+
+@pytest.mark.parametrize("error", [OUTAGE, timeout_error()], ids=["outage", "timeout"])
+def test_requests_fail_fast_after_an_outage(api: Api, failing_fast: None, error: Error) -> None:
+    with failing_list_queries(error):
+        outage = api.get()
+    with CaptureQueriesContext(connection) as queries:
+        following = api.get()
+
+    assert (outage.status_code, following.status_code) == (503, 503)
+    assert following.json() == outage.json()
+    assert following["Retry-After"] == "1"
+    assert "payments_payment" not in tables_read(queries)
+
+
+def test_outage_of_one_organization_does_not_fail_others(client: Client, api: Api, failing_fast: None) -> None:
+    other = Api(client, ApiKeyFactory.create(organization=OrganizationFactory.create(id=2), mode="live"))
+    with failing_list_queries(OUTAGE):
+        api.get()
+
+    assert (api.get().status_code, other.get().status_code) == (503, 200)
+
+
+def test_requests_fail_fast_after_an_outage_of_keys(api: Api, failing_fast: None) -> None:
+    with failing_queries("payments_apikey", OUTAGE):
+        outage = api.get()
+    with CaptureQueriesContext(connection) as queries:
+        following = api.get()
+
+    assert (outage.status_code, following.status_code) == (503, 503)
+    assert len(queries) == 0
+
+
+def test_short_outage_does_not_fail_later_requests(api: Api) -> None:
+    with failing_list_queries(OperationalError("the connection is closed")):
+        assert api.get().status_code == 503
+
+    assert api.get().status_code == 200
+
+
+def test_timeout_of_a_filter_does_not_fail_later_requests(api: Api, failing_fast: None) -> None:
+    with failing_list_queries(timeout_error()):
+        assert api.get(status="open").status_code == 503
+
+    assert api.get().status_code == 200
+
+
+def test_wrong_statement_does_not_fail_later_requests(api: Api, failing_fast: None) -> None:
+    with failing_list_queries(ProgrammingError("a bug")), pytest.raises(ProgrammingError):
+        api.get()
+
+    assert api.get().status_code == 200
