@@ -173,10 +173,9 @@ def reset_limits() -> None:
 
 
 @pytest.fixture
-def quick_hasher(settings: Settings) -> Iterator[None]:
+def quick_hasher(settings: Settings) -> None:
     """Hash passwords with few iterations, and record them."""
     settings.PASSWORD_HASHERS = [QUICK_HASHER]
-    yield
     RecordingHasher.hashed.clear()
 
 

@@ -305,7 +305,8 @@ def test_interrupt_while_reading_is_reported_in_one_line(imports: Imports) -> No
     before = imports.read(EVERYTHING)
     process = imports.start()
     assert process.stdin is not None
-    process.stdin.write(imports.files.next().read_bytes())  # more than a pipe holds, so the import reads
+    file = imports.files.next()
+    process.stdin.write(file.read_bytes())  # more than a pipe holds, so the import reads
     pipe = process.stdin
     wait_until(lambda: unread_bytes(pipe) == 0)
 
@@ -315,6 +316,7 @@ def test_interrupt_while_reading_is_reported_in_one_line(imports: Imports) -> No
     _, message = process.communicate()
     assert message.decode() == INTERRUPTED
     assert imports.read(EVERYTHING) == before
+    imports.complete(file)
 
 
 @pytest.mark.extended
@@ -391,3 +393,4 @@ def test_full_disk_changes_nothing_and_is_reported_in_one_line(imports: Imports)
         " Check the free space and the state of the disk, and the maximum size of files.\n"
     )
     assert imports.read(EVERYTHING) == before
+    imports.complete(file)

@@ -31,6 +31,13 @@ from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
 
 RECONNECT_EVERY = 50
 START = ROOT / "scripts/start"
+
+# The end of the script, which starts the server. The checks before it take as long as the start of a worker.
+SERVE = (
+    "HOST=127.0.0.1; export DEBUG=false WEB_THREADS=${WEB_THREADS:-5}; ulimit -n "
+    + (START.read_text().partition("\nulimit -n ")[2])
+)
+
 SETTINGS = (
     "DJANGO_ALLOW_ASYNC_UNSAFE",
     "DJANGO_SETTINGS_MODULE",
@@ -148,11 +155,11 @@ class Service:
 
     @contextmanager
     def serving(self, *command: str | Path) -> Iterator["Service"]:
-        """Serve until the block ends, with the last command of scripts/start or another command."""
+        """Serve until the block ends, with the server of scripts/start or another command."""
         with ExitStack() as stack:
             log = stack.enter_context(self.log.open("ab")) if self.log else None
             server = self.server = subprocess.Popen(
-                command or server_command(), cwd=ROOT, env=self.environment, stderr=log
+                command or ["sh", "-euc", SERVE], cwd=ROOT, env=self.environment, stderr=log
             )
             try:
                 wait_until_listening(server, self.port, workers=self.workers)
@@ -160,13 +167,6 @@ class Service:
             finally:
                 server.terminate()
                 assert server.wait(timeout=STOP_SECONDS_MAX) == 0
-
-
-def server_command() -> list[str]:
-    """Return the last command of scripts/start. The checks before it would take as long as the start of the server."""
-    script = START.read_text()
-    variables = "export HOST=127.0.0.1 WEB_THREADS=${WEB_THREADS:-5} DEBUG=false MALLOC_ARENA_MAX=1"
-    return ["sh", "-euc", f"{variables}; {script[script.index('exec ') :]}"]
 
 
 class Walker:
