@@ -60,7 +60,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 
 def create_payment(**values: Any) -> Payment:
     """Create a payment with personal data."""
-    return PaymentFactory.create(**{**PERSONAL_VALUES, **values})
+    return PaymentFactory.create(**{**PERSONAL_VALUES, "created_at": NOON, **values})
 
 
 def rows(*columns: str) -> list[tuple[Any, ...]]:
