@@ -84,10 +84,14 @@ def page_problems(page: Page, paths: Iterable[str]) -> list[Problem]:
 
 
 def set_look(page: Page, look: Look) -> None:
-    """Show a page in another width and colour scheme, and skip colour transitions."""
+    """Show a page in another width and colour scheme, and skip colour transitions.
+
+    Two frames later, its scripts have noticed the scheme, and the transitions have begun.
+    """
     width, dark = look
     page.set_viewport_size({"width": width, "height": HEIGHT})
     page.emulate_media(color_scheme="dark" if dark else "light")
+    page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
     page.evaluate("document.getAnimations().forEach((animation) => animation.finish())")
 
 
