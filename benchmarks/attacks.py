@@ -271,9 +271,8 @@ def frozen_database(target: Target) -> Outcome:
         return Outcome("SQLite has no server", is_harmless=True)
     impacts: list[Impact] = []
     with target.victim(impacts):
-        target.server.freeze()
-        time.sleep(FREEZE_SECONDS)
-        target.server.thaw()
+        with target.server.frozen():
+            time.sleep(FREEZE_SECONDS)
         time.sleep(1)
     with target.victim(impacts):
         time.sleep(target.seconds / 2)

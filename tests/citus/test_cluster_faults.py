@@ -103,9 +103,8 @@ def stopped(worker: CitusServer) -> Iterator[None]:
 
 @contextmanager
 def frozen(worker: CitusServer) -> Iterator[None]:
-    worker.freeze()
-    yield
-    worker.thaw()
+    with worker.frozen():
+        yield
 
 
 def assert_affects_only_its_organizations(

@@ -238,7 +238,6 @@ def authorization(breakable: BreakablePostgresql) -> Iterator[dict[str, str]]:
         for _ in range(2):
             assert send(header).status == 200
         yield header
-        breakable.thaw()
 
 
 PathOf = Callable[[dict[str, str], Settings], str]
@@ -273,10 +272,9 @@ def test_request_to_a_frozen_server_ends_at_the_deadline(
     breakable: BreakablePostgresql, authorization: dict[str, str], settings: Settings, path_of: PathOf
 ) -> None:
     path = path_of(authorization, settings)
-    breakable.freeze()
-    settings.REQUEST_SECONDS_MAX = 0
-    late = send(authorization, path)
-    breakable.thaw()
+    with breakable.frozen():
+        settings.REQUEST_SECONDS_MAX = 0
+        late = send(authorization, path)
     settings.REQUEST_SECONDS_MAX = 60
 
     assert (late.status, send(authorization, path).status) == (503, 200)
@@ -301,10 +299,9 @@ def test_request_to_a_frozen_server_lets_other_threads_run(
     thread = in_thread(request)
     thread.start()
     driver = opened.get()
-    breakable.freeze()
-    frozen.set()
-    wait_until(lambda: driver.info.transaction_status == TransactionStatus.ACTIVE)
-    breakable.thaw()
+    with breakable.frozen():
+        frozen.set()
+        wait_until(lambda: driver.info.transaction_status == TransactionStatus.ACTIVE)
     thread.join()
 
     assert statuses == [200, 200]
@@ -321,10 +318,9 @@ def test_wait_for_a_frozen_server_ends_at_the_deadline(
 ) -> None:
     with TimedConnection.connect(breakable.url) as driver:
         driver.execute("SELECT 1")
-        breakable.freeze()
         settings.REQUEST_SECONDS_MAX = 0
-        with process.deadline, pytest.raises(psycopg.OperationalError, match="before the deadline"):
+        late = pytest.raises(psycopg.OperationalError, match="before the deadline")
+        with breakable.frozen(), process.deadline, late:
             wait(driver)
-        breakable.thaw()
 
         assert driver.closed

@@ -256,9 +256,8 @@ def kill_server(pooled: Pooled, load: Load) -> None:
 
 
 def freeze_server(pooled: Pooled, load: Load) -> None:
-    pooled.server.freeze()
-    load.wait_for_all(503, after=time.monotonic())
-    pooled.server.thaw()
+    with pooled.server.frozen():
+        load.wait_for_all(503, after=time.monotonic())
 
 
 @pytest.mark.parametrize("fault", [restart_pooler, restart_server, kill_server, freeze_server])

@@ -154,9 +154,8 @@ def assert_alive(faulty: Faulty, *, count: int) -> None:
 
 @contextmanager
 def frozen(faulty: Faulty) -> Iterator[None]:
-    faulty.server.freeze()
-    yield
-    faulty.server.thaw()
+    with faulty.server.frozen():
+        yield
 
 
 @contextmanager

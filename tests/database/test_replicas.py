@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
@@ -467,11 +467,9 @@ def test_primary_serves_while_both_replicas_are_down(shared: Replicated) -> None
 def test_primary_serves_while_replicas_do_not_respond(shared: Replicated) -> None:
     with shared.load().running(CLIENTS) as load:
         load.wait_for(200, after=time.monotonic())
-        for replica in shared.servers.replicas:
-            replica.freeze()
-        load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
-        for replica in shared.servers.replicas:
-            replica.thaw()
+        one, two = shared.servers.replicas
+        with one.frozen(), two.frozen():
+            load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
 
     assert {response.status for response in load.responses} == {200}
     load.assert_in_time(seconds_max=UNRESPONSIVE_SECONDS_MAX)
@@ -493,9 +491,8 @@ def test_replicas_serve_while_the_primary_does_not_respond(shared: Replicated) -
     wait_until_replicas_are_read(shared)
     with shared.load().running(CLIENTS) as load:
         load.wait_for(200, after=time.monotonic())
-        shared.servers.primary.freeze()
-        load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
-        shared.servers.primary.thaw()
+        with shared.servers.primary.frozen():
+            load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
         load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
 
     assert {response.status for response in load.responses} == {200}
@@ -507,13 +504,12 @@ def test_outage_after_the_key_was_read_fails_no_read_of_a_replica(shared: Replic
     """The primary returns the key and withholds the revision: an outage of these payments, and not of the server."""
     wait_until_replicas_are_read(shared)
     primary = shared.servers.primary
-    with psycopg.connect(primary.url, dbname=NAME) as holder:
+    with psycopg.connect(primary.url, dbname=NAME) as holder, ExitStack() as stack:
         holder.execute("LOCK TABLE payments_accessstate IN ACCESS EXCLUSIVE MODE")
         with shared.load().running(CLIENTS) as load:
             wait_until(lambda: primary.fetch_value("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))
-            primary.freeze()
+            stack.enter_context(primary.frozen())  # until the last response
             load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
-        primary.thaw()
 
     assert {response.status for response in load.responses} == {200}
 
@@ -521,12 +517,9 @@ def test_outage_after_the_key_was_read_fails_no_read_of_a_replica(shared: Replic
 def test_unknown_payment_without_the_primary_blocks_no_other_page(shared: Replicated) -> None:
     with shared.walker() as walker:
         wait_until(lambda: walker.get("/readyz")["status"] == "ok")  # its circuit breaker may still be open
-        shared.servers.primary.freeze()
-        try:
+        with shared.servers.primary.frozen():
             from_unknown, _ = walker.send("/v2/payments?from=pt_unknown")
             page, _ = walker.send("/v2/payments")
-        finally:
-            shared.servers.primary.thaw()
 
     assert (from_unknown.status, page.status) == (503, 200)
 

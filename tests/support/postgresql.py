@@ -155,6 +155,15 @@ class BreakablePostgresql:
         for process in reversed(self.processes):
             process.resume()
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Suspend the server until the block ends, even if it fails."""
+        self.freeze()
+        try:
+            yield
+        finally:
+            self.thaw()
+
     def configure(self, setting: LiteralString, value: LiteralString) -> None:
         """Change a setting permanently. It must be one that needs no restart."""
         with psycopg.connect(self.url, autocommit=True) as connection:
