@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
+from pathlib import Path
 from threading import Event
 from typing import NamedTuple
 
@@ -63,13 +64,19 @@ class Faulty(NamedTuple):
 
 @pytest.fixture(scope="module")
 def faulty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
+    with faulty_cluster(tmp_path_factory.mktemp("log"), coordinators=request.param) as faulty:
+        yield faulty
+
+
+@contextmanager
+def faulty_cluster(directory: Path, *, coordinators: str) -> Iterator[Faulty]:
     with citus_cluster() as cluster:
         url = cluster.create_distributed(name := "payments")
         settings = dict(USUAL_LIMITS)
-        if request.param == STANDBY:
+        if coordinators == STANDBY:
             settings["DATABASE_REPLICA_URL"] = cluster.start_standby().url_of(name)
             url = cluster.coordinators_url(name)
-        service = Service(url, settings=settings, workers=2, log=tmp_path_factory.mktemp("log") / "log")
+        service = Service(url, settings=settings, workers=2, log=directory / "log")
         faulty = Faulty(service, cluster, name, [], [])
         with connected_to(url):
             for worker in cluster.workers:
@@ -163,13 +170,16 @@ def test_frozen_worker_affects_only_its_organizations(faulty: Faulty) -> None:
 
 
 def move_shards(faulty: Faulty, *, done: Event) -> int:
-    """Move one shard after the other to the other worker until `done` is set, at least MOVES. Return their number."""
+    """Move one shard after the other to the other worker until `done` is set, at least MOVES. Return their number.
+
+    In the end, each shard is where it was.
+    """
     ports = [worker.port for worker in faulty.cluster.workers]
     with psycopg.connect(faulty.cluster.coordinator.url_of(faulty.name), autocommit=True) as connection:
         for moved in count():
-            if done.is_set() and moved >= MOVES:
-                return moved
             shards = connection.execute(SHARDS).fetchall()
+            if done.is_set() and moved >= MOVES and moved % (2 * len(shards)) == 0:
+                return moved
             shard, port = shards[moved % len(shards)]
             target = next(other for other in ports if other != port)
             connection.execute(MOVE, {"shard": shard, "port": port, "target": target})
@@ -206,9 +216,15 @@ def promote(cluster: CitusCluster, name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("faulty", [STANDBY], indirect=True)
-def test_standby_serves_lists_and_replaces_the_coordinator(faulty: Faulty) -> None:
-    """The last test, because the cluster has one coordinator less afterwards."""
+@pytest.fixture
+def doomed(tmp_path: Path) -> Iterator[Faulty]:
+    """Return a cluster that the test leaves with one coordinator less."""
+    with faulty_cluster(tmp_path, coordinators=STANDBY) as faulty:
+        yield faulty
+
+
+def test_standby_serves_lists_and_replaces_the_coordinator(doomed: Faulty) -> None:
+    faulty = doomed
     cluster, service = faulty.cluster, faulty.service
     through_worker = Service(cluster.workers[0].url_of(faulty.name), settings=USUAL_LIMITS, log=service.log)
     with faulty.load(0).running(CLIENTS) as load, through_worker.serving():

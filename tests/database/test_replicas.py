@@ -525,11 +525,12 @@ def test_unknown_payment_without_the_primary_blocks_no_other_page(shared: Replic
 
 
 @pytest.fixture
-def doomed(shared: Replicated) -> Replicated:
-    """The servers whose primary the last test kills. One replica has every change that the primary acknowledged."""
-    shared.servers.primary.configure("synchronous_standby_names", "ANY 1 (*)")
-    wait_until_replicas_are_read(shared)
-    return shared
+def doomed(tmp_path: Path) -> Iterator[Replicated]:
+    """Servers whose primary the test kills. One replica has every change that the primary acknowledged."""
+    with replicated(tmp_path) as doomed:
+        doomed.servers.primary.configure("synchronous_standby_names", "ANY 1 (*)")
+        wait_until_replicas_are_read(doomed)
+        yield doomed
 
 
 class Importer:
