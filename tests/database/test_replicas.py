@@ -71,6 +71,12 @@ class Replicated(NamedTuple):
     def walker(self) -> Walker:
         return Walker(self.service.base_url, self.key)
 
+    def tables_of_pages(self) -> tuple[set[str], set[str]]:
+        """Fetch pages. Return the tables that were read on the primary and on the replicas."""
+        on_primary, on_replicas = StatementLog(self.servers.primary), StatementLog(*self.servers.replicas)
+        self.pages()
+        return on_primary.tables(), on_replicas.tables()
+
     def pages(self, count: int = 8) -> list[list[str]]:
         """Fetch the first page `count` times, on new connections, so that every worker serves some of them."""
         pages = []
@@ -150,6 +156,15 @@ def paused(*replicas: BreakablePostgresql) -> Iterator[None]:
     finally:
         for replica in replicas:
             replica.fetch_value("SELECT pg_wal_replay_resume()")
+
+
+@pytest.fixture(autouse=True)
+def healthy(request: pytest.FixtureRequest) -> None:
+    """Wait until the service reads keys from the primary and payments from replicas, as before the test of a fault."""
+    if "shared" in request.fixturenames:
+        shared: Replicated = request.getfixturevalue("shared")
+        shared.servers.wait_until_replayed()
+        wait_until(lambda: shared.tables_of_pages() == ({KEYS}, {PAYMENTS}))
 
 
 def test_payments_are_read_from_replicas_and_keys_from_the_primary(shared: Replicated) -> None:
@@ -476,19 +491,7 @@ def test_primary_serves_while_replicas_do_not_respond(shared: Replicated) -> Non
     load.report("frozen replicas")
 
 
-def wait_until_replicas_are_read(shared: Replicated) -> None:
-    """Wait until the circuit breakers of all workers are closed."""
-
-    def are_replicas_read() -> bool:
-        on_primary = StatementLog(shared.servers.primary)
-        shared.pages()
-        return PAYMENTS not in on_primary.tables()
-
-    wait_until(are_replicas_read)
-
-
 def test_replicas_serve_while_the_primary_does_not_respond(shared: Replicated) -> None:
-    wait_until_replicas_are_read(shared)
     with shared.load().running(CLIENTS) as load:
         load.wait_for(200, after=time.monotonic())
         with shared.servers.primary.frozen():
@@ -502,7 +505,6 @@ def test_replicas_serve_while_the_primary_does_not_respond(shared: Replicated) -
 
 def test_outage_after_the_key_was_read_fails_no_read_of_a_replica(shared: Replicated) -> None:
     """The primary returns the key and withholds the revision: an outage of these payments, and not of the server."""
-    wait_until_replicas_are_read(shared)
     primary = shared.servers.primary
     with psycopg.connect(primary.url, dbname=NAME) as holder, ExitStack() as stack:
         holder.execute("LOCK TABLE payments_accessstate IN ACCESS EXCLUSIVE MODE")
@@ -529,7 +531,7 @@ def doomed(tmp_path: Path) -> Iterator[Replicated]:
     """Servers whose primary the test kills. One replica has every change that the primary acknowledged."""
     with replicated(tmp_path) as doomed:
         doomed.servers.primary.configure("synchronous_standby_names", "ANY 1 (*)")
-        wait_until_replicas_are_read(doomed)
+        wait_until(lambda: doomed.tables_of_pages() == ({KEYS}, {PAYMENTS}))
         yield doomed
 
 
