@@ -113,6 +113,13 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
             yield Faulty(service, server, proxy, service.create_api_key(organization=1001, mode="live"), log)
 
 
+@pytest.fixture(autouse=True)
+def healthy(faulty: Faulty) -> None:
+    """Wait until all requests are served, as before the test of a fault."""
+    with faulty.load().running(CLIENTS) as load:
+        load.wait_for_all(200, after=time.monotonic(), count=10)
+
+
 @pytest.mark.extended
 @pytest.mark.parametrize("stop", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])
 def test_service_recovers_when_the_server_is_started_again(
