@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import psycopg
@@ -38,6 +39,7 @@ STATEMENTS_MAX = 100
 
 RESPONSE_SECONDS_MAX = 3
 BEYOND_REQUEST_LIMITS_SECONDS = 3
+WORD_LENGTH = 5
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
@@ -290,18 +292,26 @@ def test_slow_filters_are_ended_by_the_server(pooled: Pooled) -> None:
     assert pooled.load().get().status == 200
 
 
-def descriptions(pooled: Pooled) -> set[object]:
+def words(pooled: Pooled) -> set[object]:
+    """Return the words with which the descriptions of the payments begin."""
     with pooled.administer() as other:
-        return {prefix for (prefix,) in other.execute("SELECT DISTINCT left(description, 5) FROM payments_payment")}
+        query = "SELECT DISTINCT left(description, %s) FROM payments_payment"
+        return {word for (word,) in other.execute(query, [WORD_LENGTH])}
+
+
+class Changed(NamedTuple):
+    """A file of all payments, whose descriptions begin with another word."""
+
+    path: str
+    word: str
 
 
 @pytest.fixture
-def changed_export(pooled: Pooled, tmp_path: Path) -> Path:
-    """A file of all payments with changed descriptions."""
-    file = tmp_path / "payments.jsonl"
+def changed(pooled: Pooled, tmp_path: Path) -> Changed:
+    file, word = tmp_path / "payments.jsonl", token_hex(WORD_LENGTH)[:WORD_LENGTH]
     exported = pooled.commands.exported()
-    file.write_text(exported.replace('"description":"', '"description":"again '))
-    return file
+    file.write_text(exported.replace('"description":"', f'"description":"{word} '))
+    return Changed(str(file), word)
 
 
 @contextmanager
@@ -313,30 +323,30 @@ def blocked_import(pooled: Pooled) -> Iterator[psycopg.Connection[Any]]:
         yield monitoring
 
 
-def test_interrupted_import_ends_its_statement_on_the_server(pooled: Pooled, changed_export: Path) -> None:
-    with pooled.commands.popen("import_payments", str(changed_export)) as command, blocked_import(pooled) as monitoring:
+def test_interrupted_import_ends_its_statement_on_the_server(pooled: Pooled, changed: Changed) -> None:
+    with pooled.commands.popen("import_payments", changed.path) as command, blocked_import(pooled) as monitoring:
         command.send_signal(signal.SIGINT)
         command.communicate(timeout=60)
         wait_for_value(monitoring, WAITING, 0)
 
     assert command.returncode == 130
-    assert "again" not in descriptions(pooled)
+    assert changed.word not in words(pooled)
 
 
-def test_import_through_the_pool_for_requests_has_their_limits(pooled: Pooled, changed_export: Path) -> None:
+def test_import_through_the_pool_for_requests_has_their_limits(pooled: Pooled, changed: Changed) -> None:
     wrong_pool = Service(pooled.pooler.url(NAME, user=USER), settings=USUAL_LIMITS)
-    with wrong_pool.popen("import_payments", str(changed_export)) as command, blocked_import(pooled):
+    with wrong_pool.popen("import_payments", changed.path) as command, blocked_import(pooled):
         _, errors = command.communicate(timeout=60)
 
     assert command.returncode == 1
     assert b"nothing was changed: canceling statement due to" in errors
-    assert "again" not in descriptions(pooled)
+    assert changed.word not in words(pooled)
 
 
-def test_import_can_exceed_the_limits_of_requests_while_clients_read(pooled: Pooled, changed_export: Path) -> None:
+def test_import_can_exceed_the_limits_of_requests_while_clients_read(pooled: Pooled, changed: Changed) -> None:
     with (
         pooled.load().running(CLIENTS) as load,
-        pooled.commands.popen("import_payments", str(changed_export)) as command,
+        pooled.commands.popen("import_payments", changed.path) as command,
     ):
         with blocked_import(pooled):
             time.sleep(BEYOND_REQUEST_LIMITS_SECONDS)
@@ -344,7 +354,7 @@ def test_import_can_exceed_the_limits_of_requests_while_clients_read(pooled: Poo
 
     assert command.returncode == 0, errors
     assert {response.status for response in load.responses} == {200}
-    assert descriptions(pooled) == {"again"}
+    assert words(pooled) == {changed.word}
 
 
 def test_revoked_key_is_refused_immediately(pooled: Pooled) -> None:
