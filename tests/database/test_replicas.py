@@ -87,13 +87,13 @@ class Replicated(NamedTuple):
         return pages
 
 
-def replicated_service(servers: Cluster, log: Path) -> Service:
+def replicated_service(servers: Cluster, log: Path, **settings: str) -> Service:
     servers.primary.execute(f"CREATE ROLE {USER} LOGIN")
     servers.primary.execute(f"CREATE DATABASE {NAME} OWNER {USER}")
     written = servers.address(user=USER, name=NAME)
     read = servers.address(*servers.replicas, user=USER, name=NAME)
     settings = {
-        **USUAL_LIMITS,
+        **settings,
         "DATABASE_REPLICA_URL": f"{read}?target_session_attrs=prefer-standby&load_balance_hosts=random",
         "REPLICA_LAG_SECONDS_MAX": str(LAG_SECONDS_MAX),
         "METRICS": "true",
@@ -103,10 +103,10 @@ def replicated_service(servers: Cluster, log: Path) -> Service:
 
 
 @contextmanager
-def replicated(directory: Path) -> Iterator[Replicated]:
+def replicated(directory: Path, **settings: str) -> Iterator[Replicated]:
     with cluster() as servers:
         servers.primary.configure("log_statement", "all")
-        service = replicated_service(servers, directory / "log")
+        service = replicated_service(servers, directory / "log", **settings)
         service.migrate()
         with service.serving():
             service.create_demo_payments(500)
@@ -127,6 +127,19 @@ def usual_limits(settings: Settings) -> None:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
     with replicated(tmp_path_factory.mktemp("replicated")) as shared:
         yield shared
+
+
+@pytest.fixture(scope="module")
+def limited(shared: Replicated, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
+    """The same servers, and a service with the usual time limits, for tests of faults.
+
+    On a busy machine such a service may read a replica because a connection to the primary takes too long.
+    """
+    directory = tmp_path_factory.mktemp("limited")
+    settings = {**shared.service.settings, **USUAL_LIMITS, "RUNTIME_DIRECTORY": str(directory)}
+    service = Service(shared.service.database_url, settings=settings, workers=2, log=directory / "log")
+    with service.serving():
+        yield shared._replace(service=service)
 
 
 class StatementLog:
@@ -161,10 +174,14 @@ def paused(*replicas: BreakablePostgresql) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def healthy(request: pytest.FixtureRequest) -> None:
     """Wait until the service reads keys from the primary and payments from replicas, as before the test of a fault."""
-    if "shared" in request.fixturenames:
-        shared: Replicated = request.getfixturevalue("shared")
-        shared.servers.wait_until_replayed()
-        wait_until(lambda: shared.tables_of_pages() == ({KEYS}, {PAYMENTS}))
+    for name in {"shared", "limited"}.intersection(request.fixturenames):
+        replicated: Replicated = request.getfixturevalue(name)
+        replicated.servers.wait_until_replayed()
+        wait_until(partial(reads_replicas, replicated))
+
+
+def reads_replicas(replicated: Replicated) -> bool:
+    return replicated.tables_of_pages() == ({KEYS}, {PAYMENTS})
 
 
 def test_payments_are_read_from_replicas_and_keys_from_the_primary(shared: Replicated) -> None:
@@ -447,10 +464,10 @@ def test_slow_query_on_a_replica_is_a_timeout_and_no_outage(shared: Replicated, 
 
 
 @pytest.mark.parametrize("stop", [BreakablePostgresql.stop_immediately, BreakablePostgresql.kill])
-def test_stopped_replica_fails_no_request(shared: Replicated, stop: Callable[[BreakablePostgresql], None]) -> None:
-    with shared.load().running(CLIENTS) as load:
+def test_stopped_replica_fails_no_request(limited: Replicated, stop: Callable[[BreakablePostgresql], None]) -> None:
+    with limited.load().running(CLIENTS) as load:
         for _ in range(times(1, long=10)):
-            for replica in shared.servers.replicas:
+            for replica in limited.servers.replicas:
                 load.wait_for(200, after=time.monotonic())
                 stop(replica)
                 load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
@@ -460,29 +477,29 @@ def test_stopped_replica_fails_no_request(shared: Replicated, stop: Callable[[Br
     load.report(f"a replica, {stop.__name__}")
 
 
-def test_primary_serves_while_both_replicas_are_down(shared: Replicated) -> None:
-    with shared.load().running(CLIENTS) as load:
+def test_primary_serves_while_both_replicas_are_down(limited: Replicated) -> None:
+    with limited.load().running(CLIENTS) as load:
         load.wait_for(200, after=time.monotonic())
-        for replica in shared.servers.replicas:
+        for replica in limited.servers.replicas:
             replica.kill()
         load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
-        on_primary = StatementLog(shared.servers.primary)
+        on_primary = StatementLog(limited.servers.primary)
         load.wait_for(200, after=time.monotonic())
-        for replica in shared.servers.replicas:
+        for replica in limited.servers.replicas:
             replica.start()
 
-        on_replicas = StatementLog(*shared.servers.replicas)
+        on_replicas = StatementLog(*limited.servers.replicas)
         wait_until(lambda: PAYMENTS in on_replicas.tables())
 
     assert {response.status for response in load.responses} == {200}
     assert PAYMENTS in on_primary.tables()
-    assert total(shared.service, "payments_replica_passed_over_total", reason="away") > 0
+    assert total(limited.service, "payments_replica_passed_over_total", reason="away") > 0
 
 
-def test_primary_serves_while_replicas_do_not_respond(shared: Replicated) -> None:
-    with shared.load().running(CLIENTS) as load:
+def test_primary_serves_while_replicas_do_not_respond(limited: Replicated) -> None:
+    with limited.load().running(CLIENTS) as load:
         load.wait_for(200, after=time.monotonic())
-        one, two = shared.servers.replicas
+        one, two = limited.servers.replicas
         with one.frozen(), two.frozen():
             load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
 
@@ -491,10 +508,10 @@ def test_primary_serves_while_replicas_do_not_respond(shared: Replicated) -> Non
     load.report("frozen replicas")
 
 
-def test_replicas_serve_while_the_primary_does_not_respond(shared: Replicated) -> None:
-    with shared.load().running(CLIENTS) as load:
+def test_replicas_serve_while_the_primary_does_not_respond(limited: Replicated) -> None:
+    with limited.load().running(CLIENTS) as load:
         load.wait_for(200, after=time.monotonic())
-        with shared.servers.primary.frozen():
+        with limited.servers.primary.frozen():
             load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
         load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
 
@@ -503,12 +520,12 @@ def test_replicas_serve_while_the_primary_does_not_respond(shared: Replicated) -
     load.report("a frozen primary")
 
 
-def test_outage_after_the_key_was_read_fails_no_read_of_a_replica(shared: Replicated) -> None:
+def test_outage_after_the_key_was_read_fails_no_read_of_a_replica(limited: Replicated) -> None:
     """The primary returns the key and withholds the revision: an outage of these payments, and not of the server."""
-    primary = shared.servers.primary
+    primary = limited.servers.primary
     with psycopg.connect(primary.url, dbname=NAME) as holder, ExitStack() as stack:
         holder.execute("LOCK TABLE payments_accessstate IN ACCESS EXCLUSIVE MODE")
-        with shared.load().running(CLIENTS) as load:
+        with limited.load().running(CLIENTS) as load:
             wait_until(lambda: primary.fetch_value("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))
             stack.enter_context(primary.frozen())  # until the last response
             load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
@@ -516,10 +533,10 @@ def test_outage_after_the_key_was_read_fails_no_read_of_a_replica(shared: Replic
     assert {response.status for response in load.responses} == {200}
 
 
-def test_unknown_payment_without_the_primary_blocks_no_other_page(shared: Replicated) -> None:
-    with shared.walker() as walker:
+def test_unknown_payment_without_the_primary_blocks_no_other_page(limited: Replicated) -> None:
+    with limited.walker() as walker:
         wait_until(lambda: walker.get("/readyz")["status"] == "ok")  # its circuit breaker may still be open
-        with shared.servers.primary.frozen():
+        with limited.servers.primary.frozen():
             from_unknown, _ = walker.send("/v2/payments?from=pt_unknown")
             page, _ = walker.send("/v2/payments")
 
@@ -529,9 +546,9 @@ def test_unknown_payment_without_the_primary_blocks_no_other_page(shared: Replic
 @pytest.fixture
 def doomed(tmp_path: Path) -> Iterator[Replicated]:
     """Servers whose primary the test kills. One replica has every change that the primary acknowledged."""
-    with replicated(tmp_path) as doomed:
+    with replicated(tmp_path, **USUAL_LIMITS) as doomed:
         doomed.servers.primary.configure("synchronous_standby_names", "ANY 1 (*)")
-        wait_until(lambda: doomed.tables_of_pages() == ({KEYS}, {PAYMENTS}))
+        wait_until(partial(reads_replicas, doomed))
         yield doomed
 
 
