@@ -38,13 +38,10 @@ hypothesis.settings.register_profile("explore", print_blob=True, deadline=None, 
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
-DATABASES = ("sqlite", "postgresql", "citus")
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--database",
-        choices=DATABASES,
+        choices=("sqlite", "postgresql", "citus"),
         default="sqlite",
         help="The database of the tests. A server of PostgreSQL or a Citus cluster starts, and ends with the tests.",
     )
@@ -60,7 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def databases_of(item: pytest.Item) -> set[str]:
-    """Return the databases on which a test runs. A mark of the test replaces that of its module."""
+    """Return the databases on which a test runs. A mark of the test takes precedence over a mark of its module."""
     for mark in item.iter_markers():
         match mark.name:
             case "only":
@@ -170,6 +167,15 @@ def reset_limits() -> None:
     process.rate_limits.warned_at = None
     process.last_use_paused_until.clear()
     process.data_breakers.clear()
+    process.primary.breaker.close()
+    process.replica.breaker.close()
+
+
+@pytest.fixture
+def failing_fast(settings: Settings) -> None:
+    """Make reads of some data fail fast after an outage of any duration, for a minute."""
+    settings.OUTAGE_SECONDS_MIN = 0
+    settings.OUTAGE_OPEN_SECONDS = 60
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import pytest
 from django.db import Error, OperationalError, ProgrammingError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from pytest_django import Settings
 
 from tests.support.api import Api
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
@@ -14,13 +13,6 @@ from tests.support.sql import tables_read
 pytestmark = pytest.mark.once
 
 OUTAGE = OperationalError("the server does not respond")
-
-
-@pytest.fixture
-def failing_fast(settings: Settings) -> None:
-    """Make requests fail fast after an outage of any duration, for a minute."""
-    settings.OUTAGE_SECONDS_MIN = 0
-    settings.OUTAGE_OPEN_SECONDS = 60
 
 
 @pytest.mark.parametrize("error", [OUTAGE, timeout_error()], ids=["outage", "timeout"])

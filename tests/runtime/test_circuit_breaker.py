@@ -19,12 +19,6 @@ OUTAGE = OperationalError("the server does not respond")
 
 
 @pytest.fixture
-def any_failure_is_slow(settings: Settings) -> None:
-    settings.OUTAGE_SECONDS_MIN = 0
-    settings.OUTAGE_OPEN_SECONDS = 60
-
-
-@pytest.fixture
 def at_once(settings: Settings) -> None:
     """Let a read try again at once after a failure."""
     settings.OUTAGE_OPEN_SECONDS = 0
@@ -85,7 +79,7 @@ def test_trial_without_a_result_admits_another_one_later(settings: Settings) -> 
     assert breaker.admits()
 
 
-@pytest.mark.usefixtures("any_failure_is_slow")
+@pytest.mark.usefixtures("failing_fast")
 def test_log_says_when_data_fails_and_when_it_responds_again(caplog: pytest.LogCaptureFixture, at_once: None) -> None:
     breakers: DataBreakers = {}
     for _ in range(2):
@@ -100,7 +94,7 @@ def test_log_says_when_data_fails_and_when_it_responds_again(caplog: pytest.LogC
     ]
 
 
-def test_reads_of_the_same_data_fail_fast_after_an_outage(any_failure_is_slow: None) -> None:
+def test_reads_of_the_same_data_fail_fast_after_an_outage(failing_fast: None) -> None:
     breakers: DataBreakers = {}
     fail(breakers, "a", OUTAGE)
 
@@ -110,7 +104,7 @@ def test_reads_of_the_same_data_fail_fast_after_an_outage(any_failure_is_slow: N
         pass
 
 
-@pytest.mark.usefixtures("any_failure_is_slow", "at_once")
+@pytest.mark.usefixtures("failing_fast", "at_once")
 def test_one_read_at_a_time_tries_again() -> None:
     breakers: DataBreakers = {}
     fail(breakers, "a", OUTAGE)
@@ -123,7 +117,7 @@ def test_one_read_at_a_time_tries_again() -> None:
     assert breakers == {}
 
 
-@pytest.mark.usefixtures("any_failure_is_slow")
+@pytest.mark.usefixtures("failing_fast")
 def test_failed_trial_continues_the_outage(settings: Settings) -> None:
     breakers: DataBreakers = {}
     settings.OUTAGE_OPEN_SECONDS = 0
@@ -134,7 +128,7 @@ def test_failed_trial_continues_the_outage(settings: Settings) -> None:
     fail(breakers, "a", CircuitOpen())
 
 
-@pytest.mark.usefixtures("any_failure_is_slow", "at_once")
+@pytest.mark.usefixtures("failing_fast", "at_once")
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, ValueError])
 def test_interrupted_trial_lets_others_try(interruption: type[BaseException]) -> None:
     breakers: DataBreakers = {}
@@ -155,16 +149,14 @@ def test_fast_failure_is_no_outage() -> None:
 
 
 @pytest.mark.parametrize(("timeouts_count", "names"), [(True, ["a"]), (False, [])])
-def test_timeout_of_a_statement_can_be_an_outage(
-    any_failure_is_slow: None, timeouts_count: bool, names: list[str]
-) -> None:
+def test_timeout_of_a_statement_can_be_an_outage(failing_fast: None, timeouts_count: bool, names: list[str]) -> None:
     breakers: DataBreakers = {}
     fail(breakers, "a", timeout_error(), timeouts_count=timeouts_count)
 
     assert list(breakers) == names
 
 
-def test_error_that_is_not_raised_can_be_an_outage(any_failure_is_slow: None) -> None:
+def test_error_that_is_not_raised_can_be_an_outage(failing_fast: None) -> None:
     breakers: DataBreakers = {}
     with Guard(breakers, "a") as guard:
         guard.error = OUTAGE

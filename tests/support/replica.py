@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from payments.runtime.process import process
 from tests.support.connecting import unblocked
 
 REPLICA = "replica"
@@ -13,10 +12,7 @@ REPLICA = "replica"
 
 @contextmanager
 def database_as_replica() -> Iterator[None]:
-    """Use the database of the primary as its replica too. The name of its application is `replica`.
-
-    At the end, both servers count as available: the primary of the next test is another one.
-    """
+    """Use the database of the primary as its replica too. The name of its application is `replica`."""
     settings = connections.settings[DEFAULT_DB_ALIAS]
     options = {**settings["OPTIONS"], "application_name": REPLICA}
     connections.settings[REPLICA] = settings
@@ -26,5 +22,3 @@ def database_as_replica() -> Iterator[None]:
     finally:
         connections[REPLICA].close()
         del connections[REPLICA], connections.settings[REPLICA]
-        for server in (process.primary, process.replica):
-            server.breaker.close()
