@@ -1,4 +1,4 @@
-"""Requests over a connection to PostgreSQL: whatever happens to it, responses are correct, and arrive in time."""
+"""After a fault of a connection to PostgreSQL, responses are correct, and arrive in time."""
 
 import json
 import os
