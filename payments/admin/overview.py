@@ -121,10 +121,8 @@ def stored_overview(access: Access, period: Period) -> Overview:
 def sum_in_time(access: Access, days: Sequence[date], before: Sequence[date]) -> None:
     """Compute and store the missing totals of the days of a period and of the period before, until the time is up.
 
-    The next request sums the remaining days.
-
-    They begin at a random day of the period, or with the period before. A day that takes too long ends a request, and
-    would otherwise block the same days in each request.
+    The next request sums the remaining days. A request begins at a random day of the period, or with the period before:
+    a day that takes too long ends the request, and would otherwise block the same days in each request.
     """
     start = randrange(len(days) + 1)  # noqa: S311  no secret
     stop_at = time.monotonic() + time_limits.SUMMING_DAYS.seconds
