@@ -49,6 +49,9 @@ EXPORT_PART_ROWS = 5000
 # A list of more payments is not summed payment by payment.
 SUMMED_PAYMENTS_MAX = 10_000
 
+# An import writes its records in batches of so many.
+IMPORT_BATCH_RECORDS = 5000
+
 # A longer record or line of an import is refused, so that it does not fill the memory.
 IMPORT_VALUE_BYTES_MAX = 2**24
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from django.conf import settings
+
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.reading import read_records
@@ -12,8 +14,7 @@ from payments.ingest.stored_rows import StoredRow, days, stored_row
 from payments.ingest.validation import STRICT, Options, validate_record
 from payments.totals import OrganizationDay
 
-# A batch ends as soon as it reaches one of these limits.
-BATCH_RECORDS = 5000
+# A batch also ends after IMPORT_BATCH_RECORDS records.
 BATCH_BYTES = 2**24
 
 LocatedRow: TypeAlias = tuple[Location, StoredRow]
@@ -51,7 +52,7 @@ def read_batches(sources: Iterable[Source], options: Options = STRICT) -> Iterat
         entries.append(entry)
         size += length
         ignored += ignored_members
-        if len(entries) == BATCH_RECORDS or size >= BATCH_BYTES:
+        if len(entries) == settings.IMPORT_BATCH_RECORDS or size >= BATCH_BYTES:
             yield build_batch(entries, ignored=ignored)
             entries, size, ignored = [], 0, 0
     if entries:

@@ -1,7 +1,6 @@
 """The shared mutable state of one process. It is created on import and used by all threads.
 
-Write `process.hooks` where the hooks are needed, and do not store the attribute elsewhere. Then a test can replace it:
-`monkeypatch.setattr(process, "hooks", Hooks())`.
+Write `process.hooks` where the hooks are needed, and do not store the attribute elsewhere: a test can replace it.
 """
 
 from datetime import datetime

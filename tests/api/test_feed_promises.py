@@ -24,7 +24,6 @@ from tests.support.connecting import connected_to
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.following import follow_while_six_write
 from tests.support.held_imports import HeldImports, held_imports
-from tests.support.lists import forget_statements_of_the_feed
 from tests.support.migrated import fresh_database
 from tests.support.scale import SEED, examples, times
 from tests.support.service import Service
@@ -38,10 +37,8 @@ def imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldImp
     monkeypatch.setattr("payments.models.recording.CHANGE_PAYMENTS_MAX", 2)
     monkeypatch.setattr("payments.ingest.changes.CHANGE_PAYMENTS_MAX", 2)
     monkeypatch.setattr(changes, "PAGE_CHANGES_MAX", 3)
-    forget_statements_of_the_feed()
-    with fresh_database(tmp_path) as url, connected_to(url), held_imports(url, monkeypatch) as imports:
+    with fresh_database(tmp_path) as url, connected_to(url), held_imports(url) as imports:
         yield imports
-    forget_statements_of_the_feed()
 
 
 @pytest.fixture
@@ -50,7 +47,6 @@ def feed(imports: HeldImports, client: Client) -> Api:
 
 
 @pytest.mark.also("citus", long=True)
-@pytest.mark.once("postgresql")
 @pytest.mark.hypothesis
 def test_clients_of_the_feed_miss_nothing_whatever_happens(feed: Api, imports: HeldImports) -> None:
     machine: Any = partial(Feeds, feed, imports)

@@ -8,19 +8,19 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from payments.database.sqlite.backup import Damaged, back_up
-from payments.ingest.batches import BATCH_RECORDS
 from tests.support.commands import manage
 from tests.support.connecting import connected_to
 from tests.support.service import Service
 
 pytestmark = pytest.mark.only("sqlite")
 
-PAYMENTS = BATCH_RECORDS + 1000
-WRITTEN_FIRST = BATCH_RECORDS + 500  # more than an import's first batch
+PAYMENTS = settings.IMPORT_BATCH_RECORDS + 1000
+WRITTEN_FIRST = settings.IMPORT_BATCH_RECORDS + 500  # more than an import's first batch
 PAGE_BYTES = 4096
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.db import connection, transaction
 
 from payments.database.sqlite import search_index
-from payments.ingest.batches import BATCH_RECORDS
 from payments.models import Access, Payment
 from payments.search_terms import HasSearchTerms
 from tests.support.connecting import connected_to
@@ -123,7 +123,7 @@ def parts() -> int:
 
 
 def test_large_import_merges_the_parts_of_the_index() -> None:
-    count = BATCH_RECORDS + 1
+    count = settings.IMPORT_BATCH_RECORDS + 1
     store(line(id=f"pt_{number}", organizationId="1", description=f"Order {number}") for number in range(count))
     parts_after_many = parts()
     store([line(id="pt_last", organizationId="1", description="Order last")])

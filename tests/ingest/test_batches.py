@@ -1,6 +1,8 @@
 """An import reads records in batches that limit its memory."""
 
-from payments.ingest.batches import BATCH_BYTES, BATCH_RECORDS, read_batches
+from pytest_django import Settings
+
+from payments.ingest.batches import BATCH_BYTES, read_batches
 from tests.support.lines import line, source
 
 
@@ -8,8 +10,10 @@ def batch_sizes(lines: list[bytes]) -> list[int]:
     return [len(batch.entries) for batch in read_batches([source(b"\n".join(lines))])]
 
 
-def test_number_of_records_ends_a_batch() -> None:
-    assert batch_sizes([line()] * (2 * BATCH_RECORDS + 1)) == [BATCH_RECORDS, BATCH_RECORDS, 1]
+def test_number_of_records_ends_a_batch(settings: Settings) -> None:
+    settings.IMPORT_BATCH_RECORDS = 2
+
+    assert batch_sizes([line()] * 5) == [2, 2, 1]
 
 
 def test_bytes_of_records_end_a_batch() -> None:

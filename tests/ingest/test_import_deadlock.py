@@ -13,8 +13,8 @@ from threading import Barrier, local
 import pytest
 from django.db import OperationalError
 from psycopg.errors import DeadlockDetected
+from pytest_django import Settings
 
-from payments.ingest.batches import BATCH_RECORDS
 from payments.models import Payment
 from payments.runtime.hooks import Hook, Progress
 from tests.support.connecting import connected_to
@@ -25,6 +25,8 @@ from tests.support.migrated import fresh_database
 from tests.support.threads import call_while_held
 
 pytestmark = pytest.mark.only("postgresql", "citus")
+
+BATCH_RECORDS = 10
 
 
 class FirstBatches(Hook):
@@ -45,16 +47,18 @@ def descriptions() -> dict[str, str]:
 
 
 def in_two_batches(lines: list[bytes]) -> list[bytes]:
-    """Return two lines, and so many others between them that the import writes the second one later."""
+    """Return two lines, and others between them, so that the import writes the second one later."""
     first, second = lines
-    between = [line(id=f"pt_between{sha256(first).hexdigest()[:9]}{number}") for number in range(BATCH_RECORDS)]
-    return [first, *between, second]
+    unique = sha256(first).hexdigest()[:9]
+    return [first, *(line(id=f"pt_between{unique}{number}") for number in range(BATCH_RECORDS)), second]
 
 
 @pytest.mark.parametrize("organizations", [("1", "1"), ("1", "2")], ids=["one organization", "two organizations"])
 def test_one_of_two_imports_in_opposite_order_fails_and_can_be_repeated(
-    tmp_path: Path, organizations: Sequence[str]
+    tmp_path: Path, settings: Settings, organizations: Sequence[str]
 ) -> None:
+    settings.IMPORT_BATCH_RECORDS = BATCH_RECORDS
+
     def lines(description: str) -> list[bytes]:
         return [
             line(id=f"pt_{number}", organizationId=organization, description=description)

@@ -10,10 +10,10 @@ from io import RawIOBase
 from threading import Event
 from typing import Any, TypeAlias
 
-import pytest
+from django.test import override_settings
 
 from payments.anonymization import anonymize_payments
-from payments.ingest import Source, batches, import_payments
+from payments.ingest import Source, import_payments
 from payments.models import Access, ApiKey, Organization, Payment
 from payments.record import record_time
 from tests.support.connecting import connected_to
@@ -155,8 +155,7 @@ def follow_while_six_write(service: Service, *, seconds: float, slow_import: flo
         _, key = ApiKey.objects.issue(organization, mode=ACCESS.mode, name="Tests")
     beginning = f"{service.base_url}/v2/payments/changes?limit="
     followers = [Follower(f"{beginning}{limit}", key) for limit in (1, 20, 250)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "BATCH_RECORDS", 2)  # so that an import writes what has arrived
+    with override_settings(IMPORT_BATCH_RECORDS=2):  # so that an import writes what has arrived
         figures = run_together(writes(slow_import), followers, service.database_url, seconds=seconds, seed=seed)
     compare([*followers, Follower(f"{beginning}250", key)], service.database_url, figures)
     report(f"Clients of the feed while six write, SEED={seed}: {dict(figures)}")

@@ -9,14 +9,13 @@ from io import BufferedReader, FileIO
 from threading import Condition
 from typing import IO
 
-import pytest
+from django.test import override_settings
 
-from payments.ingest import ImportResult, Source, batches, import_payments
+from payments.ingest import ImportResult, Source, import_payments
 from payments.runtime.hooks import Hook, Progress
-from payments.runtime.process import process
 from tests.support.connecting import connected_to
-
-SECONDS_MAX = 10
+from tests.support.hooks import registered
+from tests.support.waiting import SECONDS_MAX
 
 # An import writes its records as soon as it has read so many.
 BATCH_RECORDS = 2
@@ -101,17 +100,17 @@ class HeldImports:
 
     def run(self, read_end: int) -> ImportResult:
         with connected_to(self.url), Pipe(FileIO(read_end)) as stream:
-            return import_payments([Source("held", stream)], on_refused=lambda location, error: None)
+            source = Source("held", stream)
+            return import_payments([source], on_refused=lambda location, error: None)
 
 
 @contextmanager
-def held_imports(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldImports]:
-    """Let imports write their records in small batches, and yield the object that starts them."""
-    with monkeypatch.context() as patch, ThreadPoolExecutor() as pool:
+def held_imports(url: str) -> Iterator[HeldImports]:
+    """Yield the object that starts imports, which write their records in small batches."""
+    with ThreadPoolExecutor() as pool:
         imports = HeldImports(url, pool)
-        patch.setattr(batches, "BATCH_RECORDS", BATCH_RECORDS)
-        patch.setattr(process.hooks, "registered", [imports.batches])
-        try:
-            yield imports
-        finally:
-            imports.end_all()
+        with registered(imports.batches), override_settings(IMPORT_BATCH_RECORDS=BATCH_RECORDS):
+            try:
+                yield imports
+            finally:
+                imports.end_all()

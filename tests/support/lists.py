@@ -1,6 +1,7 @@
 """The list and the feed as the product reads them in this process, and the statements that it sends for them.
 
-Only this module names the parts that read payments. A test states who reads and the parameters of the request.
+A test states who reads and the parameters of the request. Only this module, and wrong implementations in tests of
+promises, name the parts that read payments.
 """
 
 import re
@@ -13,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from payments.api.parameters import parse_changes_parameters, parse_list_parameters
-from payments.changes import changes_statement, end_statement, fetch_changes, fetch_end
+from payments.changes import fetch_changes, fetch_end
 from payments.listing import Listing
 from payments.models import Access, Organization, Payment
 from payments.page import fetch_page
@@ -77,12 +78,6 @@ def read_changes(access: Access, parameters: Mapping[str, Any] | None = None) ->
 
 def query_string(parameters: Mapping[str, Any] | None) -> str:
     return urlencode({name: value for name, value in (parameters or {}).items() if value is not None})
-
-
-def forget_statements_of_the_feed() -> None:
-    """Compile the statements of the feed again: a test has used, or will use, a wrong implementation of their parts."""
-    changes_statement.cache_clear()
-    end_statement.cache_clear()
 
 
 def searchable_list(access: Access, parameters: Mapping[str, Any] | None = None) -> SearchableList:
