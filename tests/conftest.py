@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import hypothesis
 import pytest
@@ -21,10 +22,11 @@ from payments.models import ApiKey, Organization
 from payments.runtime.process import process
 from payments.service.handler import ApiHandler
 from tests.support.api import REQUEST_ID, Api
+from tests.support.citus import citus_cluster
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
-from tests.support.migrated import VARIABLE, fresh_database, name_of
+from tests.support.migrated import VARIABLE, fresh_database, migrated, name_of
 from tests.support.password_hashing import QUICK_HASHER, RecordingHasher
-from tests.support.run import running_database
+from tests.support.postgresql import SharedPostgresql, breakable_postgresql
 from tests.support.scale import IS_LONG, examples
 from tests.support.service import START, Service
 from tests.support.tools import require
@@ -57,17 +59,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def databases_of(item: pytest.Item) -> set[str]:
-    """Return the databases on which a test runs. A mark of the test takes precedence over a mark of its module."""
+    """Return the databases on which a test runs. Its own mark replaces its module's, but `also` adds to the others."""
+    added: set[str] = set()
     for mark in item.iter_markers():
         match mark.name:
             case "only":
-                return set(mark.args)
+                return added | set(mark.args)
             case "once" if not IS_LONG:
-                return set(mark.args) or {"sqlite"}
-            case "also":
-                others = mark.args if IS_LONG or not mark.kwargs.get("long") else ()
-                return {"sqlite", "postgresql", *others}
-    return {"sqlite", "postgresql"}
+                return added | (set(mark.args) or {"sqlite"})
+            case "also" if IS_LONG or not mark.kwargs.get("long"):
+                added |= set(mark.args)
+    return added | {"sqlite", "postgresql"}
 
 
 def is_marked(item: pytest.Item, name: str) -> bool:
@@ -100,11 +102,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def start_database(config: pytest.Config) -> None:
-    """Start the database of the run, unless it has started."""
-    if VARIABLE not in os.environ:
-        stack = ExitStack()
-        config.add_cleanup(stack.close)
-        stack.enter_context(running_database())
+    """Start the server or the cluster that `--database` names, unless it has started, and create its databases."""
+    if VARIABLE in os.environ:
+        return
+    name = os.environ["TEST_DATABASE"]
+    port = urlsplit(os.environ.get("DATABASE_URL", "")).port
+    stack = ExitStack()
+    config.add_cleanup(stack.close)
+    if name == "citus":
+        os.environ.update(stack.enter_context(citus_cluster(port=port)).variables)
+        return
+    if name == "postgresql" and "TEST_DATABASE_URL" not in os.environ:
+        stack.enter_context(breakable_postgresql(SharedPostgresql, port=port))
+    stack.enter_context(migrated())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

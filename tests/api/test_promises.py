@@ -22,7 +22,6 @@ from tests.support.walks import walk_while_two_write
 pytestmark = [pytest.mark.also("citus", long=True), pytest.mark.xdist_group("service")]
 
 
-@pytest.mark.also("citus", long=True)
 @pytest.mark.once("postgresql")
 @pytest.mark.hypothesis
 def test_walks_keep_their_promises_whatever_happens(api: Api) -> None:
