@@ -89,8 +89,9 @@ def run_load(case: Case, *, seconds: float) -> LoadResult:
             seconds=seconds,
         )
         after = [cpu_seconds(process) for process in processes]
-    if summary["requests"] == summary["failed"] == 0 and seconds < WARM_UP_SECONDS:
-        return run_load(case, seconds=WARM_UP_SECONDS)  # a short measurement can end before the first response
+    is_too_short = summary["requests"] == summary["failed"] == 0 or before == after
+    if is_too_short and seconds < WARM_UP_SECONDS:  # no response yet, or no tick of the clock of processor time
+        return run_load(case, seconds=WARM_UP_SECONDS)
     if summary["failed"] or not summary["requests"]:
         raise LoadFailed(f"{case.server.base_url}: {summary}")
     ms_per_request = 1000 / summary["requests"]
