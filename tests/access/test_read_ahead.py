@@ -206,7 +206,7 @@ def test_timeout_of_the_page_is_no_error_of_the_key(
     known: Api, hidden_payments: Callable[[str], None], query: str
 ) -> None:
     hidden_payments(SLEEP)
-    execute("SET statement_timeout = '300ms'")
+    execute("SET statement_timeout = '1s'")
 
     response = known.get(f"/v2/payments?{query}")
     revoke(known.key)
@@ -236,10 +236,8 @@ def short_outages(settings: Settings) -> None:
     ("fault", "expected"),
     [
         (("payments_apikey", END), (200, ["the primary"])),  # it may fail for all payments
-        (
-            ("payments_accessstate", END),
-            (200, ["organization 1 (live)", "the primary"]),
-        ),  # it has read the key
+        # The primary has read the key.
+        (("payments_accessstate", END), (200, ["organization 1 (live)", "the primary"])),
         (("payments_accessstate", SLEEP), (503, ["organization 1 (live)"])),  # the replica would need as long
     ],
 )
@@ -252,7 +250,7 @@ def test_outage_is_one_of_the_primary_or_of_some_payments(
 ) -> None:
     (table, condition), (status, opened) = fault, expected
     conditions(table, f"current_setting('application_name') = 'replica' OR {condition}")
-    execute("SET statement_timeout = '300ms'")
+    execute("SET statement_timeout = '1s'")
 
     with database_as_replica():
         response = known.get()

@@ -69,7 +69,7 @@ def test_login_refuses_a_wrong_password_and_opens_the_overview(staffed: Staffed)
 
 def test_chart_has_the_figures_of_the_table(staffed: Staffed) -> None:
     with staffed.page() as page:
-        page.goto("/admin/")
+        read_overview(page, "/admin/")
         bars = page.locator("figure", has_text="Payments per day").locator("svg a > title").all_text_contents()
         page.get_by_text("Figures per day").click()
         rows = page.get_by_role("region", name="Figures per day").get_by_role("row").all_inner_texts()

@@ -64,7 +64,6 @@ class Pooled(NamedTuple):
     pooler: Pgbouncer
     server: BreakablePostgresql
     key: str
-    log: Path
 
     def load(self) -> Load:
         return Load(self.service.port, self.key)
@@ -122,11 +121,20 @@ def pooled(server: BreakablePostgresql, tmp_path_factory: pytest.TempPathFactory
         key = commands.create_api_key(organization=ORGANIZATION, mode="live")
         service = service_behind(pooler, log=log)
         with service.serving():
-            yield Pooled(service, commands, pooler, server, key, log)
+            yield Pooled(service, commands, pooler, server, key)
 
 
-def service_behind(pooler: Pgbouncer, *, log: Path) -> Service:
-    return Service(pooler.url(NAME, user=USER), settings=USUAL_LIMITS, workers=WORKERS, log=log)
+@pytest.fixture(scope="module")
+def limited(pooled: Pooled, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pooled]:
+    """The same with the time limits of requests, for tests of faults."""
+    log = tmp_path_factory.mktemp("limited") / "log"
+    service = service_behind(pooled.pooler, log=log, **USUAL_LIMITS)
+    with service.serving():
+        yield pooled._replace(service=service)
+
+
+def service_behind(pooler: Pgbouncer, *, log: Path, **settings: str) -> Service:
+    return Service(pooler.url(NAME, user=USER), settings=settings, workers=WORKERS, log=log)
 
 
 @pytest.fixture(scope="module")
@@ -169,13 +177,15 @@ def test_pooler_without_tracking_of_prepared_statements_returns_correct_pages(
     pooled: Pooled, expected: list[list[str]], tmp_path: Path
 ) -> None:
     """An old version, or one with a wrong configuration."""
+    length_before = len(pooled.server.log.read_text())
     with pooling(pooled.server, tracks_statements=False) as pooler:
         service = service_behind(pooler, log=tmp_path / "log")
         with service.serving():
             walks = [walk_concurrently(service, pooled.key) for _ in range(ROUNDS)]
 
     assert walks == [expected] * ROUNDS
-    assert 'prepared statement "payments_' in pooled.server.log.read_text(), "no statement was missing on the server"
+    logged = pooled.server.log.read_text()[length_before:]
+    assert 'prepared statement "payments_' in logged, "no statement was missing on the server"
 
 
 def test_statement_is_prepared_once_for_each_server_connection(pooled: Pooled) -> None:
@@ -263,24 +273,24 @@ def freeze_server(pooled: Pooled, load: Load) -> None:
 
 
 @pytest.mark.parametrize("fault", [restart_pooler, restart_server, kill_server, freeze_server])
-def test_service_recovers_from_a_restart(pooled: Pooled, fault: Callable[[Pooled, Load], None]) -> None:
-    with pooled.load().running(CLIENTS) as load:
+def test_service_recovers_from_a_restart(limited: Pooled, fault: Callable[[Pooled, Load], None]) -> None:
+    with limited.load().running(CLIENTS) as load:
         load.wait_for(200, after=time.monotonic())
         started_at = time.monotonic()
-        fault(pooled, load)
+        fault(limited, load)
         load.assert_recovered(repaired_at=time.monotonic())
 
     assert 503 in {response.status for response in load.sent_after(started_at)}
     load.assert_expected(seconds_max=RESPONSE_SECONDS_MAX)
 
 
-def test_slow_filters_are_ended_by_the_server(pooled: Pooled) -> None:
-    with pooled.administer() as other:
+def test_slow_filters_are_ended_by_the_server(limited: Pooled) -> None:
+    with limited.administer() as other:
         other.execute("ALTER TABLE payments_payment RENAME TO payments")
         other.execute("CREATE VIEW payments_payment AS SELECT * FROM payments WHERE pg_sleep(10) IS NOT NULL")
         other.execute(f"GRANT SELECT ON payments_payment TO {USER}")
         try:
-            assert_timeout_names_created_at(pooled.service.base_url, pooled.key)
+            assert_timeout_names_created_at(limited.service.base_url, limited.key)
             ((running,),) = other.execute(
                 "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND usename = %s", [USER]
             ).fetchall()
@@ -289,7 +299,7 @@ def test_slow_filters_are_ended_by_the_server(pooled: Pooled) -> None:
             other.execute("ALTER TABLE payments RENAME TO payments_payment")
 
     assert running == 0
-    assert pooled.load().get().status == 200
+    assert limited.load().get().status == 200
 
 
 def words(pooled: Pooled) -> set[object]:
