@@ -1,5 +1,6 @@
 """Threads with their own database connection, and whether the database lets one wait."""
 
+import os
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -13,11 +14,15 @@ from tests.support.waiting import wait_until
 
 Result = TypeVar("Result")
 
-# Locks have no database if they are locks of a transaction. But a connection that waits also holds locks of tables.
+# A lock of a transaction names no database. A connection that waits for one also holds locks of tables, which do.
 WAITING = """
     SELECT count(DISTINCT pid) FROM pg_locks AS waiting JOIN pg_locks AS held USING (pid)
     WHERE NOT waiting.granted AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
+
+
+# The rows are locked on the workers of Citus, and the coordinator knows which transactions wait there.
+WAITING_ON_CITUS = "SELECT count(DISTINCT waiting_gpid) FROM citus_lock_waits"
 
 
 def in_thread(function: Callable[[], object]) -> threading.Thread:
@@ -39,7 +44,8 @@ def wait_until_blocked(*threads: threading.Thread) -> None:
     def are_alive() -> bool:
         return all(thread.is_alive() for thread in threads)
 
-    wait_until(lambda: fetch_value(WAITING) >= len(threads) or not are_alive())
+    waiting = WAITING_ON_CITUS if os.environ["TEST_DATABASE"] == "citus" else WAITING
+    wait_until(lambda: fetch_value(waiting) >= len(threads) or not are_alive())
     assert are_alive()
 
 
