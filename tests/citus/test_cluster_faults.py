@@ -104,8 +104,10 @@ def assert_writes_succeed(service: Service, organization: int, *, order: str) ->
 @contextmanager
 def stopped(worker: CitusServer) -> Iterator[None]:
     worker.stop_immediately()
-    yield
-    worker.start()
+    try:
+        yield
+    finally:
+        worker.start()
 
 
 @contextmanager

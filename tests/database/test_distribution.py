@@ -276,40 +276,6 @@ def test_imports_add_and_change_payments(books: Organization) -> None:
     assert Payment.objects.count() == 31
 
 
-class CursorOfCitus:
-    """A cursor whose `rowcount` is the number of rows that an upsert sent to the shards, as on Citus."""
-
-    def __init__(self, cursor: Any) -> None:
-        self.cursor = cursor
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.cursor, name)
-
-    def __enter__(self) -> "CursorOfCitus":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.cursor.__exit__(*error)
-
-    @property
-    def rowcount(self) -> int:
-        return int(fetch_value("SELECT count(*) FROM staged_payments"))
-
-
-def test_import_does_not_trust_the_number_of_rows_that_were_sent(
-    books: Organization, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    load(line(id="pt_1"), line(id="pt_2"))
-    original = connection.cursor
-    monkeypatch.setattr(connection, "cursor", lambda: CursorOfCitus(original()))
-
-    unchanged, _ = load(line(id="pt_1"), line(id="pt_2"))
-    _, refused = load(line(id="pt_1", mode="test"), line(id="pt_2", mode="test"))
-
-    assert unchanged.changed == 0
-    assert refused == [f"f:{number}: mode: this payment exists in the other mode" for number in (1, 2)]
-
-
 def test_two_organizations_can_have_payments_of_the_same_id(
     client: Client, books: Organization, bikes: Organization
 ) -> None:

@@ -62,11 +62,13 @@ def missing(file: Path) -> Iterator[None]:
     paths = sorted(file.parent.glob(f"{file.name}*"))
     for path in paths:
         path.rename(path.with_name(f"away-{path.name}"))
-    yield
-    for path in file.parent.glob(f"{file.name}*"):
-        path.unlink()
-    for path in reversed(paths):
-        path.with_name(f"away-{path.name}").rename(path)
+    try:
+        yield
+    finally:
+        for path in file.parent.glob(f"{file.name}*"):
+            path.unlink()
+        for path in reversed(paths):
+            path.with_name(f"away-{path.name}").rename(path)
 
 
 @contextmanager
@@ -97,6 +99,7 @@ def damaged(file: Path) -> Iterator[None]:
 def test_unusable_file_makes_the_service_unavailable_and_is_logged(
     faulty: Faulty, fault: Callable[[Path], AbstractContextManager[None]]
 ) -> None:
+    length_before = len(faulty.log.read_text())
     with faulty.load().running(CLIENTS) as load:
         load.wait_for(200, after=time.monotonic())
         with fault(faulty.file):
@@ -104,7 +107,7 @@ def test_unusable_file_makes_the_service_unavailable_and_is_logged(
         load.assert_recovered(repaired_at=time.monotonic())
 
     load.assert_expected(seconds_max=RESPONSE_SECONDS_MAX)
-    assert f"The database {faulty.file} failed" in faulty.log.read_text()
+    assert f"The database {faulty.file} failed" in faulty.log.read_text()[length_before:]
     load.report(fault.__name__)
 
 
@@ -189,9 +192,11 @@ def slow(file: Path) -> Iterator[None]:
     with closing(sqlite3.connect(file)) as other:
         other.execute("ALTER TABLE payments_payment RENAME TO payments")
         other.execute(f"CREATE VIEW payments_payment AS SELECT * FROM payments WHERE ({endless}) > 0")  # noqa: S608
-        yield
-        other.execute("DROP VIEW payments_payment")
-        other.execute("ALTER TABLE payments RENAME TO payments_payment")
+        try:
+            yield
+        finally:
+            other.execute("DROP VIEW payments_payment")
+            other.execute("ALTER TABLE payments RENAME TO payments_payment")
 
 
 @pytest.mark.processes

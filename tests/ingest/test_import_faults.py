@@ -46,7 +46,6 @@ DISK_BYTES = 2**20
 
 PIECE_BYTES = 2**18
 ENDING_SECONDS = 0.5  # an import ends within this time after it has read its input
-POLL_SECONDS = 0.05
 
 EVERYTHING = "SELECT description, * FROM payments_payment ORDER BY id"
 SUMMARY = "SELECT description, count(*) FROM payments_payment GROUP BY description ORDER BY description"
@@ -356,20 +355,18 @@ def test_fault_during_the_commit_is_reported_as_unknown_outcome(
     before = on_server.read(EVERYTHING)
     file = on_server.files.next()
     server.configure("synchronous_standby_names", "missing")  # a commit waits for a standby that does not exist
-    process = on_server.service.popen("import_payments", str(file))
-    while not on_server.read("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
-        assert process.poll() is None
-        time.sleep(POLL_SECONDS)
-
-    if returncode == 130:
-        send_interrupt(process)
-    else:
-        server.kill()
-    _, message = process.communicate()
-
-    if returncode == 1:
-        server.start()
-    server.configure("synchronous_standby_names", "")
+    try:
+        process = on_server.service.popen("import_payments", str(file))
+        wait_until(lambda: on_server.read("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+        if returncode == 130:
+            send_interrupt(process)
+        else:
+            server.kill()
+        _, message = process.communicate()
+        if returncode == 1:
+            server.start()
+    finally:
+        server.configure("synchronous_standby_names", "")
     assert (process.returncode, message.decode()) == (returncode, OUTCOME_UNKNOWN)
     assert before != on_server.read(EVERYTHING) == on_server.complete(file)
 
