@@ -82,7 +82,6 @@ def test_lookup_that_no_filter_links_to_is_refused(superuser: Staff, path: str, 
     assert {query: get(superuser, path, query).status for query in queries} == dict.fromkeys(queries, 400)
 
 
-@pytest.mark.processes
 @for_each_list
 def test_links_of_the_filters_are_accepted(browser: Client, path: str) -> None:
     change_list = browser.get(path).context["cl"]
@@ -91,7 +90,6 @@ def test_links_of_the_filters_are_accepted(browser: Client, path: str) -> None:
     assert {query: browser.get(path + query).status_code for query in queries} == dict.fromkeys(queries, 200)
 
 
-@pytest.mark.processes
 def test_list_of_keys_can_be_filtered_by_mode(browser: Client) -> None:
     assert "1 API key" in browser.get(KEYS, {"mode__exact": "live"}).content.decode()
     assert "0 API keys" in browser.get(KEYS, {"mode__exact": "test"}).content.decode()
@@ -115,7 +113,6 @@ def test_invalid_value_of_a_filter_is_no_server_error(superuser: Staff, path: st
     assert get(superuser, path, query).status == status
 
 
-@pytest.mark.processes
 @for_each_list
 def test_search_for_a_long_text_shows_an_error_and_no_rows(browser: Client, path: str) -> None:
     page = browser.get(path, {"q": "a " * 4000, "_facets": "1"})
@@ -138,7 +135,6 @@ def test_empty_to_field_is_ignored(superuser: Staff, path: str, page: str, query
     assert get(superuser, f"{path}{KEY}/{page}/", query).status == 200
 
 
-@pytest.mark.processes
 @pytest.mark.parametrize("key", ["x", "", "\0", "9" * 30])
 def test_action_on_an_invalid_key_is_refused(browser: Client, key: str) -> None:
     form = {"action": "delete_selected", "_selected_action": [str(KEY), key], "post": "yes"}
@@ -147,14 +143,12 @@ def test_action_on_an_invalid_key_is_refused(browser: Client, key: str) -> None:
     assert Group.objects.exists()
 
 
-@pytest.mark.processes
 def test_selected_objects_can_be_deleted(browser: Client) -> None:
     browser.post(GROUPS, {"action": "delete_selected", "_selected_action": str(KEY), "post": "yes"})
 
     assert not Group.objects.exists()
 
 
-@pytest.mark.processes
 @pytest.mark.parametrize("key", ["x", "9" * 30, "-1"])
 def test_unknown_choice_of_several_is_an_error_of_the_form(browser: Client, key: str) -> None:
     page = browser.post(f"{GROUPS}{KEY}/change/", {"name": "Renamed", "permissions": key})

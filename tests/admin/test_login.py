@@ -15,12 +15,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 OLD, NEW = "the-old-key", "the-new-key"
 
 
-@pytest.fixture(autouse=True)
-def fast_password_hash(settings: Settings) -> None:
-    """Use a fast hash: a secure one is slow on purpose, which would slow down the tests."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
-
 @pytest.fixture
 def admin(db: None) -> User:
     return User.objects.create_superuser("baker", password="right-password")

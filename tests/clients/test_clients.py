@@ -52,7 +52,7 @@ def test_unmodified_client_walks_the_list(service: Service, ids: list[str], clie
 @pytest.mark.extended
 @pytest.mark.processes
 def test_unmodified_hal_client_follows_the_feed(service: Service) -> None:
-    shop, ids = "7001", [f"pt_old{number}" for number in range(COUNT)]
+    shop, ids = "7002", [f"pt_old{number}" for number in range(COUNT)]
     service.import_records(line(id=payment_id, organizationId=shop) for payment_id in ids)
     key = service.create_api_key(organization=int(shop), mode="live")
     program = DIRECTORY / "follow_with_halchemy.py"

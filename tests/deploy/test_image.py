@@ -119,7 +119,6 @@ def test_image_has_an_unprivileged_user_and_a_health_check(image: tuple[Stage, S
     compile(final.health_check[-1], "HEALTHCHECK", "exec")
 
 
-@pytest.mark.processes
 def test_images_are_pinned_to_an_exact_version(image: tuple[Stage, Stage], compose: dict[str, Any]) -> None:
     images = [stage.base for stage in image]
     images += [service["image"] for service in compose["services"].values() if "build" not in service]
@@ -129,7 +128,6 @@ def test_images_are_pinned_to_an_exact_version(image: tuple[Stage, Stage], compo
     assert image[0].base == image[1].base
 
 
-@pytest.mark.processes
 def test_files_that_compose_uses_exist(compose: dict[str, Any]) -> None:
     mounts = [mount for service in compose["services"].values() for mount in service.get("volumes", [])]
     files = [ROOT / "deploy" / mount.split(":")[0] for mount in mounts if mount.startswith(".")]
@@ -181,7 +179,6 @@ def test_database_urls_name_both_servers(compose: dict[str, Any], name: str) -> 
     assert "target_session_attrs" in settings["OPTIONS"]
 
 
-@pytest.mark.processes
 def test_services_are_hardened_and_only_the_proxy_is_public(compose: dict[str, Any]) -> None:
     services = compose["services"]
 
@@ -205,7 +202,6 @@ def test_runtime_directory_is_a_tmpfs_of_the_images_user(
     assert {f"uid={user}", f"gid={group}", "mode=0700"} <= set(options)
 
 
-@pytest.mark.processes
 def test_services_wait_for_their_dependencies(compose: dict[str, Any]) -> None:
     dependencies = {name: service.get("depends_on", {}) for name, service in compose["services"].items()}
 

@@ -56,9 +56,8 @@ def test_readme_commands_set_up_a_new_machine(debian: Machine, copies: Path) -> 
     before, after = packages.split(CLONE)
 
     fresh.run("sh", "-euc", before, environment={"DEBIAN_FRONTEND": "noninteractive"})
-    fresh.run(
-        "sh", "-euc", "sed -i 's/^port = .*/port = 5432/' /etc/postgresql/*/main/postgresql.conf"
-    )  # the port of this computer may be in use
+    # If this computer uses the port, the new cluster has another one.
+    fresh.run("sh", "-euc", "sed -i 's/^port = .*/port = 5432/' /etc/postgresql/*/main/postgresql.conf")
     put_checkout(fresh, "/opt/payments")
     fresh.run("sh", "-euc", after)
     (fresh.root / "root/payments.jsonl").write_bytes(line(organizationId="7") + b"\n")

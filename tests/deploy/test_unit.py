@@ -13,7 +13,7 @@ UNIT = ROOT / "deploy/payments.service"
 DIRECTORY = re.compile(r"\b(?:State|Runtime)Directory\w*=\w+")
 EXPOSURE_MAX_TENTHS = 11  # of 100
 
-pytestmark = [pytest.mark.needs("systemd-analyze"), pytest.mark.once, pytest.mark.processes]
+pytestmark = pytest.mark.once
 
 
 def systemd_analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -27,12 +27,16 @@ def unit_for_this_checkout(directory: Path, text: str) -> Path:
     return unit
 
 
+@pytest.mark.processes
+@pytest.mark.needs("systemd-analyze")
 def test_unit_is_valid(tmp_path: Path) -> None:
     done = systemd_analyze("verify", "--man=no", unit_for_this_checkout(tmp_path, UNIT.read_text()))
 
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.processes
+@pytest.mark.needs("systemd-analyze")
 def test_invalid_unit_is_detected(tmp_path: Path) -> None:
     text = UNIT.read_text().replace("scripts/start", "scripts/begin").replace("ProtectHome=yes", "ProtectHomes=yes")
 
@@ -51,12 +55,16 @@ def test_commands_get_the_directories_of_the_unit() -> None:
     assert {"RuntimeDirectoryMode=0700", "RuntimeDirectoryPreserve=yes"} < unit
 
 
+@pytest.mark.processes
+@pytest.mark.needs("systemd-analyze")
 def test_unit_restricts_the_service() -> None:
     done = systemd_analyze("security", "--offline=yes", f"--threshold={EXPOSURE_MAX_TENTHS}", UNIT)
 
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.processes
+@pytest.mark.needs("systemd-analyze")
 def test_less_restricted_unit_is_detected(tmp_path: Path) -> None:
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("SystemCallFilter=~@privileged @resources\n", ""))

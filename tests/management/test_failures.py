@@ -2,6 +2,7 @@
 
 import errno
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -109,10 +110,9 @@ def test_locked_sqlite_database_leads_to_another_attempt(tmp_path: Path) -> None
     file = tmp_path / "payments.sqlite3"
     with connected_to(f"sqlite:///{file}"):
         fetch_value("PRAGMA busy_timeout = 1")
-        other = sqlite3.connect(file, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        error = error_of("CREATE TABLE a (b)")
-        other.close()
+        with closing(sqlite3.connect(file, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            error = error_of("CREATE TABLE a (b)")
 
         step = "Another process writes. Run the command again later."
         assert explain(error) == f"The database failed: {file}: database is locked. {step}"

@@ -9,7 +9,6 @@ from django.db import Error, OperationalError
 from pytest_django import Settings
 
 from payments.models import Access
-from payments.runtime import circuit_breaker
 from payments.runtime.circuit_breaker import CircuitBreaker, CircuitOpen, DataBreakers, Guard
 from tests.support.list_errors import timeout_error
 
@@ -48,20 +47,19 @@ def test_open_circuit_breaker_admits_one_trial_at_a_time() -> None:
     assert (breaker.is_open, breaker.admits(), breaker.admits()) == (False, True, True)
 
 
-def test_one_of_two_requests_at_once_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_two_requests_at_once_tries_again(settings: Settings) -> None:
     both = Barrier(2, timeout=0.2)
 
-    class SlowSettings:
-        @property
-        def REQUEST_SECONDS_MAX(self) -> float:
-            """Let both threads read the setting before one of them continues, unless one waits for the other."""
+    class SlowlyAdded(float):
+        def __radd__(self, other: float) -> float:
+            """Let both threads add the setting at once, unless one waits for the other."""
             with suppress(BrokenBarrierError):
                 both.wait()
-            return 60
+            return other + float(self)
 
+    settings.REQUEST_SECONDS_MAX = SlowlyAdded(60)
     breaker = CircuitBreaker("it")
     breaker.open(OUTAGE, seconds=0)
-    monkeypatch.setattr(circuit_breaker, "settings", SlowSettings())
 
     with ThreadPoolExecutor(2) as pool:
         admitted = list(pool.map(lambda _: breaker.admits(), range(2)))

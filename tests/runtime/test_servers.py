@@ -7,7 +7,6 @@ from time import monotonic
 
 import pytest
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, ProgrammingError
-from psycopg.errors import QueryCanceled
 
 from payments.runtime.circuit_breaker import CircuitOpen
 from payments.runtime.servers import (
@@ -20,6 +19,7 @@ from payments.runtime.servers import (
     Server,
     WalPosition,
 )
+from tests.support.list_errors import timeout_error
 from tests.support.sql import execute
 
 
@@ -28,12 +28,6 @@ def failing(error: Exception) -> Callable[[str], str]:
         raise error
 
     return fail
-
-
-def timeout() -> Exception:
-    error = OperationalError("canceling statement due to statement timeout")
-    error.__cause__ = QueryCanceled()
-    return error
 
 
 def test_query_gets_the_alias_of_the_server() -> None:
@@ -56,7 +50,7 @@ def test_failing_server_is_skipped_for_a_while(caplog: pytest.LogCaptureFixture)
     ]
 
 
-@pytest.mark.parametrize("error", [timeout(), ProgrammingError("syntax error"), ValueError("a bug")])
+@pytest.mark.parametrize("error", [timeout_error(), ProgrammingError("syntax error"), ValueError("a bug")])
 def test_error_that_any_server_would_raise_leaves_the_circuit_closed(error: Exception) -> None:
     server = Server(PRIMARY)
 
@@ -66,7 +60,7 @@ def test_error_that_any_server_would_raise_leaves_the_circuit_closed(error: Exce
     assert not server.breaker.is_open
 
 
-@pytest.mark.parametrize("error", [timeout(), DatabaseError("disk image is malformed")])
+@pytest.mark.parametrize("error", [timeout_error(), DatabaseError("disk image is malformed")])
 def test_outage_opens_the_circuit_breaker(error: Exception) -> None:
     server = Server(REPLICA)
 

@@ -49,6 +49,12 @@ def log() -> Iterator[Log]:
         logger.removeHandler(handler)
 
 
+@pytest.fixture
+def access_log(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    settings.ACCESS_LOG = True
+    caplog.set_level(logging.INFO, logger="payments_site.access")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -153,9 +159,7 @@ def test_invalid_request_id_is_replaced(client: Client, db: None, request_id: st
     assert all(re.fullmatch("[0-9a-f]{32}", new_id) for new_id in ids)
 
 
-def test_access_log_has_a_line_per_request(api: Api, settings: Settings, log: Log) -> None:
-    logging.getLogger("payments_site.access").setLevel(logging.INFO)
-    settings.ACCESS_LOG = True
+def test_access_log_has_a_line_per_request(api: Api, log: Log, access_log: None) -> None:
 
     api.get(limit=5)
 
@@ -164,9 +168,7 @@ def test_access_log_has_a_line_per_request(api: Api, settings: Settings, log: Lo
     assert (event["logger"], event["request_id"]) == ("payments_site.access", REQUEST_ID)
 
 
-def test_long_path_is_shortened_in_the_access_log(api: Api, settings: Settings, log: Log) -> None:
-    logging.getLogger("payments_site.access").setLevel(logging.INFO)
-    settings.ACCESS_LOG = True
+def test_long_path_is_shortened_in_the_access_log(api: Api, log: Log, access_log: None) -> None:
     path = f"/v2/{'x' * 1000}"
 
     api.get(path)

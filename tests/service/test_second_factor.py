@@ -159,7 +159,6 @@ def test_recovery_code_works_once(service: Service) -> None:
     assert [enter(service, code).user_name() for _ in range(2)] == ["ann", None]
 
 
-@pytest.mark.only("postgresql")
 @pytest.mark.parametrize("kind", ["totp", "recovery_codes"])
 def test_code_that_is_sent_twice_at_once_works_once(service: Service, kind: str) -> None:
     app, recovery_codes = set_up(logged_in(service))
@@ -173,7 +172,6 @@ def test_code_that_is_sent_twice_at_once_works_once(service: Service, kind: str)
     assert sum(WRONG in page.text for page in pages) == 1
 
 
-@pytest.mark.only("postgresql")
 def test_codes_that_are_renewed_twice_at_once_are_those_of_one_page(service: Service) -> None:
     visitors = [logged_in(service) for _ in range(2)]
     app, recovery_codes = set_up(visitors[0])
@@ -249,7 +247,6 @@ def test_set_up_ends_sessions_that_began_without_it(service: Service) -> None:
     assert (visitor.user_name(), other.user_name()) == ("ann", None)
 
 
-@pytest.mark.only("postgresql")
 def test_set_up_without_recovery_codes_is_undone(service: Service) -> None:
     visitor = logged_in(service)
     [secret] = re.findall(r'<code class="url">([A-Z2-7 ]+)</code>', visitor.get(SET_UP).text)

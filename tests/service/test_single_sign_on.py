@@ -238,7 +238,6 @@ def test_another_account_with_the_same_address_is_refused(service: Service, bake
     assert "belongs to another account" in page.text
 
 
-@pytest.mark.only("postgresql")
 def test_one_of_two_accounts_that_sign_in_at_once_gets_the_user(service: Service, bakery: Provider) -> None:
     visitors = {subject: Visitor(service) for subject in ("ann", "ann-2")}
     sign_in = [partial(visitor.sign_in, subject) for subject, visitor in visitors.items()]
@@ -253,7 +252,6 @@ def test_one_of_two_accounts_that_sign_in_at_once_gets_the_user(service: Service
     assert sorted(visitor.user_name() or "" for visitor in visitors.values()) == ["", "ann"]
 
 
-@pytest.mark.only("postgresql")
 def test_account_that_signs_in_at_once_with_two_addresses_gets_one_user(service: Service, bakery: Provider) -> None:
     pages: list[Response] = []
     signing_in = [in_thread(lambda: pages.append(Visitor(service).sign_in("ann"))) for _ in range(2)]
@@ -414,11 +412,11 @@ def test_strange_claims_are_no_server_error(service: Service, bakery: Provider, 
 
 def test_slow_provider_uses_up_no_time_of_the_database(service: Service, bakery: Provider) -> None:
     def wait(_number: int) -> None:
-        time.sleep(1.5)
+        time.sleep(2.5)
 
     with (
         relayed(bakery.port, before=wait) as issuer,
-        other(service, OIDC_ISSUER=issuer, REQUEST_SECONDS_MAX="1").serving() as running,
+        other(service, OIDC_ISSUER=issuer, REQUEST_SECONDS_MAX="2").serving() as running,
     ):
         response = Visitor(running).get("/admin/sign-in/", allow_redirects=False)
 
@@ -449,9 +447,11 @@ def test_other_pages_of_allauth_do_not_exist(service: Service, path: str) -> Non
     assert not re.search(r"/admin/(account|socialaccount|mfa)/", visitor.get("/admin/").text)
 
 
-def test_log_contains_no_secret(service: Service) -> None:
+def test_log_contains_no_secret(service: Service, bakery: Provider) -> None:
+    bakery.set_account("ann", email="ann@evil.example")
+    Visitor(service).sign_in("ann")
+
     assert service.log is not None
     log = service.log.read_text()
-
     assert "Refused a sign-in of the account ann:" in log
     assert "client-secret-of-the-tests" not in log

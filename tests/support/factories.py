@@ -68,7 +68,7 @@ class PaymentFactory(DjangoModelFactory[Payment]):
     status = Status.SUCCEEDED
     sequence_type = SequenceType.ONEOFF
     details = factory.LazyAttribute(lambda payment: DETAILS.get(payment.method))
-    created_at = factory.Sequence(lambda n: NOON + timedelta(seconds=n))
+    created_at = factory.Sequence(lambda n: NOON + timedelta(milliseconds=n))
     paid_at = factory.LazyAttribute(
         lambda payment: payment.created_at + timedelta(seconds=7) if payment.status == Status.SUCCEEDED else None
     )

@@ -1,4 +1,4 @@
-"""Records as JSON Lines, and their import in this process: one of manage.py would take a second to start."""
+"""Records as JSON Lines, and their import in this process, because manage.py takes a second to start."""
 
 import json
 from collections.abc import Iterable, Iterator

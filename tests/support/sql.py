@@ -1,4 +1,4 @@
-"""SQL that a test runs on the connection of the ORM, payments for a module, and threads that wait for a lock."""
+"""SQL that a test runs on the connection of the ORM."""
 
 import json
 from collections.abc import Iterator, Mapping
