@@ -137,6 +137,13 @@ def service_behind(pooler: Pgbouncer, *, log: Path, **settings: str) -> Service:
     return Service(pooler.url(NAME, user=USER), settings=settings, workers=WORKERS, log=log)
 
 
+@pytest.fixture(autouse=True)
+def healthy(pooled: Pooled) -> None:
+    """Wait until all requests are served, as before the test of a fault."""
+    with pooled.load().running(CLIENTS) as load:
+        load.wait_for_all(200, after=time.monotonic(), count=10)
+
+
 @pytest.fixture(scope="module")
 def expected(pooled: Pooled) -> list[list[str]]:
     """IDs of each list, queried by the ORM without a pooler."""
@@ -284,13 +291,13 @@ def test_service_recovers_from_a_restart(limited: Pooled, fault: Callable[[Poole
     load.assert_expected(seconds_max=RESPONSE_SECONDS_MAX)
 
 
-def test_slow_filters_are_ended_by_the_server(limited: Pooled) -> None:
-    with limited.administer() as other:
+def test_slow_filters_are_ended_by_the_server(pooled: Pooled) -> None:
+    with pooled.administer() as other:
         other.execute("ALTER TABLE payments_payment RENAME TO payments")
         other.execute("CREATE VIEW payments_payment AS SELECT * FROM payments WHERE pg_sleep(10) IS NOT NULL")
         other.execute(f"GRANT SELECT ON payments_payment TO {USER}")
         try:
-            assert_timeout_names_created_at(limited.service.base_url, limited.key)
+            assert_timeout_names_created_at(pooled.service.base_url, pooled.key)
             ((running,),) = other.execute(
                 "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND usename = %s", [USER]
             ).fetchall()
@@ -299,7 +306,7 @@ def test_slow_filters_are_ended_by_the_server(limited: Pooled) -> None:
             other.execute("ALTER TABLE payments RENAME TO payments_payment")
 
     assert running == 0
-    assert limited.load().get().status == 200
+    assert pooled.load().get().status == 200
 
 
 def words(pooled: Pooled) -> set[object]:
