@@ -12,7 +12,6 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from payments.runtime.hooks import Hook
-from payments.runtime.process import process
 from payments_site.settings import *  # noqa: F403
 from payments_site.settings import INSTALLED_APPS as USUAL
 
@@ -21,6 +20,8 @@ class Covered(AppConfig):
     name = "tests"
 
     def ready(self) -> None:
+        from payments.runtime.process import process  # noqa: PLC0415  it reads the settings, which this module defines
+
         process.hooks.register(CoverageHook())
 
 
