@@ -102,6 +102,10 @@ def test_production_settings_pass_all_checks() -> None:
         ("WEB_THREADS", "0", "Must be a whole number from 1 to 100."),
         ("WEB_THREADS", "101", "Must be a whole number from 1 to 100."),
         ("WEB_THREADS", "many", "Must be a whole number from 1 to 100."),
+        *(
+            ("REQUEST_SECONDS_MAX", text, "Must be a number of seconds from 1 to 60, such as 2.5.")
+            for text in ("0.999", "60.001", "2,5", "-2", "1e1", "nan")
+        ),
         ("DATABASE_URL", "mysql://localhost/x", "Must start with postgresql:// or sqlite:///."),
         ("DATABASE_URL", "postgresql://u:hunter2@h:5432/db?colour=red", "Must be postgresql://USER:PASSWORD@"),
         ("DATABASE_URL", "postgresql://u:hunter2@h", "Must contain the name of the database"),
