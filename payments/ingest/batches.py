@@ -48,11 +48,12 @@ def read_batches(sources: Iterable[Source], options: Options = STRICT) -> Iterat
     """Yield the records of the sources in batches of limited size."""
     entries: list[Entry] = []
     size = ignored = 0
+    records_max = settings.IMPORT_BATCH_RECORDS
     for entry, length, ignored_members in parse_sources(sources, options):
         entries.append(entry)
         size += length
         ignored += ignored_members
-        if len(entries) == settings.IMPORT_BATCH_RECORDS or size >= BATCH_BYTES:
+        if len(entries) == records_max or size >= BATCH_BYTES:
             yield build_batch(entries, ignored=ignored)
             entries, size, ignored = [], 0, 0
     if entries:

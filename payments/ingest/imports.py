@@ -8,14 +8,7 @@ from django.db import Error, transaction
 
 from payments.database.sqlite.search_index import merge_parts
 from payments.ingest.background import background_writer
-from payments.ingest.batches import (
-    Batch,
-    Entry,
-    LocatedError,
-    LocatedRow,
-    divide_into_rounds,
-    read_batches,
-)
+from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divide_into_rounds, read_batches
 from payments.ingest.changes import ChangeLog
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.sources import Location, Source

@@ -100,8 +100,7 @@ class HeldImports:
 
     def run(self, read_end: int) -> ImportResult:
         with connected_to(self.url), Pipe(FileIO(read_end)) as stream:
-            source = Source("held", stream)
-            return import_payments([source], on_refused=lambda location, error: None)
+            return import_payments([Source("held", stream)], on_refused=lambda location, error: None)
 
 
 @contextmanager

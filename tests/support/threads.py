@@ -20,7 +20,6 @@ WAITING = """
     WHERE NOT waiting.granted AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 
-
 # The rows are locked on the workers of Citus, and the coordinator knows which transactions wait there.
 WAITING_ON_CITUS = "SELECT count(DISTINCT waiting_gpid) FROM citus_lock_waits"
 
