@@ -226,20 +226,19 @@ def doomed(tmp_path: Path) -> Iterator[Faulty]:
 
 
 def test_standby_serves_lists_and_replaces_the_coordinator(doomed: Faulty) -> None:
-    faulty = doomed
-    cluster, service = faulty.cluster, faulty.service
-    through_worker = Service(cluster.workers[0].url_of(faulty.name), settings=USUAL_LIMITS, log=service.log)
-    with faulty.load(0).running(CLIENTS) as load, through_worker.serving():
+    cluster, service = doomed.cluster, doomed.service
+    through_worker = Service(cluster.workers[0].url_of(doomed.name), settings=USUAL_LIMITS, log=service.log)
+    with doomed.load(0).running(CLIENTS) as load, through_worker.serving():
         load.wait_for_all(200, after=time.monotonic())
         cluster.coordinator.kill()
         load.assert_recovered(repaired_at=time.monotonic())
-        assert faulty.load(1).get().status == 200
-        assert Load(through_worker.port, faulty.keys[0]).get().status == 503
+        assert doomed.load(1).get().status == 200
+        assert Load(through_worker.port, doomed.keys[0]).get().status == 503
 
-        promote(cluster, faulty.name)
+        promote(cluster, doomed.name)
 
-        Load(through_worker.port, faulty.keys[0]).get_until(lambda response: response.status == 200)
-        for number, organization in enumerate(faulty.organizations):
+        Load(through_worker.port, doomed.keys[0]).get_until(lambda response: response.status == 200)
+        for number, organization in enumerate(doomed.organizations):
             assert_writes_succeed(service, organization, order=f"promoted{number}")
         load.wait_for_all(200, after=time.monotonic())
 

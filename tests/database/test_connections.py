@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from queue import Queue
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.support.connecting import connected_to
 from tests.support.exchange import Request, Response, call_application
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.lines import issue_key
+from tests.support.list_errors import slow_payments
 from tests.support.lists import read_page
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.sql import execute, fetch_value
@@ -193,8 +195,6 @@ def test_connection_of_an_interrupted_request_is_not_used_again(
     known: Api, administrator: psycopg.Connection[Any]
 ) -> None:
     process_id = connection.connection.info.backend_pid
-    execute("ALTER TABLE payments_payment RENAME TO hidden")
-    execute("CREATE VIEW payments_payment AS SELECT * FROM hidden WHERE pg_sleep(60)::text = ''")
 
     def is_asleep() -> bool:
         query = "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = %s"
@@ -205,15 +205,14 @@ def test_connection_of_an_interrupted_request_is_not_used_again(
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt_when_it_sleeps)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        send(known.authorization)
-    thread.join()
-    following = send(known.authorization, "/v2/payments?limit=0")
-    did_not_wait = is_asleep()
-    administrator.execute("SELECT pg_terminate_backend(%s, 5000)", [process_id])
-    administrator.execute("DROP VIEW payments_payment")
-    administrator.execute("ALTER TABLE hidden RENAME TO payments_payment")
+    with slow_payments(administrator, user="public"), ExitStack() as stack:
+        stack.callback(administrator.execute, "SELECT pg_terminate_backend(%s, 5000)", [process_id])
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            send(known.authorization)
+        thread.join()
+        following = send(known.authorization, "/v2/payments?limit=0")
+        did_not_wait = is_asleep()
 
     assert (following.status, did_not_wait) == (400, True)
 

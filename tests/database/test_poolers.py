@@ -16,7 +16,7 @@ from payments.database.postgresql.planning import PLANNER_SETTINGS
 from payments.models import Payment
 from tests.database.pgbouncer import PASSWORD, Pgbouncer, require_pgbouncer
 from tests.support.connecting import connected_to
-from tests.support.list_errors import assert_timeout_names_created_at
+from tests.support.list_errors import assert_timeout_names_created_at, slow_payments
 from tests.support.load import Load
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.scale import times
@@ -292,18 +292,11 @@ def test_service_recovers_from_a_restart(limited: Pooled, fault: Callable[[Poole
 
 
 def test_slow_filters_are_ended_by_the_server(pooled: Pooled) -> None:
-    with pooled.administer() as other:
-        other.execute("ALTER TABLE payments_payment RENAME TO payments")
-        other.execute("CREATE VIEW payments_payment AS SELECT * FROM payments WHERE pg_sleep(10) IS NOT NULL")
-        other.execute(f"GRANT SELECT ON payments_payment TO {USER}")
-        try:
-            assert_timeout_names_created_at(pooled.service.base_url, pooled.key)
-            ((running,),) = other.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND usename = %s", [USER]
-            ).fetchall()
-        finally:
-            other.execute("DROP VIEW payments_payment")
-            other.execute("ALTER TABLE payments RENAME TO payments_payment")
+    with pooled.administer() as other, slow_payments(other, user=USER):
+        assert_timeout_names_created_at(pooled.service.base_url, pooled.key)
+        ((running,),) = other.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND usename = %s", [USER]
+        ).fetchall()
 
     assert running == 0
     assert pooled.load().get().status == 200

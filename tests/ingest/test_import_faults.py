@@ -357,7 +357,9 @@ def test_fault_during_the_commit_is_reported_as_unknown_outcome(
     server.configure("synchronous_standby_names", "missing")  # a commit waits for a standby that does not exist
     try:
         process = on_server.service.popen("import_payments", str(file))
-        wait_until(lambda: on_server.read("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+        waiting = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        wait_until(lambda: process.poll() is not None or on_server.read(waiting))
+        assert process.poll() is None
         if returncode == 130:
             send_interrupt(process)
         else:
