@@ -25,9 +25,10 @@ from benchmarks.servers import (
     from_path,
     running,
 )
-from payments.listing import Listing
+from payments.listing.content import access_values
+from payments.listing.page import page_statement
+from payments.listing.query import visible_payments
 from payments.models import Access
-from payments.page import page_statement
 from tests.support.connecting import connected_to
 from tests.support.sql import buffers_read, plan_of
 
@@ -205,12 +206,12 @@ def depth_ratios(results: Mapping[str, Sequence[LoadResult]]) -> dict[str, float
 
 def measure_buffers(database_url: str, positions: Positions) -> dict[str, int]:
     """Return how many buffers the statement of a page reads, at the end of the list and among equal timestamps."""
-    listing = Listing(Access(LARGE.id, MODE))
+    access = access_values(Access(LARGE.id, MODE))
     buffers = {}
     with connected_to(database_url), psycopg.connect(database_url, cursor_factory=psycopg.ClientCursor) as connection:
         for limit in LIMITS:
-            sql = page_statement(limit, has_start=True).sql
+            sql = page_statement(visible_payments(), visible_payments(), limit, has_start=True).statement.sql
             for name, start in ((f"limit_{limit}", positions.end), (f"limit_{limit}_ties", positions.ties)):
-                rows = connection.execute(f"{EXPLAIN} {sql}", listing.values(start=start.payment_id)).fetchall()
+                rows = connection.execute(f"{EXPLAIN} {sql}", {**access, "start": start.payment_id}).fetchall()
                 buffers[name] = buffers_read(plan_of(rows))
     return buffers

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 
-from payments.changes import ChangesPage, fetch_changes
 from payments.database.postgresql.planning import planned_as_pages
-from payments.listing import Listing
+from payments.listing.feed import ChangesPage, fetch_changes
+from payments.listing.tokens import Position
 from payments.models import PaymentQuerySet
 from payments.ordering import NEWEST_FIRST
 from payments.record import encode
-from payments.rows import Row, as_rows, build_record
-from payments.tokens import Position
+from payments.rows import RowValues, build_record, select_columns
 
 CHUNK_ROWS = 2000
 
@@ -17,7 +16,7 @@ CHUNK_ROWS = 2000
 def export_payments(payments: PaymentQuerySet) -> Iterator[bytes]:
     """Yield one line for each payment, by organization and mode, newest first. Memory use is constant."""
     ordered = payments.order_by("organization_id", "mode", *NEWEST_FIRST)
-    for row in as_rows(ordered).iterator(chunk_size=CHUNK_ROWS):
+    for row in select_columns(ordered).iterator(chunk_size=CHUNK_ROWS):
         yield export_line(row)
 
 
@@ -29,10 +28,10 @@ def read_changes(position: Position) -> Iterator[ChangesPage]:
     has_next = True
     with planned_as_pages():
         while has_next:
-            page = fetch_changes(Listing(position.access), position, limit=CHUNK_ROWS)
+            page = fetch_changes(position, limit=CHUNK_ROWS)
             yield page
             position, has_next = page.later, page.has_next
 
 
-def export_line(row: Row) -> bytes:
+def export_line(row: RowValues) -> bytes:
     return bytes(encode(build_record(row)) + b"\n")

@@ -56,10 +56,10 @@ class Links:
         except DisallowedHost:
             return cached_links(settings.PUBLIC_BASE_URL, request.META.get("SCRIPT_NAME", ""))
 
-    def page(self, *, limit: int, start: str | None, query: str = "") -> str:
-        """Return the URL of a page; `query` has the filters and the sort order, and starts with `&`."""
+    def page(self, path: str, *, limit: int, start: str | None, query: str = "") -> str:
+        """Return the URL of a page at a path; `query` has the filters and the order, and starts with `&`."""
         from_ = "" if start is None else f"&from={start}"
-        return f"{self.list}?limit={limit}{from_}{query}"
+        return f"{self.base}{path}?limit={limit}{from_}{query}"
 
     def changes_page(self, *, limit: int, token: str | None) -> str:
         from_ = "" if token is None else f"&from={token}"

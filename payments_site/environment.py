@@ -27,14 +27,21 @@ SQLITE = {
     },
 }
 
-# Each thread keeps its connection, and each request replaces a broken one. After three minutes a connection is replaced
-# in any case: some firewalls drop idle connections without a word.
+# Each thread keeps its connection, and each request replaces a broken one. After a minute, a connection is replaced in
+# any case: PostgreSQL keeps its plans until a table's definition or its number of rows in the catalog changes. A plan
+# from between a table's first VACUUM and its first ANALYZE would read all payments for each page. Also, some firewalls
+# drop idle connections without a word, and a replica that has recovered must be used again.
 POSTGRESQL = {
     "ENGINE": "payments.database.postgresql",
-    "CONN_MAX_AGE": 180,
+    "CONN_MAX_AGE": 60,
     "CONN_HEALTH_CHECKS": True,
 }
-POSTGRESQL_OPTIONS = {"server_side_binding": True}
+
+# The statements of the API are prepared at their first use, all others at the sixth.
+POSTGRESQL_OPTIONS = {"server_side_binding": True, "prepare_threshold": 5}
+
+# A part of the URL for poolers that do not track prepared statements. libpq does not know it.
+PREPARES_NOTHING = re.compile(r"[?&]prepare_threshold=off(?=&|$)")
 
 TRUE = {"true", "t", "yes", "y", "on", "1"}
 FALSE = {"false", "f", "no", "n", "off", "0"}
@@ -52,8 +59,9 @@ def database(url: str) -> dict[str, Any]:
         return {**SQLITE, "NAME": path[1]}
     if not url.startswith(("postgres://", "postgresql://")):
         raise ValidationError("Must start with postgresql:// or sqlite:///.")
+    options = POSTGRESQL_OPTIONS | ({"prepare_threshold": None} if PREPARES_NOTHING.search(url) else {})
     try:
-        parameters = conninfo_to_dict(url)
+        parameters = conninfo_to_dict(without_parameter(PREPARES_NOTHING, url))
     except psycopg.Error:
         # libpq's message would contain the password.
         raise ValidationError("Must be postgresql://USER:PASSWORD@HOST:PORT/NAME?PARAMETER=VALUE.") from None
@@ -63,7 +71,13 @@ def database(url: str) -> dict[str, Any]:
         raise ValidationError("Must contain the name of the database: postgresql://USER:PASSWORD@HOST:PORT/NAME.")
     if has_part_of_password(address):
         raise ValidationError("The password must be percent-encoded: @ is %40, / is %2F.")
-    return {**POSTGRESQL, **address, "OPTIONS": {**POSTGRESQL_OPTIONS, **parameters}}
+    return {**POSTGRESQL, **address, "OPTIONS": {**options, **parameters}}
+
+
+def without_parameter(pattern: re.Pattern[str], url: str) -> str:
+    """Return a URL without a parameter. The first of the remaining parameters follows a question mark."""
+    address, *parameters = re.split("[?&]", pattern.sub("", url))
+    return f"{address}?{'&'.join(parameters)}" if parameters else address
 
 
 def has_part_of_password(address: Mapping[str, str]) -> bool:

@@ -31,14 +31,6 @@ from payments_site.sign_in import SECOND_FACTORS, claim, domains, issuer, sign_i
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / "var"
 
-# Connections to a replica are closed after this time, so that a recovered replica is used again.
-REPLICA_CONNECTION_SECONDS_MAX = 60
-
-# A connection to PostgreSQL discards its query plans after this time. PostgreSQL replaces a plan only if a table's
-# definition or its number of rows in the catalog changes. A plan from between a table's first VACUUM and its first
-# ANALYZE would read all payments for each page.
-PLAN_SECONDS_MAX = 60
-
 # A read of some data that fails sooner has not occupied its thread for long. After others, reads of the data fail fast.
 OUTAGE_SECONDS_MIN = 0.5
 OUTAGE_OPEN_SECONDS = 0.2
@@ -80,10 +72,7 @@ DATABASE_URL = env.str("DATABASE_URL", "")
 DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{DATA_DIR}/payments.sqlite3")}
 DATABASE_REPLICA_URL = env.str("DATABASE_REPLICA_URL", "")
 if DATABASE_REPLICA_URL:
-    DATABASES["replica"] = {
-        **(env.database("DATABASE_REPLICA_URL") or {}),
-        "CONN_MAX_AGE": REPLICA_CONNECTION_SECONDS_MAX,
-    }
+    DATABASES["replica"] = env.database("DATABASE_REPLICA_URL") or {}
 REPLICA_LAG_SECONDS_MAX = env.seconds("REPLICA_LAG_SECONDS_MAX", "10", minimum=1, maximum=300)
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 PUBLIC_BASE_URL = env.base_url("PUBLIC_BASE_URL", "")
@@ -291,7 +280,7 @@ REST_FRAMEWORK = {
         if DEBUG
         else "payments.access.authentication.BearerAuthentication"
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["payments.access.permissions.HasKey"],
+    "DEFAULT_PERMISSION_CLASSES": ["payments.access.authentication.HasKey"],
     "DEFAULT_RENDERER_CLASSES": [
         "payments.api.renderers.HALRenderer",
         *(["payments.api.browsable.renderer.PageRenderer"] if DEBUG else []),

@@ -9,8 +9,8 @@ import pytest
 from django.core.management import call_command
 
 from payments.database.postgresql.planning import planned_as_pages
+from payments.listing.tokens import Position, format_token
 from payments.models import Access, Payment
-from payments.tokens import Position, format_token
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory
 from tests.support.lists import build_payment, execution_of, read_changes, read_page

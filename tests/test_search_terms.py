@@ -12,8 +12,8 @@ from moneyed import Money
 
 from payments.anonymization import anonymize_payments
 from payments.database.sqlite.search_index import SEPARATORS as SEPARATORS_OF_SQLITE
+from payments.listing.search_terms import HasSearchTerms, words
 from payments.models import Access, Mode, Payment
-from payments.search_terms import HasSearchTerms, words
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.scale import examples
 

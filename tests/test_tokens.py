@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from payments.listing.tokens import TOKEN, InvalidToken, Newest, Position, format_token, parse_token
 from payments.models import Mode
-from payments.tokens import TOKEN, InvalidToken, Newest, Position, format_token, parse_token
 
 pytestmark = pytest.mark.once
 

@@ -6,7 +6,6 @@ Django compiles the statements when a worker starts. Requests use only psycopg, 
 import os
 import re
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -19,15 +18,15 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
 django.setup()
 
 from payments import api_keys, hal  # noqa: E402
-from payments.access.keys import key_statement  # noqa: E402
-from payments.api.serializers import serialize_page  # noqa: E402
+from payments.access.keys import key_statement, key_values  # noqa: E402
+from payments.api.serializers import build_records  # noqa: E402
 from payments.database.statements import Statement  # noqa: E402
 from payments.hal import HAL, HTML, Link  # noqa: E402
 from payments.links import cached_links  # noqa: E402
-from payments.models import PAYMENT_ID  # noqa: E402
-from payments.page import PREVIOUS_FROM, build_page, page_statement  # noqa: E402
-from payments.routing import split_revision  # noqa: E402
-from payments.rows import ID  # noqa: E402
+from payments.listing.content import access_values  # noqa: E402
+from payments.listing.page import page_of_content, page_statement  # noqa: E402
+from payments.listing.query import visible_payments  # noqa: E402
+from payments.models import PAYMENT_ID, Access  # noqa: E402
 
 Environment = dict[str, Any]
 
@@ -37,15 +36,14 @@ cursor = connection.cursor()
 encode = msgspec.json.Encoder().encode
 
 
-def fetch(statement: Statement[Any], values: dict[str, Any]) -> list[tuple[Any, ...]]:
+def fetch(statement: Statement, values: dict[str, Any]) -> list[tuple[Any, ...]]:
     cursor.execute(statement.sql, values)
     return cursor.fetchall()
 
 
 def application(environment: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
     text = environment["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
-    now = datetime.now(UTC)
-    keys = api_keys.is_key(text) and fetch(key_statement(), {"digest": api_keys.digest(text), "now": now})
+    keys = api_keys.is_key(text) and fetch(key_statement(), key_values(api_keys.digest(text)))
     if not keys:
         start_response("401 Unauthorized", [("Content-Length", "0")])
         return []
@@ -55,21 +53,22 @@ def application(environment: Environment, start_response: Callable[..., Any]) ->
     if start is not None and not re.fullmatch(PAYMENT_ID, start):
         start_response("400 Bad Request", [("Content-Length", "0")])
         return []
-    values = {"organization_id": organization_id, "mode": mode, "start": start}
-    rows, *_ = split_revision(fetch(page_statement(limit, start is not None), values))
-    page = build_page(rows, limit=limit, previous_from=rows[0][PREVIOUS_FROM])
+    statement = page_statement(visible_payments(), visible_payments(), limit, start is not None)
+    values = {**access_values(Access(organization_id, mode)), "start": start}
+    content = statement.content(fetch(statement.statement, values))
+    page = page_of_content(content, start=start, limit=limit)
     urls = cached_links(f"http://{environment['HTTP_HOST']}")
 
     def link(payment_id: str) -> Link:
-        return Link(urls.page(limit=limit, start=payment_id), HAL)
+        return Link(urls.page(environment["PATH_INFO"], limit=limit, start=payment_id), HAL)
 
     links = {
-        "self": link(page.rows[0][ID]),
+        "self": link(page.rows[0].id),
         "previous": link(page.previous_from) if page.previous_from else None,
         "next": link(page.next_from) if page.next_from else None,
         "documentation": Link(urls.section("list-payments"), HTML),
     }
-    body = encode(hal.page("payments", serialize_page(page.rows, links=urls), links=links))
+    body = encode(hal.page("payments", build_records(page.rows, links=urls), links=links))
     start_response(
         "200 OK",
         [

@@ -1,114 +1,132 @@
-"""The API keys of requests: looks up a key in the database, in one round trip with what the request reads."""
+"""The API key of a request: how it is read, and when its use is written."""
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self
 
-from payments import api_keys
-from payments.access.throttling import has_requests_left
-from payments.admission import run_admitted
-from payments.database.round_trips import NOTHING, Query, ReadAhead, can_pipeline, unwrap
-from payments.database.statements import Placeholder, Statement
+from django.db import Error
+from django.db.models import OuterRef, Q, Subquery, TextField
+from django.db.models.functions import Cast
+
+from payments.database.limits import transaction_without_waiting
+from payments.database.statements import Placeholder, Rows, Statement, compile_queryset
 from payments.expressions import SecondsText
-from payments.models import Access, ApiKey
-from payments.runtime.circuit_breaker import CircuitOpen, Guard
-from payments.runtime.process import KnownKey, process
-from payments.runtime.servers import PRIMARY, has_replica, run_with_failover
-from payments.runtime.shares import NoPlace
+from payments.models import Access, AccessState, ApiKey, ApiKeyQuerySet
+from payments.runtime.circuit_breaker import Guard
+from payments.runtime.process import process
+from payments.runtime.servers import has_replica, run_with_failover
 
 KEYS = "API keys"  # the name of their circuit breaker
 
-# Returns the queries of a request, if its key has this access.
-QueriesFor: TypeAlias = Callable[[Access], Sequence[Query]]
+KEY_COLUMNS = ("id", "organization_id", "mode", SecondsText("last_used_at"))
+
+USE_INTERVAL_SECONDS = 60
+
+# After a failed write, later requests would probably fail too.
+PAUSE_AFTER_FAILURE = timedelta(seconds=10)
+
+logger = logging.getLogger(__name__)
 
 
 class AuthenticatedKey(NamedTuple):
-    """The API key of a request."""
+    """The API key of a request.
+
+    `revision` is that of the payments when the key was read; None if it was not read, or not on the primary.
+    """
 
     id: int
     access: Access
-    last_used_at: str | None  # seconds since 1970
     digest: str
-    is_from_primary: bool = True
-    read_ahead: ReadAhead = NOTHING
+    used_at: float | None  # the stored time of the last use, in seconds since 1970
+    revision: int | None = None
+
+    @classmethod
+    def of(cls, digest: str, row: Sequence[Any]) -> Self:
+        """Return the key with the values of a row of `key_statement` or `key_and_revision_statement`."""
+        key_id, organization_id, mode, used_at, *revision = row
+        access = Access(int(organization_id), mode)
+        return cls(
+            int(key_id),
+            access,
+            digest,
+            used_at=None if used_at is None else float(used_at),
+            revision=int(revision[0] or 0) if revision else None,  # null: the payments have never changed
+        )
 
 
-# The rows of the key statement, and what was read in the same round trip.
-KeyRead: TypeAlias = tuple[list[tuple[Any, ...]], ReadAhead]
-
-
-def no_queries(_access: Access) -> Sequence[Query]:
-    return ()
-
-
-def find_key(text: str, *, now: datetime, queries_for: QueriesFor = no_queries) -> AuthenticatedKey | None:
-    """Return the active key with this text; `now` is in UTC. One query, unless the primary is unavailable.
-
-    A text without the form of a key causes no query.
+def find_key(digest: str) -> AuthenticatedKey | None:
+    """Return the active key with this digest; None if there is none. One statement, unless the primary is unavailable.
 
     It reads the primary, so new and revoked keys take effect immediately. It reads a replica while the primary is
     unavailable.
     """
-    digest = api_keys.digest(text)
-    known = process.known_keys.get(digest)
-    if known is None and not api_keys.is_key(text):
-        return None
-    query = Query(key_statement(), {"digest": digest, "now": str(now.replace(tzinfo=None))})
-    find = find_key_with_failover if has_replica() else find_key_on_primary
-    key = find(query, known, queries_for)
-    if key is None:
-        process.known_keys.pop(digest, None)
-    elif known != (key.id, *key.access):
-        process.remember_key(digest, KnownKey(key.id, *key.access))
-    return key
+    return read_key(key_statement(), digest)
 
 
-def find_key_on_primary(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> AuthenticatedKey | None:
-    with Guard(process.data_breakers, KEYS):
-        rows, read_ahead = read_key(query, known, queries_for)
-    return authenticated_key(query, rows, read_ahead=read_ahead)
+def find_key_and_revision(digest: str) -> AuthenticatedKey | None:
+    """Return the same key with the revision of its payments, read by the same statement. Citus cannot run it."""
+    return read_key(key_and_revision_statement(), digest)
 
 
-def find_key_with_failover(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> AuthenticatedKey | None:
-    def read_on(using: str) -> KeyRead:
-        return read_key(query, known, queries_for) if using == PRIMARY else (query.rows(using), NOTHING)
-
-    (rows, read_ahead), server = run_with_failover(read_on, primary=process.primary, replica=process.replica)
-    is_from_primary = server is process.primary
-    if not rows and not is_from_primary:
-        rows, is_from_primary = query.rows(), True  # only the primary can prove that a key does not exist
-    return authenticated_key(query, rows, is_from_primary=is_from_primary, read_ahead=read_ahead)
-
-
-def read_key(query: Query, known: KnownKey | None, queries_for: QueriesFor) -> KeyRead:
-    """Run the key statement. If the key is known, the queries of the request run in the same round trip.
-
-    They run with the organization and mode that the key had when this process last saw it. Whether the key still has
-    them is known only from the rows of the key statement.
-    """
-    if known is None or not has_requests_left(known.id) or not can_pipeline():
-        return query.rows(), NOTHING
-    access = Access(known.organization_id, known.mode)
-    queries = queries_for(access)
-    try:
-        key, *others = run_admitted(access, queries, client=query.values["digest"], key_query=query, can_wait=False)
-    except (NoPlace, CircuitOpen):  # the response reports it, if the key is valid
-        return query.rows(), NOTHING
-    return unwrap(key), ReadAhead(queries, others)
-
-
-def authenticated_key(query: Query, rows: list[tuple[Any, ...]], **details: Any) -> AuthenticatedKey | None:
-    """Return the key of the row that the key statement returned; None if there is none."""
-    if not rows:
-        return None
-    [(key_id, organization_id, mode, last_used_at)] = rows
-    return AuthenticatedKey(
-        key_id, Access(organization_id, mode), last_used_at, digest=query.values["digest"], **details
+def read_key(statement: Statement, digest: str) -> AuthenticatedKey | None:
+    values = key_values(digest)
+    if not has_replica():
+        with Guard(process.data_breakers, KEYS):
+            return key_of_rows(digest, statement.rows(values))
+    rows, server = run_with_failover(
+        lambda alias: statement.rows(values, alias), primary=process.primary, replica=process.replica
     )
+    if server is process.primary:
+        return key_of_rows(digest, rows)
+    if not rows:
+        return key_of_rows(digest, statement.rows(values))  # only the primary can prove that a key does not exist
+    key = key_of_rows(digest, rows)
+    return key and key._replace(revision=None)
+
+
+def key_of_rows(digest: str, rows: Rows) -> AuthenticatedKey | None:
+    return AuthenticatedKey.of(digest, rows[0]) if rows else None
+
+
+def key_values(digest: str) -> dict[str, str]:
+    """Return the values of the placeholders of a statement for a key."""
+    return {"digest": digest, "now": str(datetime.now(UTC).replace(tzinfo=None))}
 
 
 @lru_cache
-def key_statement() -> Statement[Any]:
-    keys = ApiKey.objects.active(now=Placeholder("now")).filter(digest=Placeholder("digest"))
-    return Statement(keys.values_list("id", "organization_id", "mode", SecondsText("last_used_at")))
+def key_statement() -> Statement:
+    """Return the statement for the key with a digest: its ID, organization, mode, and the time of its last use."""
+    return Statement(compile_queryset(active_key().values_list(*KEY_COLUMNS)))
+
+
+@lru_cache
+def key_and_revision_statement() -> Statement:
+    states = AccessState.objects.filter(organization_id=OuterRef("organization_id"), mode=OuterRef("mode"))
+    revision = Cast(Subquery(states.values("revision")), TextField())
+    return Statement(compile_queryset(active_key().values_list(*KEY_COLUMNS, revision)))
+
+
+def active_key() -> ApiKeyQuerySet:
+    return ApiKey.objects.active(now=Placeholder("now")).filter(digest=Placeholder("digest"))
+
+
+def is_use_due(key: AuthenticatedKey, *, now: float) -> bool:
+    """Return whether the stored time of the last use is older than a minute; `now` is in seconds since 1970."""
+    return key.used_at is None or now - key.used_at >= USE_INTERVAL_SECONDS
+
+
+def record_use(key: AuthenticatedKey) -> None:
+    """Write that the key was used now, unless the database is busy. A request never waits or fails because of it."""
+    now = datetime.now(UTC)
+    if now < process.last_use_paused_until.get(key.id, now) or process.primary.breaker.is_open:
+        return
+    is_due = Q(last_used_at=None) | Q(last_used_at__lte=now - timedelta(seconds=USE_INTERVAL_SECONDS))
+    unlocked = ApiKey.objects.select_for_update(skip_locked=True).filter(is_due, pk=key.id)
+    try:
+        with transaction_without_waiting():
+            ApiKey.objects.filter(pk__in=unlocked.values("pk")).update(last_used_at=now)
+    except Error as error:
+        process.last_use_paused_until[key.id] = now + PAUSE_AFTER_FAILURE
+        logger.warning("The last use of API key %s was not written: %s", key.id, error)

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 
-def has_requests_left(key_id: int) -> bool:
-    """Return whether the key's rate limit allows another request. It is not counted."""
-    return not settings.RATE_LIMIT or process.rate_limits.remaining(f"key {key_id}", settings.RATE_LIMIT) > 0
+def is_over_limit(digest: str) -> bool:
+    """Return whether this process has refused a request with this key in the current window."""
+    return bool(settings.RATE_LIMIT) and process.rate_limits.is_exceeded(event_name(digest))
+
+
+def event_name(digest: str) -> str:
+    return f"key {digest}"
 
 
 class KeyThrottle(BaseThrottle):
@@ -35,7 +39,7 @@ class KeyThrottle(BaseThrottle):
         if key is None:
             return True
         limit: RateLimit = settings.RATE_LIMIT
-        usage = process.rate_limits.count(f"key {key.id}", limit)
+        usage = process.rate_limits.count(event_name(key.digest), limit)
         self.wait_seconds = usage.reset_seconds
         self.headers = {
             "RateLimit-Policy": f'"key";q={limit.events_max};w={limit.seconds}',

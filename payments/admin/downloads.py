@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from payments.export import export_line
 from payments.formulas import escape_formulas, may_contain_formulas
-from payments.rows import COLUMN_INDEX, FIELDS, MONEY, Row
+from payments.rows import COLUMN_INDEX, FIELDS, MONEY, RowValues
 
 # The title of each column of a row: the field's name, and for money its part, such as amount.value.
 TITLES = [title for field in FIELDS for title in field.titles]
@@ -22,14 +22,14 @@ class Format(NamedTuple):
 
     content_type: str
     start: bytes
-    write: Callable[[Sequence[Row]], bytes]
+    write: Callable[[Sequence[RowValues]], bytes]
 
 
-def write_json_lines(rows: Sequence[Row]) -> bytes:
+def write_json_lines(rows: Sequence[RowValues]) -> bytes:
     return b"".join(map(export_line, rows))
 
 
-def write_csv(rows: Sequence[Row]) -> bytes:
+def write_csv(rows: Sequence[RowValues]) -> bytes:
     return csv_lines(map(cells, rows))
 
 
@@ -39,7 +39,7 @@ def csv_lines(rows: Iterable[Sequence[str]]) -> bytes:
     return text.getvalue().encode()
 
 
-def cells(row: Row) -> list[str]:
+def cells(row: RowValues) -> list[str]:
     """Return a row's cells in the order of `TITLES`. Amounts stay numbers; other text cannot become a formula."""
     texts = [text or "" for text in row[: len(TITLES)]]
     if not may_contain_formulas(texts):

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
-from typing import Any
 
 from django.conf import settings
 
@@ -15,9 +14,10 @@ from payments.admin.periods import DateRange, Period
 from payments.admin.search_listing import SearchedPage
 from payments.admin.statistics import Amount, add_up, by_frequency, number_of_payments, success_percent, sum_by_currency
 from payments.database.limits import optional_statements
-from payments.database.statements import Statement
-from payments.listing import Listing, Shape, apply_filters, visible_payments
-from payments.models import Payment
+from payments.database.statements import Statement, compile_queryset
+from payments.listing.content import access_values
+from payments.listing.query import Listing, filter_values, select
+from payments.models import Payment, PaymentQuerySet
 from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.totals import GROUP_COLUMNS, Total, compute_totals, daily_totals, hundredths
 
@@ -98,8 +98,16 @@ def exact_totals(listing: Listing, *, created: DateRange) -> list[Total]:
 
 def listed_totals(listing: Listing) -> list[Total]:
     """Return the totals of the payments in the list; raise `TooManyPayments` for more than `SUMMED_PAYMENTS_MAX`."""
-    statement = totals_statement(listing.selection.order, listing.shape, payments_max=settings.SUMMED_PAYMENTS_MAX)
-    rows = statement.rows(listing.values(start=None), listing.using)
+    filters, order, _ = listing.selection
+    replaces_list = any(applied.filter.replaces_list for applied in filters)
+    statement = totals_statement(
+        select(listing.all_payments, filters),
+        # In the order of the list, PostgreSQL reads it along its index, and not the payments of all organizations.
+        order=None if replaces_list else order,
+        has_filters=bool(filters),
+        payments_max=settings.SUMMED_PAYMENTS_MAX,
+    )
+    rows = statement.rows(access_values(listing.access) | filter_values(filters))
     totals = [Total(currency, status, method, number, int(amount)) for currency, status, method, number, amount in rows]
     if number_of_payments(totals) > settings.SUMMED_PAYMENTS_MAX:
         raise TooManyPayments
@@ -107,14 +115,14 @@ def listed_totals(listing: Listing) -> list[Total]:
 
 
 @lru_cache(STATEMENTS_MAX)
-def totals_statement(order: Order, shape: Shape, *, payments_max: int) -> Statement[Any]:
-    """Return the statement for the totals of the list's first payments, one more than `payments_max`."""
-    replaces_list = any(part.filter.replaces_list for part in shape)
-    payments = apply_filters(visible_payments(hides_list=replaces_list), shape)
-    # In the order of the list, so that PostgreSQL reads it along its index, and not the payments of all organizations.
-    payments = payments if replaces_list else payments.order_by(*order)
-    rows = payments.annotate(hundredths=hundredths()).values_list(*GROUP_COLUMNS, "hundredths")
-    return Statement(rows[: payments_max + 1], is_planned_each_time=bool(shape), around=GROUPED)
+def totals_statement(
+    payments: PaymentQuerySet, *, order: Order | None, has_filters: bool, payments_max: int
+) -> Statement:
+    """Return the statement for the totals of the first of these unbound payments, one more than `payments_max`."""
+    ordered = payments.order_by(*order) if order else payments
+    rows = ordered.annotate(hundredths=hundredths()).values_list(*GROUP_COLUMNS, "hundredths")
+    sql = GROUPED.format(rows=compile_queryset(rows[: payments_max + 1], is_read_by_sql=True))
+    return Statement(sql, is_planned_each_time=has_filters)
 
 
 def selected_totals(listing: Listing, *days: Mapping[date, Sequence[Total]]) -> list[Total]:

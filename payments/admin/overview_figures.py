@@ -20,7 +20,7 @@ from payments.admin.statistics import (
     compare_numbers,
     compare_rates,
 )
-from payments.filter_types import VALUES_MAX
+from payments.listing.filter_types import VALUES_MAX
 from payments.models import IN_PROGRESS, Access, Payment, Status
 from payments.ordering import NEWEST_FIRST
 from payments.templatetags.numbers import grouped, money, percent

@@ -19,11 +19,10 @@ from payments.admin.preferences import Column, chosen_columns, shown_columns
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.admin.search_listing import PAGE_ROWS, SearchedPage, fetch_search
 from payments.database.limits import optional_statements
-from payments.listing import Listing
+from payments.listing.page import Page, UnknownStart
+from payments.listing.query import Listing
 from payments.models import PAYMENT_ID, Access, StaffPreferences
 from payments.ordering import NEWEST_FIRST, OLDEST_FIRST
-from payments.page import Page, UnknownStart
-from payments.rows import ID
 from payments.runtime.database_errors import is_timeout
 
 
@@ -44,7 +43,7 @@ PAGE_NAMES = {
 class PaymentList(NamedTuple):
     """A page of the list, its totals, and the status of the response."""
 
-    page: Page = Page([], None, None)
+    page: Page = Page([])
     totals: ListTotals | None = None  # None: the page has no payments
     status: HTTPStatus = HTTPStatus.OK
 
@@ -128,7 +127,7 @@ def find_neighbours(form: SearchForm, payment_id: str) -> tuple[Neighbour, ...]:
     """Return the links to the neighbours; an empty tuple if the payment does not match, or a statement timed out."""
     with optional_statements():
         page = fetch_selected(form, start=payment_id, limit=1).page
-        if [row[ID] for row in page.rows] == [payment_id]:
+        if [payment.id for payment in page.rows] == [payment_id]:
             names = PAGE_NAMES[form.selection.order]
             return (
                 Neighbour("prev", names.previous, neighbour_href(form, page.previous_from)),

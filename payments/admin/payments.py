@@ -26,14 +26,14 @@ from payments.admin.payment_reads import record_read
 from payments.admin.preferences import read_preferences
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.api.errors import RETRY_SECONDS
-from payments.api.serializers import serialize_page
-from payments.filters import FILTERS, AppliedFilter, Selection
+from payments.api.serializers import build_records
 from payments.links import Links
-from payments.listing import Listing
+from payments.listing.filters import FILTERS, AppliedFilter, Selection
+from payments.listing.page import UnknownStart, fetch_page
+from payments.listing.query import Listing
 from payments.models import PAYMENT_ID, Access, Organization, Payment, PaymentQuerySet
-from payments.page import UnknownStart, fetch_page
 from payments.record import encode
-from payments.rows import as_rows
+from payments.rows import make_row, select_columns
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 from payments.runtime.shares import NoPlace
@@ -136,8 +136,10 @@ def get_payments(payment_id: str, *, organization_id: str | None) -> list[Paymen
     """Return the payments with this ID. The payment of the organization comes first."""
     if not re.fullmatch(PAYMENT_ID, payment_id):
         return []
-    rows = as_rows(payments_with_id(payment_id), "change_id")
-    payments = [PaymentDisplay(row, change_id=row[-1]) for row in rows]
+    payments = [
+        PaymentDisplay(make_row((*values, None, None)), change_id=change_id)
+        for *values, change_id in select_columns(payments_with_id(payment_id), "change_id")
+    ]
     return sorted(payments, key=lambda payment: payment.record.organization_id != organization_id)
 
 
@@ -151,7 +153,7 @@ def payment_context(payment: PaymentDisplay, *, links: Links) -> dict[str, Any]:
     """Return the template context of a payment's page."""
     organization = Organization.objects.get(id=payment.record.organization_id)
     access = Access(organization.id, payment.record.mode)
-    api_response = encode(serialize_page([payment.row], links=links)[0])
+    api_response = encode(build_records([payment.row], links=links)[0])
     return {
         "payment": payment,
         "organization": organization,

@@ -12,7 +12,7 @@ from django.db.models import TextChoices
 from django.http import HttpRequest
 
 from payments.database.limits import transaction_without_waiting
-from payments.filters import AppliedFilter
+from payments.listing.filters import AppliedFilter
 from payments.models import Access, StaffPreferences
 
 logger = logging.getLogger(__name__)

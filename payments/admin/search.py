@@ -16,7 +16,7 @@ from payments.admin.periods import DateRange, PeriodFields, current_day, date_fi
 from payments.admin.search_meaning import InvalidSearch, Search
 from payments.admin.search_text import read_search
 from payments.database.limits import optional_statements
-from payments.filters import EVERYTHING, InvalidSelection, parse_selection
+from payments.listing.filters import EVERYTHING, InvalidSelection, parse_selection
 from payments.models import Payment, SequenceType, Status
 from payments.ordering import NEWEST_FIRST
 

@@ -9,15 +9,15 @@ from django.db import OperationalError
 from django.db.models import Value
 
 from payments.database.limits import statement_limit
-from payments.filter_types import Filter
-from payments.filters import FILTERS, AppliedFilter
-from payments.listing import Listing
+from payments.listing.filter_types import Filter
+from payments.listing.filters import FILTERS, AppliedFilter
+from payments.listing.page import Page, fetch_page, position_of
+from payments.listing.query import Listing
+from payments.listing.search_terms import HasSearchTerms
 from payments.models import Payment
 from payments.ordering import is_at_or_after
-from payments.page import Page, fetch_page, position_of
 from payments.runtime import time_limits
 from payments.runtime.database_errors import is_timeout
-from payments.search_terms import HasSearchTerms
 
 
 def terms_filter(*, uses_index: bool) -> Filter:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
+from payments.listing.search_terms import CARD, WORD, words
 from payments.models import Status
-from payments.search_terms import CARD, WORD, words
 
 NOUNS = {
     "currency": "currency",

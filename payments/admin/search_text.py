@@ -11,8 +11,8 @@ from datetime import date, timedelta
 
 from payments.admin.search_meaning import InvalidSearch, Search, add_named
 from payments.currencies import CURRENCIES
+from payments.listing.search_terms import AMOUNT, CARD, WORD
 from payments.models import CUSTOMER_ID, PAYMENT_ID
-from payments.search_terms import AMOUNT, CARD, WORD
 from payments.templatetags.numbers import grouped
 
 # More conditions do not restrict a search any further, and each form of a search is a statement of its own.

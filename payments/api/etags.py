@@ -11,16 +11,19 @@ PostgreSQL's `xmin` is not suitable: in a database rebuilt by the same steps, ot
 
 import re
 from collections.abc import Callable, Sequence
+from functools import wraps
 from http.client import NOT_MODIFIED, OK
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from django.http import HttpResponseBase
 from xxhash import xxh3_128_hexdigest
 
 import payments
 from payments.api.responses import ApiResponse
 from payments.hal import HAL
+from payments.links import Links
 
 ANY = "*"
 
@@ -38,29 +41,46 @@ RELEASE = digest_of_source(Path(payments.__file__).parent)
 encode = msgspec.msgpack.Encoder().encode
 
 
-class Content(NamedTuple):
-    """The body of a response, and the revision of the payments in the same snapshot. None: unknown revision."""
+def conditional(get: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Decorate the method `get` of a `ReadView`: respond with 304 if the client knows the response, else add its ETag.
 
-    body: bytes
-    revision: int | None
-
-
-def conditional_response(
-    read: Callable[[], Content], *, request: tuple[Any, ...], revision: int | None, known: Sequence[str]
-) -> ApiResponse:
-    """Return the response with the content that `read` returns, or 304 if the client knows it by one of these ETags.
-
-    `request` has all values that the response depends on, except for the payments. `revision` is their revision on the
-    primary; None if it is unknown.
+    The method returns a `Response` with the document. A page of the browsable API also depends on templates, so it has
+    no ETag.
     """
-    if revision is not None and can_skip_content(known):
-        beginning = f'"{state_digest(request, revision)}-'
-        for etag in known:
-            if etag.startswith(beginning):
-                return not_modified(etag)
-    body, revision = read()
+
+    @wraps(get)
+    def respond(view: Any, request: Any, **kwargs: str) -> HttpResponseBase:
+        renderer: Any = request.accepted_renderer
+        if renderer.media_type != HAL:
+            return get(view, request, **kwargs)
+        identity = (Links.of(request).parts, request.auth.access, request.path, request.META["QUERY_STRING"])
+        if etag := find_current(view.known, identity, view.reader.revision):
+            return not_modified(etag)
+        response: Any = get(view, request, **kwargs)
+        body = renderer.render(response.data)
+        return response_to(body, identity, view.reader.content.revision, known=view.known)
+
+    return respond
+
+
+def find_current(known: Sequence[str], identity: tuple[Any, ...], revision: int | None) -> str | None:
+    """Return the ETag of these that belongs to the current state. `revision` is None if it is unknown."""
+    if revision is None or not can_skip_content(known):
+        return None
+    beginning = f'"{state_digest(identity, revision)}-'
+    return next((etag for etag in known if etag.startswith(beginning)), None)
+
+
+def response_to(
+    body: bytes, identity: tuple[Any, ...], revision: int | None, *, known: Sequence[str]
+) -> HttpResponseBase:
+    """Return the response with a body, or 304 if the client knows it by one of these ETags.
+
+    `identity` has all values that the response depends on, except for the payments. `revision` is theirs in the
+    snapshot of the body; None if it is unknown.
+    """
     ending = f'-{xxh3_128_hexdigest(body)}"'
-    state = "" if revision is None else state_digest(request, revision)
+    state = "" if revision is None else state_digest(identity, revision)
     etag = f'"{state}{ending}'
     for known_etag in known:
         if known_etag.endswith(ending) or known_etag == ANY:
@@ -88,5 +108,5 @@ def parse_known(if_none_match: str | None) -> Sequence[str]:
     return (ANY,) if if_none_match.strip() == ANY else ETAG.findall(if_none_match)
 
 
-def state_digest(request: tuple[Any, ...], revision: int) -> str:
-    return xxh3_128_hexdigest(encode((RELEASE, request, revision)))
+def state_digest(identity: tuple[Any, ...], revision: int) -> str:
+    return xxh3_128_hexdigest(encode((RELEASE, identity, revision)))

@@ -9,12 +9,12 @@ import msgspec
 from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX, NOW
 from payments.api.problems import Problem
 from payments.api.renderers import ProblemRenderer
-from payments.filter_types import Filter
-from payments.filters import BOUNDS, FILTERS, ORDERS
 from payments.hal import HAL
+from payments.listing.filter_types import Filter
+from payments.listing.filters import BOUNDS, FILTERS, ORDERS
+from payments.listing.tokens import TOKEN
 from payments.models import PAYMENT_ID
 from payments.record import json_schemas, portable
-from payments.tokens import TOKEN
 
 REFERENCE = "#/components/schemas/{name}"
 

@@ -1,120 +1,175 @@
-"""Keyset pagination of the list: reads its parameters, fetches the page, and builds its HAL envelope."""
+"""Keyset pagination: pages of the list and of the change feed, as HAL documents."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-from django.db import OperationalError
+from django.http import HttpRequest
+from django.utils.encoding import escape_uri_path
+from rest_framework.filters import BaseFilterBackend
 from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from payments import hal
-from payments.api.errors import InvalidParameter, QueryTimeout
-from payments.api.parameters import ListParameters, invalid_from, parse_list_parameters
-from payments.database.round_trips import Query
-from payments.filters import Selection
+from payments.api.errors import LostChanges
+from payments.api.parameters import (
+    NOW,
+    ChangesParameters,
+    ListParameters,
+    invalid_from,
+    invalid_token,
+    parse_changes_parameters,
+    parse_list_parameters,
+)
 from payments.hal import HAL, HTML, Link
 from payments.links import Links
-from payments.listing import Listing
+from payments.listing.content import Content, Query
+from payments.listing.feed import (
+    ChangesPage,
+    UnknownPosition,
+    build_changes_page,
+    build_end,
+    changes_query,
+    end_query,
+)
+from payments.listing.page import Page, UnknownStart, evaluate_page, page_of_content, page_query
+from payments.listing.query import select, visible_payments
+from payments.listing.tokens import Position, format_token
 from payments.models import Access
-from payments.page import Page, UnknownStart, fetch_page, page_query
-from payments.routing import find_payment
-from payments.rows import ID
-from payments.runtime.database_errors import is_timeout
-
-ParametersT = TypeVar("ParametersT")
+from payments.rows import Row
 
 
-class ParsedPagination(BasePagination, Generic[ParametersT]):
-    """Parses the query string of a request at once, and reports its first error after the key has been checked."""
+class SelectionFilter(BaseFilterBackend):
+    """Applies the filters in the query string of a request, such as `status=open`."""
 
-    def __init__(self, query_string: str) -> None:
-        self.errors: list[InvalidParameter] = []  # at most one; `validate` raises it
-        try:
-            self.parameters = self.parse(query_string)
-        except InvalidParameter as error:
-            self.errors.append(error)
-        self.is_valid = not self.errors
-
-    def parse(self, query_string: str) -> ParametersT:
-        """Return the parameters.
+    def filter_queryset(self, request: Request, queryset: Any, view: APIView) -> Any:
+        """Return the payments that match.
 
         :raises InvalidParameter: for the first invalid parameter
         """
-        raise NotImplementedError
-
-    def validate(self, listing: Callable[[], Listing]) -> None:
-        """Check the parameters. `listing` is called only if the error depends on it.
-
-        :raises InvalidParameter: for the first invalid parameter
-        """
-        if not self.is_valid:
-            raise self.errors.pop()  # an exception that is raised refers to this object; it must not refer to that one
+        return select(queryset, parse_list_parameters(request.META["QUERY_STRING"]).selection.filters)
 
 
-class KeysetPagination(ParsedPagination[ListParameters]):
+class KeysetPagination(BasePagination):
     """Pages by position: a link names the payment that the next page starts at.
 
-    DRF's `paginate_queryset` is not used: the page is fetched by a compiled statement, not from a QuerySet.
+    It works in any view over payments. `from` is a payment of the view's `get_queryset()`; the page consists of
+    payments that also match the view's filters.
+
+    The views of this API evaluate no QuerySet. `get_query` returns the compiled statement for the same page, and
+    `paginate_content` takes what the statement has read.
     """
 
     parameters = ListParameters()
+    page = Page([])
 
-    def parse(self, query_string: str) -> ListParameters:
-        return parse_list_parameters(query_string)
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        """Return the payments of the page that the request asks for.
 
-    @property
-    def selection(self) -> Selection:
-        return self.parameters.selection
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """Return the values that identify the page, apart from its payments."""
-        return self.parameters.limit, self.parameters.start, self.selection.query
-
-    def queries_for(self, access: Access) -> list[Query]:
-        """Return the query that `paginate` needs. The parameters must be valid."""
-        parameters = self.parameters
-        return [page_query(Listing(access, self.selection), start=parameters.start, limit=parameters.limit)]
-
-    def validate(self, listing: Callable[[], Listing]) -> None:
-        """Check the parameters. `listing` is called only if an unknown `from` would be the first error.
-
-        :raises InvalidParameter: for the first invalid parameter; `paginate` finds other unknown values of `from`
+        :raises InvalidParameter: a parameter is invalid, or `from` is unknown
         """
-        error_start = None if self.is_valid else self.errors[0].start
-        if error_start is not None and not find_payment(listing(), error_start).rows:
-            raise invalid_from()
-        super().validate(listing)
-
-    def paginate(self, listing: Listing) -> Page:
-        """Return the page of a listing with the request's selection. The parameters must be valid.
-
-        :raises InvalidParameter: `from` is unknown
-        :raises QueryTimeout: a query with filters exceeded its time limit
-        """
-        parameters = self.parameters
+        limit, start, selection = self.read_parameters(request)
         try:
-            return fetch_page(listing, start=parameters.start, limit=parameters.limit)
+            self.page = evaluate_page(
+                queryset, within=view.get_queryset(), start=start, limit=limit, order=selection.order
+            )
         except UnknownStart:
             raise invalid_from() from None
-        except OperationalError as error:
-            if self.selection.filters and is_timeout(error):
-                raise QueryTimeout from error
-            raise
+        return self.page.rows
 
-    def envelope(self, page: Page, records: Sequence[Any], *, links: Links) -> dict[str, Any]:
-        """Return the HAL document of a page.
+    def get_query(self, payments: Any, request: HttpRequest | Request) -> Query:
+        """Return the query for the page of `payments`, whose access is bound when it runs.
+
+        :raises InvalidParameter: for the first invalid parameter
+        """
+        limit, start, selection = self.read_parameters(request)
+        return page_query(payments, within=visible_payments(), selection=selection, start=start, limit=limit)
+
+    def paginate_content(self, content: Content, request: Request) -> list[Row]:
+        """Return the payments that the page's query has read.
+
+        :raises InvalidParameter: `from` is unknown
+        """
+        try:
+            self.page = page_of_content(content, start=self.parameters.start, limit=self.parameters.limit)
+        except UnknownStart:
+            raise invalid_from() from None
+        return self.page.rows
+
+    def read_parameters(self, request: HttpRequest | Request) -> ListParameters:
+        self.request = request
+        self.parameters = parse_list_parameters(request.META["QUERY_STRING"])
+        return self.parameters
+
+    def get_paginated_response(self, data: Sequence[Any]) -> Response:
+        """Return the HAL document of the page.
 
         `self` names the page's first payment, so the link still leads to this page when newer payments have arrived.
         """
-        parameters, query = self.parameters, self.selection.query
+        links, path = Links.of(self.request), escape_uri_path(self.request.path)
+        (limit, start, selection), page = self.parameters, self.page
 
         def link(start: str | None) -> Link:
-            return Link(href=links.page(limit=parameters.limit, start=start, query=query), type=HAL)
+            return Link(links.page(path, limit=limit, start=start, query=selection.query), HAL)
 
         page_links = {
-            "self": link(page.rows[0][ID] if page.rows else parameters.start),
+            "self": link(page.rows[0].id if page.rows else start),
             "previous": link(page.previous_from) if page.previous_from else None,
             "next": link(page.next_from) if page.next_from else None,
-            "documentation": Link(href=links.section("list-payments"), type=HTML),
+            "documentation": Link(links.section("list-payments"), HTML),
         }
-        return hal.page("payments", records, links=page_links)
+        return Response(hal.page("payments", data, links=page_links))
+
+
+class ChangesPagination(BasePagination):
+    """Pages by change: a link contains a token, which stands for a position in the feed."""
+
+    parameters = ChangesParameters()
+    page: ChangesPage
+
+    def get_query(self, payments: Any, request: HttpRequest | Request) -> Query:
+        """Return the query for the page that the request asks for.
+
+        :raises InvalidParameter: for the first invalid parameter
+        """
+        self.request = request
+        self.parameters = parse_changes_parameters(request.META["QUERY_STRING"])
+        limit, token, position = self.parameters
+        return end_query() if token == NOW else changes_query(position, limit=limit)
+
+    def paginate_content(self, content: Content, request: Request) -> list[Row]:
+        """Return the payments that the page's query has read.
+
+        :raises InvalidParameter: the token is one of another organization or mode
+        :raises LostChanges: the database does not know the token
+        """
+        limit, token, position = self.parameters
+        access: Access = request.auth.access  # type: ignore[union-attr]  # an `AuthenticatedKey`
+        if token == NOW:
+            self.page = build_end(content, access)
+            return []
+        if position is not None and position.access != access:
+            raise invalid_token()
+        try:
+            self.page = build_changes_page(content, position or Position(*access), limit=limit)
+        except UnknownPosition:
+            raise LostChanges from None
+        return self.page.rows
+
+    def get_paginated_response(self, data: Sequence[Any]) -> Response:
+        """Return the HAL document of the page."""
+        links = Links.of(self.request)
+        limit, token, _ = self.parameters
+
+        def link(token: str | None) -> Link:
+            return Link(links.changes_page(limit=limit, token=token), HAL)
+
+        later = link(format_token(self.page.later))
+        page_links = {
+            "self": link(token),
+            "next": later if self.page.has_next else None,
+            "later": later,
+            "documentation": Link(links.section("list-changes"), HTML),
+        }
+        return Response(hal.page("payments", data, links=page_links))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from payments.api.errors import InvalidParameter
-from payments.filters import (
+from payments.listing.filters import (
     EVERYTHING,
     LIST_FILTERS,
     METADATA,
@@ -16,8 +16,8 @@ from payments.filters import (
     parse_selection,
     safe_name,
 )
+from payments.listing.tokens import InvalidToken, Position, parse_token
 from payments.models import PAYMENT_ID
-from payments.tokens import InvalidToken, Position, parse_token
 
 LIMIT_DEFAULT = 20
 LIMIT_MAX = 250

@@ -1,38 +1,51 @@
-"""Serializes rows of the database as records with links. It runs no queries."""
+"""Serializes payments as records with links. It runs no queries."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 from msgspec import Raw
 from rest_framework.serializers import BaseSerializer
 
 from payments.hal import HAL, HTML, Link
 from payments.links import CACHED_MAX, Links, admin_quoted
+from payments.models import Payment
 from payments.record import Record, RecordLinks, encode
-from payments.rows import ID, Row, build_record
+from payments.rows import Row, build_record, values_of
 
 
-class PaymentSerializer(BaseSerializer[Row]):
-    """A payment's record, as the API returns it. The instance is a row of the database, not a model.
+class PaymentSerializer(BaseSerializer[Any]):
+    """The record of a payment, which is an instance of the model or a row of a compiled statement.
 
-    A page is serialized by `serialize_page`: the `ListSerializer` that DRF makes for `many=True` costs more than the
-    records.
+    `context["request"]` determines the links.
     """
 
-    def __init__(self, instance: Row | None = None, *, links: Links) -> None:
-        super().__init__(instance)
-        self.links = links
+    @classmethod
+    def many_init(cls, *args: Any, **kwargs: Any) -> "PageSerializer":
+        return PageSerializer(*args, **kwargs)
 
-    def to_representation(self, instance: Row) -> Record:
-        [record] = serialize_page([instance], links=self.links)
+    def to_representation(self, instance: Payment | Row) -> Record:
+        [record] = build_records([instance], links=Links.of(self.context["request"]))
         return record
 
 
-def serialize_page(rows: Sequence[Row], *, links: Links) -> list[Record]:
+class PageSerializer(BaseSerializer[Any]):
+    """The records of a page. DRF's `ListSerializer` costs more than the records."""
+
+    @property
+    def data(self) -> list[Record]:
+        return build_records(self.instance or (), links=Links.of(self.context["request"]))
+
+
+def build_records(payments: Iterable[Payment | Row], *, links: Links) -> list[Record]:
+    """Return the records of payments. The links of each differ only in its ID."""
     before, between, after = link_template(links)
     return [
-        build_record(row, Raw(f"{before}{row[ID]}{between}{admin_quoted(row[ID])}{after}"))  # no call for each row
-        for row in rows
+        build_record(
+            payment if isinstance(payment, Row) else values_of(payment),
+            Raw(f"{before}{payment.id}{between}{admin_quoted(payment.id)}{after}"),  # no call for each payment
+        )
+        for payment in payments
     ]
 
 

@@ -6,18 +6,23 @@ comes from QuerySets, so it follows the models and migrations.
 """
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
-from psycopg import ClientCursor
+from psycopg import ClientCursor, Cursor
+from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName
+from psycopg.pq import TransactionStatus
 
-from payments.database.runners import can_run_directly, driver_cursor, is_observed, open_connection, prepared_statements
 from payments.runtime.process import process
 
-RowT = TypeVar("RowT", bound=tuple[Any, ...])
+# The rows of a statement, as the database driver returns them.
+Rows: TypeAlias = list[tuple[Any, ...]]
+
+# A prepared statement cannot be used: a table has changed, or a pooler has given the session another connection.
+UNUSABLE = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
 
 
 class Placeholder(Expression):
@@ -31,53 +36,64 @@ class Placeholder(Expression):
         return f"%({self.name})s", ()
 
 
-class Statement(Generic[RowT]):
-    """A SELECT statement made of one or more QuerySets of tuples, or of SQL, joined by UNION ALL.
-
-    Values are returned as the database driver returns them: the ORM's converters are not applied.
+class Statement:
+    """A SELECT statement with placeholders `%(name)s`.
 
     `is_planned_each_time`: PostgreSQL plans the statement with its values each time, because the best index depends on
-    them.
-    `around`: SQL that reads these rows, with `{rows}` for their statement. The rows of the whole are returned.
-
-    :raises ValueError: a QuerySet has a value that is not a placeholder, or a column that needs a converter
+    them. Otherwise PostgreSQL prepares the statement once for each connection.
     """
 
-    def __init__(
-        self, *queries: QuerySet[Any, RowT] | str, is_planned_each_time: bool = False, around: str = "{rows}"
-    ) -> None:
-        parts = [
-            query if isinstance(query, str) else compile_queryset(query, is_read_by_sql=around != "{rows}")
-            for query in queries
-        ]
-        union = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)
-        self.sql = around.replace("{rows}", union if len(parts) > 1 else parts[0])
+    def __init__(self, sql: str, *, is_planned_each_time: bool = False) -> None:
+        self.sql = sql
         self.is_planned_each_time = is_planned_each_time
 
-    def rows(self, values: Mapping[str, Any], using: str = DEFAULT_DB_ALIAS) -> list[RowT]:
+    def rows(self, values: Mapping[str, Any], using: str = DEFAULT_DB_ALIAS) -> Rows:
         """Run the statement on the database with this alias and return its rows."""
         if process.hooks.registered:
             return process.hooks.run_statement(self.sql, lambda: self.run(values, using))
         return self.run(values, using)
 
-    def run(self, values: Mapping[str, Any], using: str) -> list[RowT]:
-        connection = open_connection(using)
-        with connection.wrap_database_errors:
-            if is_observed(connection):
-                return fetch(connection.cursor(), self.sql, values)  # Django's cursor calls query logs and wrappers
-            if connection.vendor == "postgresql":
-                return self.run_on_postgresql(connection, values)
-            return fetch(driver_cursor(connection), self.sql, values)
+    def run(self, values: Mapping[str, Any], using: str) -> Rows:
+        connection = connections[using]
+        is_observed = connection.queries_logged or connection.execute_wrappers  # only Django's cursor calls them
+        if connection.vendor == "postgresql" and not is_observed:
+            return self.run_on_postgresql(open_connection(connection), values)
+        with connection.cursor() as cursor:
+            cursor.execute(self.sql, values)
+            return list(cursor.fetchall())
 
-    def run_on_postgresql(self, connection: BaseDatabaseWrapper, values: Mapping[str, Any]) -> list[RowT]:
-        if self.is_planned_each_time:
-            return fetch(ClientCursor(connection.connection), self.sql, values)
-        if can_run_directly(connection):
-            return cast("list[RowT]", prepared_statements(connection).rows(self.sql, values))
-        return fetch(connection.cursor(), self.sql, values)  # Django's cursor starts the transaction
+    def run_on_postgresql(self, connection: BaseDatabaseWrapper, values: Mapping[str, Any]) -> Rows:
+        """Run the statement by a cursor of the driver. Opening Django's cursor takes as long as a small query."""
+        driver = connection.connection
+        with connection.wrap_database_errors:
+            if self.is_planned_each_time:
+                return ClientCursor(driver).execute(self.sql, values).fetchall()
+            # PostgreSQL infers the types of texts. Numbers have several types, each with its statement.
+            texts = {name: None if value is None else str(value) for name, value in values.items()}
+            try:
+                return Cursor(driver).execute(self.sql, texts, prepare=True).fetchall()
+            except UNUSABLE:
+                if driver.info.transaction_status != TransactionStatus.IDLE:
+                    raise
+                return Cursor(driver).execute(self.sql, texts, prepare=False).fetchall()
+
+
+def open_connection(connection: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
+    """Return the connection, open and checked once for each request."""
+    if not connection.health_check_done:  # type: ignore[attr-defined]  # missing in the stubs
+        connection.close_if_health_check_failed()
+    if connection.connection is None:
+        connection.ensure_connection()
+    return connection
 
 
 def compile_queryset(queryset: QuerySet[Any, Any], *, is_read_by_sql: bool = False) -> str:
+    """Return the SQL of a QuerySet of tuples. The ORM's converters are not applied to its values.
+
+    `is_read_by_sql`: other SQL reads the rows, so their columns need no converter.
+
+    :raises ValueError: the QuerySet has a value that is not a placeholder, or a column that needs a converter
+    """
     compiler = queryset.query.get_compiler(connection=connections[DEFAULT_DB_ALIAS])
     sql, parameters = cast("tuple[str, tuple[Any, ...]]", compiler.as_sql())
     needs_converter = not is_read_by_sql and compiler.get_converters([column for column, _, _ in compiler.select])
@@ -86,7 +102,6 @@ def compile_queryset(queryset: QuerySet[Any, Any], *, is_read_by_sql: bool = Fal
     return sql
 
 
-def fetch(cursor: Any, sql: str, values: Mapping[str, Any]) -> list[Any]:
-    cursor.execute(sql, values)
-    rows: list[Any] = cursor.fetchall()
-    return rows
+def union_all(*parts: str) -> str:
+    """Return the SQL for the rows of all parts, in their order if the connection uses no parallel workers."""
+    return " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)

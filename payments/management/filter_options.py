@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from payments.filters import FILTERS, METADATA_PAIRS_MAX, InvalidSelection, parse_selection
+from payments.listing.filters import FILTERS, METADATA_PAIRS_MAX, InvalidSelection, parse_selection
 from payments.models import Access, PaymentQuerySet
 
 SIGNS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}

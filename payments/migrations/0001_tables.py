@@ -16,7 +16,7 @@ import payments.models.payment
 from django.conf import settings
 from django.db import migrations, models
 
-from payments import search_terms, terms
+from payments.listing import search_terms, terms
 from payments.database.sqlite import search_index
 
 # GIN indexes. New entries first go to the index's pending list (`fastupdate`): without the list, imports would take

@@ -39,7 +39,6 @@ COUNT = """
         ends = CASE WHEN ends > :now AND ends <= :now + :seconds + :delay THEN ends ELSE :now + :seconds END
     RETURNING events, ends
 """
-READ = "SELECT events FROM windows WHERE name = :name AND ends > :now"
 SWEEP = "DELETE FROM windows WHERE ends <= :now"
 
 logger = logging.getLogger(__name__)
@@ -72,6 +71,7 @@ class RateLimits:
         self.lock = threading.Lock()
         self.connection: sqlite3.Connection | None = None
         self.swept_at = 0.0
+        self.exceeded: dict[str, float] = {}  # the ends of the windows whose limit is exceeded
         self.warned_at: float | None = None
 
     def count(self, name: str, limit: RateLimit) -> Usage:
@@ -88,22 +88,22 @@ class RateLimits:
         values = {"name": hash_name(name), "now": now, "seconds": limit.seconds, "delay": DELAY_SECONDS_MAX}
         with self.lock:
             if now - self.swept_at >= SWEEP_INTERVAL_SECONDS:
-                connection.execute(SWEEP, {"now": now})
-                self.swept_at = now
+                self.sweep(connection, now=now)
             [(events, ends)] = connection.execute(COUNT, values).fetchall()
+            if events > limit.events_max:
+                self.exceeded[name] = ends
         return Usage(limit.events_max - events, ends - now)
 
-    def remaining(self, name: str, limit: RateLimit) -> int:
-        """Return how many events remain in the current window, without counting one. If it fails, see `count`."""
-        now = self.clock()
-        try:
-            connection = self.open()
-            with self.lock:
-                rows = connection.execute(READ, {"name": hash_name(name), "now": now}).fetchall()
-        except (sqlite3.Error, OSError) as error:
-            self.warn(error, now=now)
-            rows = []
-        return limit.events_max - (rows[0][0] if rows else 0)
+    def sweep(self, connection: sqlite3.Connection, *, now: float) -> None:
+        """Forget windows that have ended."""
+        connection.execute(SWEEP, {"now": now})
+        self.exceeded = {name: ends for name, ends in self.exceeded.items() if ends > now}
+        self.swept_at = now
+
+    def is_exceeded(self, name: str) -> bool:
+        """Return whether `count` has found the limit exceeded in the current window. No event is counted."""
+        ends = self.exceeded.get(name)
+        return ends is not None and self.clock() < ends
 
     def open(self) -> sqlite3.Connection:
         """Return the connection to the file, which is created if it does not exist.

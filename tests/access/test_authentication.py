@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from payments import api_keys
-from payments.access.last_use import PAUSE_AFTER_FAILURE
+from payments.access.keys import PAUSE_AFTER_FAILURE
 from payments.models import ApiKey, Organization
 from payments.runtime.process import process
 from tests.support.api import Api, key_text, payment_ids

@@ -19,7 +19,7 @@ from payments.admin.overview import DAYS_MAX
 from payments.admin.overview_figures import Overview
 from payments.admin.periods import Period
 from payments.admin.statistics import Amount, Group, PeriodPart, Statistics
-from payments.filter_types import VALUES_MAX
+from payments.listing.filter_types import VALUES_MAX
 from payments.models import IN_PROGRESS, Access, Organization, Payment, Status
 from payments.templatetags.numbers import grouped, money, percent
 from payments.totals import DailyTotals, Total

@@ -14,7 +14,7 @@ from payments.api.browsable.basic_auth import BrowserAuthentication
 from payments.api.browsable.renderer import PageRenderer
 from payments.api.renderers import HALRenderer
 from payments.api.views import PaymentChanges, PaymentDetail, PaymentList
-from payments.filters import FILTERS
+from payments.listing.filters import FILTERS
 from payments.models import ApiKey, Organization
 from tests.support.api import BROWSER, Api, key_text
 from tests.support.factories import PaymentFactory

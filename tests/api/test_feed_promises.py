@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db.models import F
 from django.test import Client
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
+from rest_framework.request import Request
 
-from payments import changes
-from payments.changes import ChangesPage
-from payments.listing import Listing
+from payments.api.pagination import ChangesPagination
+from payments.api.views import PaymentChanges
+from payments.listing.content import Content
+from payments.listing.feed import ChangesPage
+from payments.listing.tokens import Position
 from payments.models import Payment
-from payments.rows import as_rows
-from payments.tokens import Position
 from tests.api.feed_machine import Feeds
 from tests.support.api import Api
 from tests.support.connecting import connected_to
@@ -36,7 +36,7 @@ def imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldImp
     """Connect to a database of its own, in which small changes and pages reach every limit."""
     monkeypatch.setattr("payments.models.recording.CHANGE_PAYMENTS_MAX", 2)
     monkeypatch.setattr("payments.ingest.changes.CHANGE_PAYMENTS_MAX", 2)
-    monkeypatch.setattr(changes, "PAGE_CHANGES_MAX", 3)
+    monkeypatch.setattr("payments.listing.feed.PAGE_CHANGES_MAX", 3)
     with fresh_database(tmp_path) as url, connected_to(url), held_imports(url) as imports:
         yield imports
 
@@ -70,12 +70,20 @@ def read_before_a_late_commit(feed: Api, imports: HeldImports) -> None:
         feeds.fail_imports()
 
 
-def page_by_change_id(listing: Listing, position: Position, *, limit: int) -> ChangesPage:
-    """Continue after the highest value that was read: correct if values became visible in their order."""
-    payments = Payment.objects.visible_to(listing.access).filter(change_id__gt=position.number)
-    rows = list(as_rows(payments.order_by("change_id", "id"), F("change_id"))[: limit + 1])
-    last = rows[:limit][-1][-1] if rows else position.number
-    return ChangesPage(rows[:limit], Position(*listing.access, number=last), len(rows) > limit, revision=None)
+class PaginationByChangeId(ChangesPagination):
+    """Continues after the highest value that was read: correct if values became visible in their order."""
+
+    def paginate_content(self, content: Content, request: Request) -> list[Any]:
+        limit, _, position = self.parameters
+        access = request.auth.access  # type: ignore[union-attr]
+        number = position.number if position else 1
+        payments = Payment.objects.visible_to(access).filter(change_id__gt=number).order_by("change_id", "id")
+        read = list(payments[: limit + 1])
+        last = read[:limit][-1].change_id if read else number
+        self.page = ChangesPage(
+            read[:limit], Position(access.organization_id, access.mode, number=last), len(read) > limit
+        )
+        return self.page.rows
 
 
 def test_order_of_writing_breaks_the_promise(feed: Api, imports: HeldImports, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +91,7 @@ def test_order_of_writing_breaks_the_promise(feed: Api, imports: HeldImports, mo
     next_value = partial(next, count(2))
     monkeypatch.setattr("payments.models.recording.new_change_id", next_value)
     monkeypatch.setattr("payments.ingest.changes.new_change_id", next_value)
-    monkeypatch.setattr("payments.api.changes_pagination.fetch_changes", page_by_change_id)
+    monkeypatch.setattr(PaymentChanges, "pagination_class", PaginationByChangeId)
 
     with pytest.raises(AssertionError, match=r"^missed: "):
         read_before_a_late_commit(feed, imports)

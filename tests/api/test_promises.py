@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
+from rest_framework.request import Request
 
-from payments.listing import Listing
-from payments.models import Payment, PaymentQuerySet, Status
+from payments.api.pagination import KeysetPagination
+from payments.api.views import PaymentList
+from payments.listing.content import Content
+from payments.listing.page import Page
+from payments.models import Access, Payment, PaymentQuerySet, Status
 from payments.ordering import NEWEST_FIRST
-from payments.page import Page
-from payments.rows import ID, Row, as_rows
 from tests.api.walk_machine import Walks
 from tests.support.api import Api
 from tests.support.scale import SEED, examples, times
@@ -32,7 +34,7 @@ def test_walks_keep_their_promises_whatever_happens(api: Api) -> None:
     )
 
 
-# One wrong implementation of `fetch_page` for each promise. The same steps must catch each of them.
+# One wrong page for each promise. The same steps must catch each of them.
 
 
 def walk_during_changes(api: Api) -> None:
@@ -50,54 +52,62 @@ def walk_during_changes(api: Api) -> None:
         walks.teardown()
 
 
-def page_by_offset(listing: Listing, *, start: str | None, limit: int) -> Page:
+def page_by_offset(access: Access, *, start: str | None, limit: int) -> Page:
     """Count positions: correct while no payment arrives."""
-    rows = newest_first(visible(listing))
-    first = int(start[len(OFFSET) :]) if start and start.startswith(OFFSET) else index(rows, start)
-    page = cut(rows, first, limit)
+    payments = newest_first(Payment.objects.visible_to(access))
+    first = int(start[len(OFFSET) :]) if start and start.startswith(OFFSET) else index(payments, start)
+    page = cut(payments, first, limit)
     return page._replace(next_from=page.next_from and f"{OFFSET}{first + limit}")
 
 
-def page_after_start(listing: Listing, *, start: str | None, limit: int) -> Page:
+def page_after_start(access: Access, *, start: str | None, limit: int) -> Page:
     """Begin after the payment that the link names."""
-    rows = newest_first(visible(listing))
-    return cut(rows, 0 if start is None else index(rows, start) + 1, limit)
+    payments = newest_first(Payment.objects.visible_to(access))
+    return cut(payments, 0 if start is None else index(payments, start) + 1, limit)
 
 
-def page_by_status(listing: Listing, *, start: str | None, limit: int) -> Page:
+def page_by_status(access: Access, *, start: str | None, limit: int) -> Page:
     """Order by a column that changes."""
-    rows = list(as_rows(visible(listing).order_by("status", *NEWEST_FIRST)))
-    return cut(rows, index(rows, start), limit)
+    payments = list(Payment.objects.visible_to(access).order_by("status", *NEWEST_FIRST))
+    return cut(payments, index(payments, start), limit)
 
 
-def page_of_all_organizations(listing: Listing, *, start: str | None, limit: int) -> Page:
-    rows = newest_first(Payment.objects.all())
-    return cut(rows, index(rows, start), limit)
+def page_of_all_organizations(_access: Access, *, start: str | None, limit: int) -> Page:
+    payments = newest_first(Payment.objects.all())
+    return cut(payments, index(payments, start), limit)
 
 
 OFFSET = "pt_offset"
 
 
-def visible(listing: Listing) -> PaymentQuerySet:
-    return Payment.objects.visible_to(listing.access)
+def newest_first(payments: PaymentQuerySet) -> list[Payment]:
+    return list(payments.order_by(*NEWEST_FIRST))
 
 
-def newest_first(payments: PaymentQuerySet) -> list[Row]:
-    return list(as_rows(payments.order_by(*NEWEST_FIRST)))
+def index(payments: list[Payment], start: str | None) -> int:
+    return 0 if start is None else [payment.id for payment in payments].index(start)
 
 
-def index(rows: list[Row], start: str | None) -> int:
-    return 0 if start is None else [row[ID] for row in rows].index(start)
-
-
-def cut(rows: list[Row], first: int, limit: int) -> Page:
-    """Return the page that begins with `rows[first]`."""
-    ids = [row[ID] for row in rows]
+def cut(payments: list[Payment], first: int, limit: int) -> Page:
+    """Return the page that begins with `payments[first]`."""
+    ids = [payment.id for payment in payments]
     return Page(
-        rows[first : first + limit],
+        payments[first : first + limit],
         previous_from=ids[max(0, first - limit)] if first > 0 else None,
-        next_from=ids[first + limit] if first + limit < len(rows) else None,
+        next_from=ids[first + limit] if first + limit < len(payments) else None,
     )
+
+
+def paginated_by(page: Callable[..., Page]) -> type[KeysetPagination]:
+    """Return the pagination of the list with other pages."""
+
+    class WrongPagination(KeysetPagination):
+        def paginate_content(self, content: Content, request: Request) -> list[Any]:
+            limit, start, _ = self.parameters
+            self.page = page(request.auth.access, start=start, limit=limit)  # type: ignore[union-attr]
+            return self.page.rows
+
+    return WrongPagination
 
 
 def test_replayed_walk_keeps_its_promises(api: Api) -> None:
@@ -117,7 +127,7 @@ def test_replayed_walk_keeps_its_promises(api: Api) -> None:
 def test_wrong_page_breaks_a_promise(
     api: Api, monkeypatch: pytest.MonkeyPatch, wrong_page: Callable[..., Page], error: str
 ) -> None:
-    monkeypatch.setattr("payments.api.pagination.fetch_page", wrong_page)
+    monkeypatch.setattr(PaymentList, "pagination_class", paginated_by(wrong_page))
 
     with pytest.raises(AssertionError, match=f"^{error}: "):
         walk_during_changes(api)

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from payments.filters import FILTERS
+from payments.listing.filters import FILTERS
 from payments.models import Access, AccessState, ApiKey, Organization, Payment
 from tests.support.api import Api, key_text, payment_ids
 from tests.support.factories import ApiKeyFactory

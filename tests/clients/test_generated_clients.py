@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from payments.demo import SHOPS, demo_records
-from payments.filters import FILTERS
+from payments.listing.filters import FILTERS
 from payments.models import Mode
 from payments.record import encode
 from tests.support.commands import output_of, run_command

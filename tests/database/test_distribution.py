@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.core.management import call_command
-from django.db import IntegrityError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, connection, connections, transaction
 from django.db.models import QuerySet, Subquery
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -20,9 +20,9 @@ from sqlglot.errors import ParseError
 from payments.admin.payments import payments_with_id
 from payments.anonymization import anonymize_payments
 from payments.export import export_payments
-from payments.filters import FILTERS
 from payments.ingest import ImportResult, import_payments
 from payments.ingest.writing import ID_KEY, fetch_primary_key
+from payments.listing.filters import FILTERS
 from payments.management.distribution import FOREIGN_KEYS, State, TableState, remaining_statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.totals import sum_days
@@ -52,6 +52,12 @@ def distributed(db: None) -> None:
     for statement in remaining_statements(NOT_DISTRIBUTED):
         if statement.startswith("ALTER TABLE"):
             execute(statement)
+
+
+@pytest.fixture(autouse=True)
+def reads_as_with_citus(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    connection.ensure_connection()
+    monkeypatch.setattr(connections[DEFAULT_DB_ALIAS], "uses_citus", True)
 
 
 @pytest.fixture

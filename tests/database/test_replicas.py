@@ -21,12 +21,12 @@ from pytest_django import DjangoDbBlocker, Settings
 
 from payments.api_keys import new_key
 from payments.ingest import import_payments
+from payments.listing.tokens import format_token, parse_token
 from payments.models import AccessState, ApiKey, Change
 from payments.runtime import time_limits
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 from payments.runtime.servers import REPLICA
-from payments.tokens import format_token, parse_token
 from payments_site.environment import database
 from tests.support.api import Api, payment_ids
 from tests.support.connecting import connected_to

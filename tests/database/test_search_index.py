@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from payments.database.sqlite import search_index
+from payments.listing.search_terms import HasSearchTerms
 from payments.models import Access, Payment
-from payments.search_terms import HasSearchTerms
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import line, store

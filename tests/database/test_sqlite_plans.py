@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from payments.listing.tokens import Position, format_token
 from payments.models import Access, Payment
-from payments.tokens import Position, format_token
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory
 from tests.support.lists import build_payment, plan_of, read_changes

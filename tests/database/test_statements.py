@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.db import connection
 
-from payments.database.statements import Placeholder, Statement
+from payments.database.statements import Placeholder, compile_queryset
 from payments.models import Payment
 from tests.support.api import Api
 
@@ -54,10 +54,10 @@ CANNOT_BE_COMPILED = "Only placeholders and columns without a converter can be c
 
 def test_value_without_a_placeholder_is_refused() -> None:
     with pytest.raises(ValueError, match=CANNOT_BE_COMPILED):
-        Statement(Payment.objects.filter(id="pt_1").values_list("id"))
+        compile_queryset(Payment.objects.filter(id="pt_1").values_list("id"))
 
 
 @pytest.mark.only("sqlite")
 def test_column_with_a_converter_is_refused() -> None:
     with pytest.raises(ValueError, match=CANNOT_BE_COMPILED):
-        Statement(Payment.objects.filter(id=Placeholder("id")).values_list("created_at", "amount"))
+        compile_queryset(Payment.objects.filter(id=Placeholder("id")).values_list("created_at", "amount"))

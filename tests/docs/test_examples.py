@@ -18,7 +18,7 @@ from payments.api.errors import DETAILS, QueryTimeout, TooManyFilters, Unavailab
 from payments.api.openapi import LIST_ERRORS
 from payments.api.parameters import NAMES
 from payments.api.problems import Problem
-from payments.filters import FILTERS
+from payments.listing.filters import FILTERS
 from payments.models import Mode, SequenceType, Status
 from payments.record import encode, json_schemas, record_time
 from tests.support.commands import output_of, run_command

@@ -19,7 +19,7 @@ from payments.ingest.sources import Source
 from payments.ingest.stored_rows import StoredRow
 from payments.ingest.validation import STRICT, validate_record
 from payments.models import Payment, SequenceType, Status
-from payments.rows import Row, as_rows
+from payments.rows import RowValues, select_columns
 from tests.support.lines import compact, source, store
 from tests.support.scale import examples
 from tests.support.streams import read_in_parts
@@ -94,11 +94,11 @@ def parsed(content: bytes | Source) -> list[StoredRow]:
     return sorted(rows, key=attrgetter("id"))
 
 
-def exported_rows(lines: list[bytes]) -> list[Row]:
+def exported_rows(lines: list[bytes]) -> list[RowValues]:
     """Return the rows of an export after an import of the lines. The import is rolled back."""
     with transaction.atomic():
         store(lines)
-        rows = list(as_rows(Payment.objects.all()))
+        rows = list(select_columns(Payment.objects.all()))
         transaction.set_rollback(True)
     return rows
 

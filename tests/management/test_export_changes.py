@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import pytest
 from django.core.management import CommandError, call_command
 
+from payments.listing.tokens import Position, format_token, parse_token
 from payments.models import Organization, Payment
-from payments.tokens import Position, format_token, parse_token
 from tests.support.factories import PaymentFactory
 from tests.support.revisions import restore
 

@@ -14,7 +14,7 @@ import pytest
 from pytest_django import Settings
 
 from payments.runtime.directory import RuntimeDirectoryError
-from payments.runtime.rate_limits import FILE_NAME, RateLimit, RateLimits, Usage, hash_name
+from payments.runtime.rate_limits import FILE_NAME, SWEEP_INTERVAL_SECONDS, RateLimit, RateLimits, Usage, hash_name
 
 pytestmark = pytest.mark.once
 
@@ -73,14 +73,26 @@ def test_exceeded_limit_has_a_negative_remainder(limits: RateLimits) -> None:
     assert [usage.wait_seconds for usage in usages] == [0, 0, 0, 60, 60]
 
 
-def test_remaining_events_are_those_of_the_current_window(limits: RateLimits, clock: Clock) -> None:
-    before = limits.remaining("a", LIMIT)
+def test_exceeded_limit_is_remembered_until_its_window_ends(limits: RateLimits, clock: Clock) -> None:
     count_at(limits, clock, START)
-    within = limits.remaining("a", LIMIT)
+    for _ in range(2):
+        limits.count("a", LIMIT)
+    within = limits.is_exceeded("a")
+    limits.count("a", LIMIT)
+    beyond = (limits.is_exceeded("a"), limits.is_exceeded("b"))
     clock.now = START + 60
-    after = limits.remaining("a", LIMIT)
+    later = limits.is_exceeded("a")
 
-    assert (before, within, after) == (3, 2, 3)
+    assert (within, beyond, later) == (False, (True, False), False)
+
+
+def test_exceeded_limits_of_ended_windows_are_forgotten(limits: RateLimits, clock: Clock) -> None:
+    for number in range(100):
+        clock.now = START + number * (LIMIT.seconds + SWEEP_INTERVAL_SECONDS)
+        for _ in range(LIMIT.events_max + 1):
+            limits.count(str(number), LIMIT)
+
+    assert len(limits.exceeded) == 1
 
 
 def test_counts_continue_after_the_file_was_closed(limits: RateLimits, caplog: pytest.LogCaptureFixture) -> None:
@@ -183,7 +195,6 @@ def test_damaged_file_allows_requests(directory: Path, limits: RateLimits, caplo
     (directory / FILE_NAME).write_bytes(b"nonsense" * 1000)
 
     assert limits.count("a", LIMIT) == Usage(3, 0)
-    assert limits.remaining("a", LIMIT) == 3
     assert [record.getMessage() for record in caplog.records] == ["Rate limiting is disabled: file is not a database"]
 
 

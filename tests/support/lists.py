@@ -14,12 +14,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from payments.api.parameters import parse_changes_parameters, parse_list_parameters
-from payments.changes import fetch_changes, fetch_end
-from payments.listing import Listing
+from payments.listing.feed import fetch_changes, fetch_end
+from payments.listing.page import fetch_page
+from payments.listing.query import Listing
+from payments.listing.tokens import Position, format_token
 from payments.models import Access, Organization, Payment
-from payments.page import fetch_page
-from payments.rows import ID
-from payments.tokens import Position, format_token
 from tests.support.factories import NOON, PaymentFactory
 from tests.support.sql import execute, explain
 
@@ -70,10 +69,10 @@ def read_changes(access: Access, parameters: Mapping[str, Any] | None = None) ->
     """
     parsed = parse_changes_parameters(query_string(parameters))
     if parsed.token == "now":  # noqa: S105
-        page = fetch_end(Listing(access))
+        page = fetch_end(access)
     else:
-        page = fetch_changes(Listing(access), parsed.position or Position(*access), limit=parsed.limit)
-    return FeedPage([row[ID] for row in page.rows], format_token(page.later), page.has_next)
+        page = fetch_changes(parsed.position or Position(*access), limit=parsed.limit)
+    return FeedPage([payment.id for payment in page.rows], format_token(page.later), page.has_next)
 
 
 def query_string(parameters: Mapping[str, Any] | None) -> str:
@@ -91,7 +90,7 @@ def read_list(payments: SearchableList, *, start: str | None = None, limit: int)
 
 def list_page(page: Any) -> ListPage:
     """Return the IDs of a page of the product."""
-    return ListPage([row[ID] for row in page.rows], page.previous_from, page.next_from)
+    return ListPage([payment.id for payment in page.rows], page.previous_from, page.next_from)
 
 
 def walk_both_ways(read: Callable[[str | None], ListPage]) -> tuple[list[ListPage], list[ListPage]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import sqlglot
 from sqlglot import exp
 
-from payments.filters import FILTERS
+from payments.listing.filters import FILTERS
 
 TABLES = ("payments_payment", "payments_accessstate", "payments_change")
 COLUMN = "organization_id"

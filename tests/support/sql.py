@@ -1,6 +1,7 @@
 """SQL that a test runs on the connection of the ORM."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -23,9 +24,18 @@ def fetch_value(statement: str) -> Any:
     return value
 
 
-def tables_read(queries: CaptureQueriesContext) -> list[str]:
-    """Return the first table that each query reads."""
-    return [query["sql"].split('FROM "')[1].split('"')[0] for query in queries]
+# What a request reads.
+KEY, STATE, PAYMENT = "payments_apikey", "payments_accessstate", "payments_payment"
+
+
+def tables_read(queries: CaptureQueriesContext) -> list[set[str]]:
+    """Return the tables that each query reads."""
+    return [set(re.findall(r'(?:FROM|JOIN) "(\w+)"', query["sql"])) for query in queries]
+
+
+def key_and_content() -> list[set[str]]:
+    """Return the tables of each query for a key and content: one query on PostgreSQL, two on SQLite."""
+    return [{KEY, STATE, PAYMENT}] if connection.vendor == "postgresql" else [{KEY}, {STATE, PAYMENT}]
 
 
 def explain(statement: str) -> str:

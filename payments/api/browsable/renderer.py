@@ -14,7 +14,7 @@ from rest_framework.renderers import BrowsableAPIRenderer
 from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX
 from payments.api.problems import Problem
 from payments.api.renderers import HALRenderer, ProblemRenderer
-from payments.filters import BOUNDS, FILTERS, ORDERS, RANGES
+from payments.listing.filters import BOUNDS, FILTERS, ORDERS, RANGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -57,6 +57,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
 
     Database = TimedConnection  # type: ignore[assignment]  # the stubs expect a module
     pending: PendingConnection[Any] | None = None
+    uses_citus = False
 
     @property
     def request_settings(self) -> dict[str, str]:
@@ -106,6 +107,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
         settings = self.request_settings if process.deadline.is_active else {}
         with self.connection.cursor() as cursor:
             cursor.execute("; ".join([PLAN_ONCE, *(f"SET {name} = '{value}'" for name, value in settings.items())]))
+            self.uses_citus = cursor.fetchone() is None
 
     def is_usable(self) -> bool:
         """Return whether the connection works. Django asks before each request, so a query would be expensive.

@@ -12,14 +12,14 @@ from typing import Any
 from django.core.management.base import CommandError
 from tqdm import tqdm
 
-from payments.changes import UnknownPosition
 from payments.export import export_line, export_payments, read_changes
+from payments.listing.feed import UnknownPosition
+from payments.listing.tokens import InvalidToken, Position, format_token, parse_token
 from payments.management.arguments import add_mode_option, add_organization_option, find_organization
 from payments.management.command import PaymentsCommand
 from payments.management.failures import explain
 from payments.management.filter_options import add_filter_options, apply_filter_options, has_filter_options
 from payments.models import Access, Payment, PaymentQuerySet
-from payments.tokens import InvalidToken, Position, format_token, parse_token
 
 
 class Command(PaymentsCommand):

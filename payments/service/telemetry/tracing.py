@@ -24,7 +24,6 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from payments.api import request_ids
-from payments.database.round_trips import SEPARATOR
 from payments.runtime.hooks import Hook, Result
 from payments.runtime.process import process
 from payments.service.logs import redacted
@@ -41,6 +40,7 @@ FIRST_ERROR_STATUS = 500
 UNKNOWN_METHOD = "_OTHER"
 
 TABLE_NAME = re.compile(r'\b(?:FROM|INTO|UPDATE|TABLE)\s+"?(\w+)', re.IGNORECASE | re.ASCII)
+SUBQUERY_NAME = re.compile(r"^WITH (\w+)\(")
 
 trace_context = TraceContextTextMapPropagator()
 
@@ -119,13 +119,11 @@ def request_attributes(request: HttpRequest, known_method: str, known_route: str
 
 @lru_cache
 def summarize(sql: str) -> str:
-    """Return the operation and the first table of each statement, such as `SELECT payments_apikey`."""
-    return "; ".join(map(summarize_statement, sql.split(SEPARATOR)))
-
-
-def summarize_statement(sql: str) -> str:
-    table = TABLE_NAME.search(sql)
-    return " ".join([sql.split(maxsplit=1)[0].upper(), *([table[1]] if table else [])])
+    """Return the operation and the tables of a statement, such as `SELECT payments_apikey payments_payment`."""
+    operation = sql.split(maxsplit=1)[0].upper()
+    subqueries = set(SUBQUERY_NAME.findall(sql))
+    tables = dict.fromkeys(name for name in TABLE_NAME.findall(sql) if name not in subqueries)
+    return " ".join(["SELECT" if operation == "WITH" else operation, *tables])
 
 
 def record_error(span: Span, kind: str) -> None:

@@ -7,9 +7,10 @@ from itertools import product
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from payments import filter_types
 from payments.currencies import CURRENCIES
-from payments.filter_types import VALUES_MAX, Filter, Values, any_word
+from payments.listing import filter_types
+from payments.listing.filter_types import VALUES_MAX, Filter, Values, any_word
+from payments.listing.terms import HasAllPairs, TermCondition
 from payments.models import (
     CUSTOMER_ID,
     METHOD,
@@ -22,7 +23,6 @@ from payments.models import (
 )
 from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.record import encode
-from payments.terms import HasAllPairs, TermCondition
 
 ORDERS: Mapping[str, Order] = {"desc": NEWEST_FIRST, "asc": OLDEST_FIRST}
 

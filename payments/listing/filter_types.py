@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from payments.listing.terms import HasAnyWord, TermCondition
 from payments.models import Access, PaymentQuerySet
-from payments.terms import HasAnyWord, TermCondition
 
 VALUES_MAX = 20
 

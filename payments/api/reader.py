@@ -1,0 +1,123 @@
+"""Reads the API key of a request and the content of its response, if possible by one statement."""
+
+from typing import NamedTuple
+
+from django.db import OperationalError, connection
+from django.utils.functional import cached_property
+
+from payments.access.keys import KEYS, AuthenticatedKey, find_key, find_key_and_revision, key_statement, key_values
+from payments.access.throttling import is_over_limit
+from payments.api.errors import QueryTimeout
+from payments.database.statements import open_connection
+from payments.listing.content import Content, Query
+from payments.listing.routing import from_primary, read_content, read_revision, server_for_lists
+from payments.runtime.circuit_breaker import CircuitOpen, Guard
+from payments.runtime.database_errors import is_timeout
+from payments.runtime.process import process
+from payments.runtime.servers import PRIMARY, has_replica
+
+
+class PaymentsOfKey(NamedTuple):
+    """The payments that a key gives access to, as the name of a circuit breaker."""
+
+    digest: str
+
+    def __str__(self) -> str:
+        return "the payments of an API key"
+
+
+class TimeoutGuard(Guard):
+    """A guard that only a timeout opens: the server has ended the statement, so it works otherwise."""
+
+    def is_outage(self, error: BaseException) -> bool:
+        return is_timeout(error)
+
+
+class Reader:
+    """Reads for one request. `query` is for the content; None: the request is invalid, or needs no content.
+
+    `is_conditional`: the client may know the content, which the revision shows.
+    """
+
+    def __init__(self, query: Query | None, *, is_conditional: bool) -> None:
+        self.query = query
+        self.is_conditional = is_conditional
+        self.key: AuthenticatedKey | None = None
+        self.content_with_key: Content | None = None
+        self.errors: list[CircuitOpen] = []  # why the content cannot be read; at most one
+
+    def find_key(self, digest: str) -> AuthenticatedKey | None:
+        """Return the active key with this digest; None if there is none.
+
+        On PostgreSQL, the same statement reads the content. If the revision may make the content unnecessary, or if
+        the content may come from a replica, it reads the revision instead.
+        """
+        self.key = self.find_key_with_more(self.query, digest) if self.query else find_key(digest)
+        return self.key
+
+    def find_key_with_more(self, query: Query, digest: str) -> AuthenticatedKey | None:
+        """Return the key. Read the content or its revision by the same statement, if possible."""
+        if is_over_limit(digest) or uses_citus() or not (self.needs_revision or can_read_together(query)):
+            return find_key(digest)
+        try:
+            with TimeoutGuard(process.data_breakers, PaymentsOfKey(digest)):
+                return find_key_and_revision(digest) if self.needs_revision else self.read_together(query, digest)
+        except CircuitOpen as error:
+            self.errors.append(error.with_traceback(None))  # the traceback refers to this object
+            return find_key(digest)
+
+    def read_together(self, query: Query, digest: str) -> AuthenticatedKey | None:
+        with Guard(process.data_breakers, KEYS, timeouts_count=False):
+            content = query.read_with_key(key_statement().sql, key_values(digest))
+        self.content_with_key = from_primary(content)
+        return content.key and AuthenticatedKey.of(digest, content.key)
+
+    @cached_property
+    def using(self) -> str:
+        """Return the alias of the server that the content is read from."""
+        return server_for_lists()
+
+    @property
+    def needs_revision(self) -> bool:
+        return self.is_conditional or self.using != PRIMARY
+
+    @cached_property
+    def revision(self) -> int | None:
+        """Return the revision of the payments on the primary; None if it is not needed, or cannot be read."""
+        if self.key and self.needs_revision and uses_citus():
+            return read_revision(self.key.access)
+        return self.key and self.key.revision
+
+    @cached_property
+    def content(self) -> Content:
+        """Return the content. For other errors, see `read_content`.
+
+        :raises QueryTimeout: a query with filters exceeded its time limit
+        """
+        if self.content_with_key is not None:
+            return self.content_with_key
+        if self.errors:
+            raise self.errors.pop()  # an exception that is raised refers to this object, which must not refer to it
+        query, key = self.query, self.key
+        if query is None or key is None:
+            raise LookupError("Only a valid request with a key has content.")
+        try:
+            return read_content(query, key.access, using=self.using, revision=self.revision, client=key.digest)
+        except OperationalError as error:
+            if query.has_filters and is_timeout(error):
+                raise QueryTimeout from error
+            raise
+
+
+def uses_citus() -> bool:
+    """Return whether the database distributes payments, but not keys: then no statement can read both."""
+    return bool(getattr(open_connection(connection), "uses_citus", False))  # an attribute of our engine
+
+
+def can_read_together(query: Query) -> bool:
+    """Return whether one statement can read a key and content.
+
+    PostgreSQL plans a query with filters for its values, so it must know the access. With a replica, the key can come
+    from another server than the content.
+    """
+    return connection.vendor == "postgresql" and not query.has_filters and not has_replica()

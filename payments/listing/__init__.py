@@ -1,0 +1,1 @@
+"""The list of payments and the change feed: filters, pages, and the statements that read them."""

@@ -1,0 +1,214 @@
+"""One page of a list: its payments, and where the neighbouring pages start.
+
+One statement reads all of it, so the page and its neighbours come from one snapshot.
+
+A page is found by its position in the list's index, never by counting. Its cost does not depend on the depth, and a
+payment that arrives meanwhile moves no other payment to another page.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+from django.db.models import Expression, F, Subquery, TextField, Value
+from django.db.models.functions import Coalesce
+
+from payments.database.statements import Placeholder, compile_queryset
+from payments.listing.content import NO_VALUE, Content, ContentStatement, Query, content_columns, proof_columns
+from payments.listing.filters import Selection
+from payments.listing.query import Listing, UnboundPayments, filter_values, select
+from payments.models import PaymentQuerySet
+from payments.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position
+
+# With filters, a statement reads at least so many rows: for fewer, PostgreSQL would expect to find them soon by reading
+# the list, even if they are rare.
+FILTERED_ROWS_MIN = 20
+
+# Cached statements: those without filters, for each limit with and without a start, and 250 others. Each takes 10 kB.
+STATEMENTS_MAX = 750
+
+
+class UnknownStart(LookupError):
+    """The start of the page is not a payment of the list, regardless of its filters."""
+
+
+class Positioned(Protocol):
+    """A payment of a page: a row of a compiled statement, or an instance of the model."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def previous_from(self) -> str | None: ...
+
+
+class Page(NamedTuple):
+    """Payments in list order, and the IDs that the neighbouring pages start at (None: there is no such page).
+
+    The payments are rows of a compiled statement, or instances of the model.
+    """
+
+    rows: list[Any]
+    previous_from: str | None = None
+    next_from: str | None = None
+
+
+class PageQuerySets(NamedTuple):
+    """The payments of a page and the first one of the next page, and the start if `page` may lack it.
+
+    Each payment has `previous_from`, which is not null for the start only: the ID that the previous page starts at.
+    """
+
+    page: PaymentQuerySet
+    start: PaymentQuerySet | None = None
+
+
+def page_querysets(
+    payments: PaymentQuerySet,
+    *,
+    within: PaymentQuerySet,
+    start: Expression | None,
+    limit: int,
+    order: Order = NEWEST_FIRST,
+) -> PageQuerySets:
+    """Return the QuerySets for a page of `payments`, which filters have selected of `within`.
+
+    `start` is the ID of a payment of `within`. Without filters, both are the same object, and the start is the first
+    payment of the page. With filters, the page may lack the start, and a second QuerySet proves that it exists.
+
+    Cost: at most `2 * limit + 3` index entries, and the entries that filters skip.
+    """
+    has_filters = payments is not within
+    rows = max(limit, FILTERED_ROWS_MIN) if has_filters else limit
+    if start is None:
+        return PageQuerySets(payments.annotate(previous_from=NO_VALUE).order_by(*order)[: rows + 1])
+    start_position = position_of(within, start)
+    # The position comes before the filters. If two conditions bound an index in the same direction, the
+    # database starts the scan at the condition written first.
+    page, preceding = (
+        (within.filter(condition) & payments) if has_filters else payments.filter(condition)
+        for condition in (is_at_or_after(start_position, order), is_before(start_position, order))
+    )
+    if not has_filters:
+        previous = previous_start(preceding, limit=limit, order=order)
+        return PageQuerySets(page.annotate(previous_from=previous).order_by(*order)[: rows + 1])
+    return PageQuerySets(
+        page.annotate(previous_from=NO_VALUE).order_by(*order)[: rows + 1],
+        within.filter(id=start).annotate(
+            previous_from=FilteredPreviousStart(preceding, limit=limit, order=order, rows=rows)
+        ),
+    )
+
+
+def position_of(payments: PaymentQuerySet, start: Expression) -> Expression:
+    """Return the position of the payment whose ID is `start`; without such a payment, it is unknown."""
+    return position(Subquery(payments.filter(id=start).values("created_at")), start)
+
+
+def previous_start(preceding: PaymentQuerySet, *, limit: int, order: Order) -> Expression:
+    """Return the ID that the previous page starts at.
+
+    It is `limit` payments back, or the first payment if fewer precede, or null if none do.
+
+    A reverse scan of the index stops after `limit` entries, so the cost does not depend on the position.
+    """
+    nearest_first = preceding.order_by(*opposite(order)).values("id")
+    return Coalesce(
+        Subquery(nearest_first[limit - 1 : limit]),
+        Subquery(preceding.order_by(*order).values("id")[:1]),
+    )
+
+
+class FilteredPreviousStart(Subquery):
+    """The ID that the previous page of a list with filters starts at, with one search for matching payments.
+
+    A second search, for the first payment of all, would read the list if matching payments are rare. The search reads
+    `rows` payments, at least `limit`.
+    """
+
+    def __init__(self, preceding: PaymentQuerySet, *, limit: int, order: Order, rows: int) -> None:
+        nearest_first = sort_sql(opposite(order))
+        nearest = f"SELECT * FROM (%(subquery)s) AS preceding ORDER BY {nearest_first} LIMIT {limit}"
+        template = f"(SELECT id FROM ({nearest}) AS nearest ORDER BY {sort_sql(order)} LIMIT 1)"
+        preceding_rows = preceding.order_by(*opposite(order)).values("id", "created_at")[:rows]
+        super().__init__(preceding_rows, output_field=TextField(), template=template)
+
+
+def sort_sql(order: Order) -> str:
+    """Return an order in SQL: `created_at DESC, id DESC`."""
+    return ", ".join(f"{name[1:]} DESC" if name.startswith("-") else name for name in order)
+
+
+def build_page(
+    payments: Sequence[Positioned], *, start: str | None, limit: int, proof: Positioned | None = None
+) -> Page:
+    """Return the page of the payments that the QuerySets have found. `proof` is the start, if they include it.
+
+    :raises UnknownStart: there is a start, and the QuerySets have not found it
+    """
+    following = payments[limit].id if len(payments) > limit else None
+    if start is None:
+        return Page(list(payments[:limit]), None, following)
+    first = proof or next(iter(payments), None)
+    if first is None:
+        raise UnknownStart(start)
+    return Page(list(payments[:limit]), first.previous_from, following)
+
+
+def evaluate_page(
+    payments: PaymentQuerySet, *, within: PaymentQuerySet, start: str | None, limit: int, order: Order = NEWEST_FIRST
+) -> Page:
+    """Return a page of model instances, evaluated by the ORM. See `page_querysets` and, for errors, `build_page`."""
+    start_value = None if start is None else Value(start)
+    querysets = page_querysets(payments, within=within, start=start_value, limit=limit, order=order)
+    proof: Any = None if querysets.start is None else querysets.start.first()
+    found: list[Any] = list(querysets.page)
+    return build_page(found, start=start, limit=limit, proof=proof)
+
+
+@lru_cache(STATEMENTS_MAX)
+def page_statement(
+    payments: PaymentQuerySet,
+    within: UnboundPayments,
+    limit: int,
+    has_start: bool,  # noqa: FBT001  a positional argument: lru_cache finds it faster, and each request calls this
+    order: Order = NEWEST_FIRST,
+) -> ContentStatement:
+    """Return the statement for a page of unbound payments; see `page_querysets`.
+
+    `limit` is part of the SQL: PostgreSQL assumes that an unknown LIMIT returns a tenth of the rows. The rows of the
+    statement's parts come in order, because requests run without parallel workers (database/postgresql/base.py).
+    """
+    start = Placeholder("start") if has_start else None
+    page, proof = page_querysets(payments, within=within, start=start, limit=limit, order=order)
+    previous_from = F("previous_from")
+    return ContentStatement(
+        compile_queryset(content_columns(page, previous_from=previous_from)),
+        proof=None if proof is None else compile_queryset(proof_columns(proof, previous_from=previous_from)),
+        has_filters=payments is not within,
+    )
+
+
+def page_query(
+    payments: PaymentQuerySet, *, within: UnboundPayments, selection: Selection, start: str | None, limit: int
+) -> Query:
+    """Return the query for a page of unbound payments, which the selection's filters have selected of `within`."""
+    statement = page_statement(payments, within, limit, start is not None, selection.order)
+    values = {"start": start} | filter_values(selection.filters)
+    return Query(statement, values, has_start=start is not None)
+
+
+def page_of_content(content: Content, *, start: str | None, limit: int) -> Page:
+    """Return the page that the statement of a page has read. See `build_page` for the errors."""
+    return build_page(content.rows, start=start, limit=limit, proof=content.proof)
+
+
+def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
+    """Return up to `limit` payments of the listing in its order, from the position of the payment `start`.
+
+    :raises UnknownStart: `start` is not visible to the listing's access
+    """
+    selection, within = listing.selection, listing.all_payments
+    payments = select(within, selection.filters)
+    query = page_query(payments, within=within, selection=selection, start=start, limit=limit)
+    return page_of_content(query.read(listing.access), start=start, limit=limit)

@@ -1,0 +1,112 @@
+"""The payments that a list shows: those of an access, and of them those that match filters."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from payments.database.statements import Placeholder, compile_queryset
+from payments.listing.content import ContentStatement, Query, content_columns
+from payments.listing.filter_types import Filter, Values
+from payments.listing.filters import EVERYTHING, AppliedFilter, Selection
+from payments.models import Access, Payment, PaymentQuerySet
+
+# The access of a statement is bound when the statement runs.
+UNBOUND_ACCESS = Access(cast("int", Placeholder("organization_id")), cast("str", Placeholder("mode")))
+
+# Cached QuerySets with filters, one for each shape.
+SHAPES_MAX = 250
+
+
+class UnboundPayments(PaymentQuerySet):
+    """Payments of an access that is bound when a compiled statement runs: conditions have placeholders for values."""
+
+
+@lru_cache
+def visible_payments(*, hides_mode: bool = False, hides_list: bool = False) -> UnboundPayments:
+    """Return the payments of an access that is bound when the statement runs. Each statement starts here."""
+    payments = UnboundPayments(Payment).visible_to(UNBOUND_ACCESS, hides_mode=hides_mode, hides_list=hides_list)
+    return cast("UnboundPayments", payments)
+
+
+class FilterShape(NamedTuple):
+    """The part of a filter that determines the SQL: the number of values or, for some filters, the values."""
+
+    name: str
+    filter: Filter
+    value_count: int
+    values: Values | None
+
+    @property
+    def placeholders(self) -> list[str]:
+        name = re.sub(r"\W+", "_", self.name)
+        return [f"{name}_{index}" for index in range(self.value_count)]
+
+
+Shape: TypeAlias = tuple[FilterShape, ...]
+
+
+def shape_of(filters: Sequence[AppliedFilter]) -> Shape:
+    return tuple(
+        FilterShape(name, filter_, len(values), values if filter_.values_are_literals else None)
+        for name, filter_, values in filters
+    )
+
+
+def select(payments: PaymentQuerySet, filters: Sequence[AppliedFilter]) -> PaymentQuerySet:
+    """Return the payments that match all filters. For unbound payments, the result is cached by the filters' shape."""
+    if not filters:
+        return payments
+    if isinstance(payments, UnboundPayments):
+        return select_unbound(payments, shape_of(filters))
+    for applied in filters:
+        payments = applied.filter.apply(payments, applied.values, None)
+    return payments
+
+
+@lru_cache(SHAPES_MAX)
+def select_unbound(payments: PaymentQuerySet, shape: Shape) -> PaymentQuerySet:
+    for part in shape:
+        values = part.values or tuple(map(Placeholder, part.placeholders))
+        payments = part.filter.apply(payments, values, UNBOUND_ACCESS)
+    return payments
+
+
+def filter_values(filters: Sequence[AppliedFilter]) -> dict[str, str]:
+    """Return the values of the placeholders of filters."""
+    if not filters:
+        return {}
+    return {
+        placeholder: as_stored(value)
+        for shape, applied in zip(shape_of(filters), filters, strict=True)
+        for placeholder, value in zip(shape.placeholders, applied.values, strict=True)
+    }
+
+
+def as_stored(value: Any) -> str:
+    """Return a value as both databases compare it with a column: a time in UTC, without an offset."""
+    return str(value.replace(tzinfo=None) if isinstance(value, datetime) else value)
+
+
+class Listing(NamedTuple):
+    """A list of payments: the access, the filters and the order."""
+
+    access: Access
+    selection: Selection = EVERYTHING
+
+    @property
+    def all_payments(self) -> UnboundPayments:
+        """Return all payments of the access, from which the filters select."""
+        return visible_payments(hides_list=any(applied.filter.replaces_list for applied in self.selection.filters))
+
+
+@lru_cache
+def payment_statement() -> ContentStatement:
+    """Return the statement for the payment whose ID is `start`."""
+    return ContentStatement(compile_queryset(content_columns(visible_payments().filter(id=Placeholder("start")))))
+
+
+def payment_query(payment_id: str) -> Query:
+    """Return the query for the payment with an ID."""
+    return Query(payment_statement(), {"start": payment_id}, has_start=True)

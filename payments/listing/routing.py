@@ -1,0 +1,123 @@
+"""Reads the content of a response from the primary or from a replica, behind circuit breakers."""
+
+from collections.abc import Hashable
+from contextlib import nullcontext
+from functools import lru_cache
+from typing import NamedTuple
+
+from payments.database.statements import Statement, compile_queryset
+from payments.listing.content import Content, Query, access_values, state_of_access
+from payments.models import Access
+from payments.runtime.circuit_breaker import Guard
+from payments.runtime.database_errors import is_timeout
+from payments.runtime.process import process
+from payments.runtime.servers import PRIMARY, REPLICA, has_replica
+
+
+class PaymentsOf(NamedTuple):
+    """The payments of an organization and mode on the server with the alias `using`."""
+
+    access: Access
+    using: str
+
+    def __str__(self) -> str:
+        return str(self.access) if self.using == PRIMARY else f"{self.access} on the replica"
+
+
+class PaymentsGuard(Guard):
+    """The guard of a read of payments. With a replica, the circuit breakers of the servers decide which one responds.
+
+    Then only a timeout is an outage of these payments: the server works.
+    """
+
+    def is_outage(self, error: BaseException) -> bool:
+        return (is_timeout(error) or not has_replica()) and super().is_outage(error)
+
+
+def server_for_lists() -> str:
+    """Return the alias of the server that lists are read from: the replica, while it keeps up with the primary."""
+    if not has_replica():
+        return PRIMARY
+    if process.replica.is_usable():
+        return REPLICA
+    process.hooks.replica_skipped("away" if process.replica.breaker.is_open else "lag")
+    return PRIMARY
+
+
+def read_content(query: Query, access: Access, *, using: str, revision: int | None, client: Hashable) -> Content:
+    """Return the content for a client from the server with the alias `using`.
+
+    Reads with filters may take long, so each client has a share of the threads for them. Other reads take long only if
+    the database does not respond, for example one server of a Citus cluster. Then reads of payments on that server fail
+    fast. Reads from a replica go on while those from the primary fail.
+
+    `revision` is that of the payments on the primary when the key was read; None if it is unknown. Only a replica needs
+    it.
+
+    :raises NoPlace: the client uses its share
+    :raises CircuitOpen: another read of these payments from this server has just failed after a long time
+    """
+    guard = PaymentsGuard(process.data_breakers, PaymentsOf(access, using), timeouts_count=not query.has_filters)
+    with process.shares.filters(client) if query.has_filters else nullcontext(), guard:
+        if using == PRIMARY:
+            return read_primary(query, access)
+        return read_replica(query, access, revision) or read_without_primary(query, access)
+
+
+def read_primary(query: Query, access: Access) -> Content:
+    """Return the content on the primary: payments that have never changed have the revision 0."""
+    return from_primary(query.read(access))
+
+
+def from_primary(content: Content) -> Content:
+    return content if content.state else content._replace(revision=0)
+
+
+def read_replica(query: Query, access: Access, revision: int | None) -> Content | None:
+    """Return the content of a replica that has the primary's revision; else the content of the primary.
+
+    With the same revision, a replica's page equals the page that the primary would have returned when the key was
+    checked. Therefore the pages of one walk may come from any server. Returns None if the primary is unavailable, or
+    was unavailable when the key was checked.
+    """
+    if revision is None:
+        return None
+    content = process.replica.run(lambda alias: query.read(access, alias), timeout_opens=not query.has_filters)
+    if content is not None and content.revision == revision:
+        return content
+    process.hooks.replica_skipped("away" if process.replica.breaker.is_open else "behind")
+    return process.primary.run(lambda _alias: read_primary(query, access))
+
+
+def read_without_primary(query: Query, access: Access) -> Content:
+    """Return the content of a replica while the primary is unavailable.
+
+    Only the primary can prove that it does not know the start of a page.
+
+    :raises Error: the error of the primary, if the replica does not know the start of the page
+    """
+    content = process.replica.run(lambda alias: query.read(access, alias))
+    if content is not None and not query.lacks_start(content):
+        return content
+    return read_primary(query, access)  # the primary raises its error, unless it has recovered
+
+
+def read_revision(access: Access) -> int | None:
+    """Return the revision of the payments of an access on the primary; None if the primary has just failed.
+
+    Citus distributes revisions, but not keys, so it cannot read it together with the key.
+
+    :raises Error: the primary failed, and there is no replica
+    """
+
+    def read(_alias: str = PRIMARY) -> int:
+        with PaymentsGuard(process.data_breakers, PaymentsOf(access, PRIMARY)):
+            rows = revision_statement().rows(access_values(access))
+        return int(rows[0][0]) if rows else 0
+
+    return process.primary.run(read) if has_replica() else read()
+
+
+@lru_cache
+def revision_statement() -> Statement:
+    return Statement(compile_queryset(state_of_access().values_list("revision")))
