@@ -13,7 +13,7 @@ from django.urls import reverse
 from payments.identifiers import change_time
 from payments.links import admin_quoted
 from payments.models import Status
-from payments.rows import Row, build_record
+from payments.rows import RowValues, build_record
 
 UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -33,7 +33,7 @@ class Event(NamedTuple):
 class PaymentDisplay:
     """A payment's row, with the values that templates need."""
 
-    row: Row
+    row: RowValues
     change_id: int | None = None  # of the last change; None if it is unknown
 
     @cached_property

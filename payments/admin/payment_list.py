@@ -127,7 +127,7 @@ def find_neighbours(form: SearchForm, payment_id: str) -> tuple[Neighbour, ...]:
     """Return the links to the neighbours; an empty tuple if the payment does not match, or a statement timed out."""
     with optional_statements():
         page = fetch_selected(form, start=payment_id, limit=1).page
-        if [payment.id for payment in page.rows] == [payment_id]:
+        if page.first_id == payment_id:
             names = PAGE_NAMES[form.selection.order]
             return (
                 Neighbour("prev", names.previous, neighbour_href(form, page.previous_from)),

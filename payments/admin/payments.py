@@ -33,7 +33,7 @@ from payments.listing.page import UnknownStart, fetch_page
 from payments.listing.query import Listing
 from payments.models import PAYMENT_ID, Access, Organization, Payment, PaymentQuerySet
 from payments.record import encode
-from payments.rows import make_row, select_columns
+from payments.rows import select_columns
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 from payments.runtime.shares import NoPlace
@@ -137,7 +137,7 @@ def get_payments(payment_id: str, *, organization_id: str | None) -> list[Paymen
     if not re.fullmatch(PAYMENT_ID, payment_id):
         return []
     payments = [
-        PaymentDisplay(make_row((*values, None, None)), change_id=change_id)
+        PaymentDisplay(tuple(values), change_id=change_id)
         for *values, change_id in select_columns(payments_with_id(payment_id), "change_id")
     ]
     return sorted(payments, key=lambda payment: payment.record.organization_id != organization_id)

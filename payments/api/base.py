@@ -46,6 +46,7 @@ class ReadView(GenericAPIView[Payment]):
     format_kwarg = None  # the API has no format suffixes
 
     known: Sequence[str]  # the ETags that the client knows
+    links: Links
     reader: Reader
     throttles: Sequence[BaseThrottle] = ()
 
@@ -100,6 +101,9 @@ class ReadView(GenericAPIView[Payment]):
         classes: Sequence[type[BearerAuthentication]] = self.authentication_classes  # type: ignore[assignment]
         return [authentication_class(self.reader.find_key) for authentication_class in classes]
 
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {"request": self.request, "links": self.links}
+
     def head(self, request: Request, **kwargs: str) -> HttpResponseBase:
         """Respond as to GET. Without this method Django sets `self.head = self.get`, which is a reference cycle."""
         return self.get(request, **kwargs)
@@ -109,7 +113,7 @@ class ReadView(GenericAPIView[Payment]):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Check the request in DRF's order. The API has no versions and no format suffixes."""
-        Links.of(request)  # refuses a host that is not allowed
+        self.links = Links.of(request)  # refuses a host that is not allowed
         request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
         self.perform_authentication(request)
         self.check_permissions(request)

@@ -18,12 +18,12 @@ from typing import Any
 
 import msgspec
 from django.http import HttpResponseBase
+from rest_framework.response import Response
 from xxhash import xxh3_128_hexdigest
 
 import payments
 from payments.api.responses import ApiResponse
 from payments.hal import HAL
-from payments.links import Links
 
 ANY = "*"
 
@@ -41,23 +41,21 @@ RELEASE = digest_of_source(Path(payments.__file__).parent)
 encode = msgspec.msgpack.Encoder().encode
 
 
-def conditional(get: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+def conditional(get: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
     """Decorate the method `get` of a `ReadView`: respond with 304 if the client knows the response, else add its ETag.
 
-    The method returns a `Response` with the document. A page of the browsable API also depends on templates, so it has
-    no ETag.
+    The method returns the document. A page of the browsable API also depends on templates, so it has no ETag.
     """
 
     @wraps(get)
     def respond(view: Any, request: Any, **kwargs: str) -> HttpResponseBase:
         renderer: Any = request.accepted_renderer
         if renderer.media_type != HAL:
-            return get(view, request, **kwargs)
-        identity = (Links.of(request).parts, request.auth.access, request.path, request.META["QUERY_STRING"])
+            return Response(get(view, request, **kwargs))
+        identity = (view.links.parts, request.auth.access, request.path, request.META["QUERY_STRING"])
         if etag := find_current(view.known, identity, view.reader.revision):
             return not_modified(etag)
-        response: Any = get(view, request, **kwargs)
-        body = renderer.render(response.data)
+        body = renderer.render(get(view, request, **kwargs))
         return response_to(body, identity, view.reader.content.revision, known=view.known)
 
     return respond

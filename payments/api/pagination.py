@@ -37,18 +37,19 @@ from payments.listing.page import Page, UnknownStart, evaluate_page, page_of_con
 from payments.listing.query import select, visible_payments
 from payments.listing.tokens import Position, format_token
 from payments.models import Access
-from payments.rows import Row
+from payments.rows import RowValues
 
 
 class SelectionFilter(BaseFilterBackend):
     """Applies the filters in the query string of a request, such as `status=open`."""
 
     def filter_queryset(self, request: Request, queryset: Any, view: APIView) -> Any:
-        """Return the payments that match.
+        """Return the payments that match. The view's `KeysetPagination` parses the query string.
 
         :raises InvalidParameter: for the first invalid parameter
         """
-        return select(queryset, parse_list_parameters(request.META["QUERY_STRING"]).selection.filters)
+        paginator: KeysetPagination = view.paginator  # type: ignore[attr-defined]  # of a GenericAPIView
+        return select(queryset, paginator.read_parameters(request).selection.filters)
 
 
 class KeysetPagination(BasePagination):
@@ -61,6 +62,7 @@ class KeysetPagination(BasePagination):
     `paginate_content` takes what the statement has read.
     """
 
+    request: HttpRequest | Request | None = None
     parameters = ListParameters()
     page = Page([])
 
@@ -86,7 +88,7 @@ class KeysetPagination(BasePagination):
         limit, start, selection = self.read_parameters(request)
         return page_query(payments, within=visible_payments(), selection=selection, start=start, limit=limit)
 
-    def paginate_content(self, content: Content, request: Request) -> list[Row]:
+    def paginate_content(self, content: Content, request: Request) -> list[RowValues]:
         """Return the payments that the page's query has read.
 
         :raises InvalidParameter: `from` is unknown
@@ -98,28 +100,36 @@ class KeysetPagination(BasePagination):
         return self.page.rows
 
     def read_parameters(self, request: HttpRequest | Request) -> ListParameters:
-        self.request = request
-        self.parameters = parse_list_parameters(request.META["QUERY_STRING"])
+        """Return the parameters of a request. They are parsed once.
+
+        :raises InvalidParameter: for the first invalid parameter
+        """
+        if self.request is not request:
+            self.parameters = parse_list_parameters(request.META["QUERY_STRING"])
+            self.request = request
         return self.parameters
 
     def get_paginated_response(self, data: Sequence[Any]) -> Response:
+        request: Any = self.request
+        return Response(self.get_document(data, path=request.path, links=Links.of(request)))
+
+    def get_document(self, records: Sequence[Any], *, path: str, links: Links) -> dict[str, Any]:
         """Return the HAL document of the page.
 
         `self` names the page's first payment, so the link still leads to this page when newer payments have arrived.
         """
-        links, path = Links.of(self.request), escape_uri_path(self.request.path)
-        (limit, start, selection), page = self.parameters, self.page
+        (limit, start, selection), page, path = self.parameters, self.page, escape_uri_path(path)
 
         def link(start: str | None) -> Link:
             return Link(links.page(path, limit=limit, start=start, query=selection.query), HAL)
 
         page_links = {
-            "self": link(page.rows[0].id if page.rows else start),
+            "self": link(page.first_id or start),
             "previous": link(page.previous_from) if page.previous_from else None,
             "next": link(page.next_from) if page.next_from else None,
             "documentation": Link(links.section("list-payments"), HTML),
         }
-        return Response(hal.page("payments", data, links=page_links))
+        return hal.page("payments", records, links=page_links)
 
 
 class ChangesPagination(BasePagination):
@@ -133,12 +143,11 @@ class ChangesPagination(BasePagination):
 
         :raises InvalidParameter: for the first invalid parameter
         """
-        self.request = request
         self.parameters = parse_changes_parameters(request.META["QUERY_STRING"])
         limit, token, position = self.parameters
         return end_query() if token == NOW else changes_query(position, limit=limit)
 
-    def paginate_content(self, content: Content, request: Request) -> list[Row]:
+    def paginate_content(self, content: Content, request: Request) -> list[RowValues]:
         """Return the payments that the page's query has read.
 
         :raises InvalidParameter: the token is one of another organization or mode
@@ -157,9 +166,8 @@ class ChangesPagination(BasePagination):
             raise LostChanges from None
         return self.page.rows
 
-    def get_paginated_response(self, data: Sequence[Any]) -> Response:
+    def get_document(self, records: Sequence[Any], *, path: str, links: Links) -> dict[str, Any]:
         """Return the HAL document of the page."""
-        links = Links.of(self.request)
         limit, token, _ = self.parameters
 
         def link(token: str | None) -> Link:
@@ -172,4 +180,4 @@ class ChangesPagination(BasePagination):
             "later": later,
             "documentation": Link(links.section("list-changes"), HTML),
         }
-        return Response(hal.page("payments", data, links=page_links))
+        return hal.page("payments", records, links=page_links)

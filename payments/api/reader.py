@@ -1,16 +1,16 @@
 """Reads the API key of a request and the content of its response, if possible by one statement."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from django.db import OperationalError, connection
+from django.db import OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.functional import cached_property
 
 from payments.access.keys import KEYS, AuthenticatedKey, find_key, find_key_and_revision, key_statement, key_values
 from payments.access.throttling import is_over_limit
 from payments.api.errors import QueryTimeout
-from payments.database.statements import open_connection
 from payments.listing.content import Content, Query
-from payments.listing.routing import from_primary, read_content, read_revision, server_for_lists
+from payments.listing.routing import read_content, read_revision, server_for_lists
 from payments.runtime.circuit_breaker import CircuitOpen, Guard
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
@@ -44,6 +44,7 @@ class Reader:
         self.is_conditional = is_conditional
         self.key: AuthenticatedKey | None = None
         self.content_with_key: Content | None = None
+        self.reads_revision_apart = False
         self.errors: list[CircuitOpen] = []  # why the content cannot be read; at most one
 
     def find_key(self, digest: str) -> AuthenticatedKey | None:
@@ -57,11 +58,16 @@ class Reader:
 
     def find_key_with_more(self, query: Query, digest: str) -> AuthenticatedKey | None:
         """Return the key. Read the content or its revision by the same statement, if possible."""
-        if is_over_limit(digest) or uses_citus() or not (self.needs_revision or can_read_together(query)):
+        needs_revision = self.is_conditional or self.using != PRIMARY
+        database = connections[PRIMARY]
+        if is_over_limit(digest) or not (needs_revision or can_read_together(query, database)):
+            return find_key(digest)
+        if uses_citus(database):
+            self.reads_revision_apart = needs_revision
             return find_key(digest)
         try:
             with TimeoutGuard(process.data_breakers, PaymentsOfKey(digest)):
-                return find_key_and_revision(digest) if self.needs_revision else self.read_together(query, digest)
+                return find_key_and_revision(digest) if needs_revision else self.read_together(query, digest)
         except CircuitOpen as error:
             self.errors.append(error.with_traceback(None))  # the traceback refers to this object
             return find_key(digest)
@@ -69,7 +75,7 @@ class Reader:
     def read_together(self, query: Query, digest: str) -> AuthenticatedKey | None:
         with Guard(process.data_breakers, KEYS, timeouts_count=False):
             content = query.read_with_key(key_statement().sql, key_values(digest))
-        self.content_with_key = from_primary(content)
+        self.content_with_key = content
         return content.key and AuthenticatedKey.of(digest, content.key)
 
     @cached_property
@@ -77,14 +83,10 @@ class Reader:
         """Return the alias of the server that the content is read from."""
         return server_for_lists()
 
-    @property
-    def needs_revision(self) -> bool:
-        return self.is_conditional or self.using != PRIMARY
-
     @cached_property
     def revision(self) -> int | None:
         """Return the revision of the payments on the primary; None if it is not needed, or cannot be read."""
-        if self.key and self.needs_revision and uses_citus():
+        if self.key and self.reads_revision_apart:
             return read_revision(self.key.access)
         return self.key and self.key.revision
 
@@ -109,15 +111,17 @@ class Reader:
             raise
 
 
-def uses_citus() -> bool:
+def uses_citus(database: Any) -> bool:
     """Return whether the database distributes payments, but not keys: then no statement can read both."""
-    return bool(getattr(open_connection(connection), "uses_citus", False))  # an attribute of our engine
+    if getattr(database, "uses_citus", False) is None:  # our engine knows it as soon as the connection is open
+        database.ensure_connection()
+    return bool(getattr(database, "uses_citus", False))
 
 
-def can_read_together(query: Query) -> bool:
+def can_read_together(query: Query, database: BaseDatabaseWrapper) -> bool:
     """Return whether one statement can read a key and content.
 
     PostgreSQL plans a query with filters for its values, so it must know the access. With a replica, the key can come
     from another server than the content.
     """
-    return connection.vendor == "postgresql" and not query.has_filters and not has_replica()
+    return database.vendor == "postgresql" and not query.has_filters and not has_replica()

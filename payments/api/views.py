@@ -1,11 +1,11 @@
 """The resources of the API: the list of payments, the change feed, and one payment."""
 
 import re
+from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from payments.api.base import ReadView
 from payments.api.etags import conditional
@@ -32,10 +32,10 @@ class PageView(ReadView):
         return self.paginator.get_query(self.filter_queryset(self.get_queryset()), request)
 
     @conditional
-    def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
+    def get(self, request: Request, **kwargs: str) -> Any:
         payments = self.paginator.paginate_content(self.reader.content, request)
         records = self.get_serializer(payments, many=True).data
-        return self.get_paginated_response(records)
+        return self.paginator.get_document(records, path=request.path, links=self.links)
 
 
 class PaymentList(PageView):
@@ -68,8 +68,8 @@ class PaymentDetail(ReadView):
         return payment_query(payment_id)
 
     @conditional
-    def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
+    def get(self, request: Request, **kwargs: str) -> Any:
         payments = self.reader.content.rows
         if not payments:
             raise NotFound
-        return Response(self.get_serializer(payments[0]).data)
+        return self.get_serializer(payments[0]).data

@@ -69,13 +69,14 @@ class Statement:
             if self.is_planned_each_time:
                 return ClientCursor(driver).execute(self.sql, values).fetchall()
             # PostgreSQL infers the types of texts. Numbers have several types, each with its statement.
+            cursor = getattr(driver, "statement_cursor", None) or Cursor(driver)  # an attribute of our engine
             texts = {name: None if value is None else str(value) for name, value in values.items()}
             try:
-                return Cursor(driver).execute(self.sql, texts, prepare=True).fetchall()
+                return cursor.execute(self.sql, texts, prepare=True).fetchall()
             except UNUSABLE:
                 if driver.info.transaction_status != TransactionStatus.IDLE:
                     raise
-                return Cursor(driver).execute(self.sql, texts, prepare=False).fetchall()
+                return cursor.execute(self.sql, texts, prepare=False).fetchall()
 
 
 def open_connection(connection: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
@@ -100,8 +101,3 @@ def compile_queryset(queryset: QuerySet[Any, Any], *, is_read_by_sql: bool = Fal
     if parameters or needs_converter:
         raise ValueError(f"Only placeholders and columns without a converter can be compiled: {sql}")
     return sql
-
-
-def union_all(*parts: str) -> str:
-    """Return the SQL for the rows of all parts, in their order if the connection uses no parallel workers."""
-    return " UNION ALL ".join(f"SELECT * FROM ({part}) AS part" for part in parts)

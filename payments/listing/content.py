@@ -13,22 +13,29 @@ from django.db.models import QuerySet, TextField, Value
 from django.db.models.functions import Cast
 from xxhash import xxh3_64_hexdigest
 
-from payments.database.statements import Placeholder, Rows, Statement, compile_queryset, union_all
+from payments.database.statements import Placeholder, Rows, Statement, compile_queryset
 from payments.expressions import Literal
 from payments.models import Access, AccessState, current_epoch
-from payments.rows import COLUMNS, Row, make_row
+from payments.rows import COLUMNS, Row, RowValues, named
 from payments.runtime.servers import PRIMARY
 
 NO_VALUE: Any = Value(None, output_field=TextField())
 
 ROW_COLUMNS = len(Row._fields)
 
-# The IDs of the rows that are no payments. The last two also contain a digest of the statement.
-PROOF, STATE, KEY = "proof", "state", "key"
-PAYMENT = "pt_"
+# The ID of a row which proves something. The last row, with the state and the key, has one with a digest of the
+# statement.
+PROOF = "proof"
+PAYMENT = "pt_"  # the beginning of a payment's ID
 
 # Cached statements that also read the key: the list's without filters, and the feed's.
 KEY_STATEMENTS_MAX = 1000
+
+
+class Proof(NamedTuple):
+    """The database knows the start of a page. With filters, it says where the previous page starts."""
+
+    previous_from: str | None
 
 
 class State(NamedTuple):
@@ -49,18 +56,23 @@ class KeyRow(NamedTuple):
     last_used_at: str | None
 
 
+# Their columns: those of the proof in the first row, those of the state and the key in the last row.
+PROOF_VALUES = slice(1, 1 + len(Proof._fields))
+STATE_VALUES = slice(1, 1 + len(State._fields))
+KEY_VALUES = slice(STATE_VALUES.stop, STATE_VALUES.stop + len(KeyRow._fields))
+
+
 class Content(NamedTuple):
     """Payments, and their state in the same snapshot. Without a state, the payments have never changed.
 
-    `proof` is the row which proves that the database knows the start of the page, if the statement has such a row.
-    `revision` identifies the state; None if it is unknown.
+    `revision` identifies the state: 0 without a state, but None for a replica, which may lack the first change.
     """
 
-    rows: list[Row]
+    rows: list[RowValues]
     state: State | None = None
-    proof: Row | None = None
+    proof: Proof | None = None
     key: KeyRow | None = None
-    revision: int | None = None
+    revision: int | None = 0
 
 
 class WrongStatement(OperationalError):
@@ -81,32 +93,39 @@ class ContentStatement:
     """
 
     def __init__(self, payments: str | None = None, *, proof: str | None = None, has_filters: bool = False) -> None:
-        parts = [part for part in (proof, payments) if part is not None]
+        self.parts = [part for part in (proof, payments) if part is not None]
         self.has_proof = proof is not None
-        self.digest = xxh3_64_hexdigest("".join(parts).encode())
-        sql = union_all(*parts, state_row(f"{STATE} {self.digest}"))
-        self.statement = Statement(sql, is_planned_each_time=has_filters)
+        self.end_id = f"end {xxh3_64_hexdigest(''.join(self.parts).encode())}"
+        end = padded(f"SELECT '{self.end_id}', state.* FROM ({state_sql()}) AS state", columns=1 + len(State._fields))
+        self.statement = Statement(" UNION ALL ".join([*self.parts, end]), is_planned_each_time=has_filters)
 
     @property
     def has_filters(self) -> bool:
         return self.statement.is_planned_each_time
 
-    def content(self, rows: Rows) -> Content:
+    def content(self, rows: Rows, *, using: str = PRIMARY) -> Content:
         """Return the content that the statement's rows contain.
 
         :raises WrongStatement: they are the rows of another statement
         """
-        named = list(map(make_row, rows))
-        key = state = proof = None
-        if named and named[-1].id == f"{KEY} {self.digest}":
-            key = KeyRow._make(named.pop()[1 : 1 + len(KeyRow._fields)])
-        if named and named[-1].id == f"{STATE} {self.digest}":
-            state = State._make(int(value or 0) for value in named.pop()[1 : 1 + len(State._fields)])
-        if named and named[0].id == PROOF:
-            proof = named.pop(0)
-        if named and not named[-1].id.startswith(PAYMENT):
+        state = proof = key = None
+        if rows and named(rows[-1]).id == self.end_id:
+            end = rows.pop()
+            state, key = state_of(end[STATE_VALUES]), key_of(end[KEY_VALUES])
+        if rows and named(rows[0]).id == PROOF:
+            proof = Proof._make(rows.pop(0)[PROOF_VALUES])
+        if rows and not named(rows[-1]).id.startswith(PAYMENT):
             raise WrongStatement
-        return Content(named, state, proof, key, None if state is None else state.revision)
+        unchanged = 0 if using == PRIMARY else None
+        return Content(rows, state, proof, key, unchanged if state is None else state.revision)
+
+
+def state_of(values: RowValues) -> State | None:
+    return None if None in values else State._make(map(int, values))
+
+
+def key_of(values: RowValues) -> KeyRow | None:
+    return None if values[0] is None else KeyRow._make(values)
 
 
 class Query(NamedTuple):
@@ -129,8 +148,8 @@ class Query(NamedTuple):
 
     def read(self, access: Access, using: str = PRIMARY) -> Content:
         """Return the content for an access from the database with this alias."""
-        statement = self.statement.statement
-        return self.statement.content(statement.rows({**self.values, **access_values(access)}, using))
+        rows = self.statement.statement.rows({**self.values, **access_values(access)}, using)
+        return self.statement.content(rows, using=using)
 
     def read_with_key(self, key_sql: str, key_values: Mapping[str, str]) -> Content:
         """Return the content for the access of a key, and the key. Without a key, there is no content.
@@ -148,36 +167,43 @@ def statement_with_key(content: ContentStatement, key_sql: str) -> Statement:
     The key is a materialized subquery, so PostgreSQL reads the key first, and uses its organization and mode to find
     the payments in the same indexes. psycopg caches the parsed form of statements of at most 4,096 characters.
     """
-    sql = content.statement.sql
+    end = (
+        f"SELECT '{content.end_id}', state.*, i::text, o::text, m, l FROM k LEFT JOIN ({state_sql()}) AS state ON TRUE"
+    )
+    columns = 1 + len(State._fields) + len(KeyRow._fields)
+    sql = " UNION ALL ".join([*content.parts, padded(end, columns=columns)])
     for placeholder, column in (("organization_id", "o"), ("mode", "m")):
         sql = sql.replace(f"%({placeholder})s", f"(SELECT {column} FROM k)")
-    key = padded(f"SELECT '{KEY} {content.digest}', i::text, o::text, m, l FROM k", columns=1 + len(KeyRow._fields))
-    return Statement(f"WITH k(i, o, m, l) AS MATERIALIZED ({key_sql}) {sql} UNION ALL {key}")
+    return Statement(f"WITH k(i, o, m, l) AS MATERIALIZED ({key_sql}) {sql}")
 
 
-def content_columns(
-    payments: QuerySet[Any, Any], *, previous_from: Any = NO_VALUE, change_number: Any = NO_VALUE
-) -> QuerySet[Any, Row]:
-    """Select the columns of `Row`."""
-    return payments.values_list(*COLUMNS.values(), previous_from, change_number)
+def content_sql(
+    payments: QuerySet[Any, Any],
+    *,
+    previous_from: Any = NO_VALUE,
+    change_number: Any = NO_VALUE,
+    limit: int | None = None,
+) -> str:
+    """Return the SQL for the first payments of an unbound QuerySet, with the columns of `Row`."""
+    rows = payments.values_list(*COLUMNS.values(), previous_from, change_number)
+    return f"SELECT * FROM ({compile_queryset(rows[:limit])}) AS part"
 
 
-def proof_columns(proof: QuerySet[Any, Any], *, previous_from: Any = NO_VALUE) -> QuerySet[Any, Row]:
-    """Select the columns of a row which proves that the database knows the start of a page."""
-    missing = [NO_VALUE] * (len(COLUMNS) - 1)
-    return proof.values_list(Literal(PROOF), *missing, previous_from, NO_VALUE)
+def proof_row(proof: QuerySet[Any, Any], *, previous_from: Any = NO_VALUE) -> str:
+    """Return a query for a row with the values of `Proof`, if `proof` finds a row."""
+    return padded(compile_queryset(proof.values_list(Literal(PROOF), previous_from)), columns=2)
 
 
-def state_row(row_id: str) -> str:
-    """Return a query for a row with the ID `row_id` and the values of `State`, as text."""
-    values = [Cast(value, TextField()) for value in ("revision", current_epoch(), "change_number", "change_id")]
-    sql = compile_queryset(state_of_access().values_list(Literal(row_id), *values))
-    return padded(sql, columns=1 + len(values))
+@lru_cache
+def state_sql() -> str:
+    """Return a query for the values of `State`, as text."""
+    values = ("revision", current_epoch(), "change_number", "change_id")
+    return compile_queryset(state_of_access().values_list(*(Cast(value, TextField()) for value in values)))
 
 
 def padded(sql: str, *, columns: int) -> str:
     """Return the query for rows with so many columns as one for rows with all columns of `Row`. The others are null."""
-    return f"SELECT *{', NULL' * (ROW_COLUMNS - columns)} FROM ({sql}) AS row"
+    return f"SELECT *{', NULL' * (ROW_COLUMNS - columns)} FROM ({sql}) AS part"
 
 
 def access_values(access: Access) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import BigIntegerField, F, Q, TextField
+from django.db.models import BigIntegerField, F, Q, QuerySet, TextField
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Cast
 from django.db.models.lookups import GreaterThan
@@ -24,13 +24,14 @@ from payments.listing.content import (
     ContentStatement,
     Query,
     State,
-    content_columns,
-    proof_columns,
+    content_sql,
+    proof_row,
     state_of_access,
 )
 from payments.listing.query import visible_payments
 from payments.listing.tokens import NEVER_CHANGED, Newest, Position
 from payments.models import Access, Change, current_epoch
+from payments.rows import named
 
 PAGE_CHANGES_MAX = 1000
 
@@ -67,7 +68,7 @@ def build_changes_page(content: Content, position: Position, *, limit: int) -> C
         raise UnknownPosition
     rows, end = content.rows, end_position(position.access, content.state)
     if len(rows) > limit:
-        row = rows[limit - 1]
+        row = named(rows[limit - 1])
         later = replace(end, number=int(row.change_number or 0), after=row.id)
         return ChangesPage(rows[:limit], later, has_next=True)
     next_number = position.number + PAGE_CHANGES_MAX
@@ -129,15 +130,19 @@ def changes_statement(limit: int, changes_max: int, *, checks_epoch: bool, check
 
 def known_change(*, checks_change: bool) -> str:
     """Return a query for a row, if the database knows the newest change of a position."""
-    known = state_of_access().alias(current=current_epoch()).filter(current=Placeholder("epoch"))
+    known: QuerySet[Any, Any] = state_of_access().alias(current=current_epoch()).filter(current=Placeholder("epoch"))
     if checks_change:
-        known = known.filter(
-            organization__changes__organization_id=Placeholder("organization_id"),
-            organization__changes__mode=Placeholder("mode"),
-            organization__changes__number=Placeholder("newest_number"),
-            organization__changes__change_id=Placeholder("newest_id"),
+        known = changes_of_access().filter(
+            organization_id__in=known.values("organization_id"),
+            number=Placeholder("newest_number"),
+            change_id=Placeholder("newest_id"),
         )
-    return compile_queryset(proof_columns(known))
+    return proof_row(known)
+
+
+def changes_of_access() -> QuerySet[Change, Change]:
+    """Return a query for the changes of an access that is bound when the statement runs."""
+    return Change.objects.filter(organization_id=Placeholder("organization_id"), mode=Placeholder("mode"))
 
 
 def changed_payments(rows: int, changes_max: int) -> str:
@@ -160,7 +165,7 @@ def changed_payments(rows: int, changes_max: int) -> str:
         },
     )
     ordered = payments.order_by(f"{change}number", "id")
-    return compile_queryset(content_columns(ordered, change_number=Cast(f"{change}number", TextField()))[:rows])
+    return content_sql(ordered, change_number=Cast(f"{change}number", TextField()), limit=rows)
 
 
 def changed_payments_on_postgresql(rows: int, changes_max: int) -> str:
@@ -174,12 +179,7 @@ def changed_payments_on_postgresql(rows: int, changes_max: int) -> str:
     - `change_id` begins the order: otherwise, PostgreSQL may read the primary key in its order.
     - The mode is hidden: otherwise, an organization and mode seem to have one payment.
     """
-    changes = Change.objects.filter(
-        organization_id=Placeholder("organization_id"),
-        mode=Placeholder("mode"),
-        number__gte=Placeholder("number"),
-        number__lte=Placeholder("last_number"),
-    )
+    changes = changes_of_access().filter(number__gte=Placeholder("number"), number__lte=Placeholder("last_number"))
     number, change_id = (RawSQL(f"change.{name}", (), BigIntegerField()) for name in ("number", "change_id"))  # noqa: S611
     payments = visible_payments(hides_mode=True).filter(
         GreaterThan(number, Placeholder("number")) | Q(id__gt=Placeholder("after")),
@@ -187,5 +187,6 @@ def changed_payments_on_postgresql(rows: int, changes_max: int) -> str:
     )
     changes_sql = compile_queryset(changes.order_by("number").values_list("number", "change_id")[:changes_max])
     ordered = payments.order_by("change_id", "id")
-    payments_sql = compile_queryset(content_columns(ordered, change_number=Cast(number, TextField()))[:rows])
-    return f"SELECT page.* FROM ({changes_sql}) AS change CROSS JOIN LATERAL ({payments_sql}) AS page LIMIT {rows}"
+    payments_sql = content_sql(ordered, change_number=Cast(number, TextField()), limit=rows)
+    pages_sql = f"({changes_sql}) AS change CROSS JOIN LATERAL ({payments_sql}) AS page"
+    return f"SELECT * FROM (SELECT page.* FROM {pages_sql} LIMIT {rows}) AS part"

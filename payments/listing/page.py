@@ -6,19 +6,20 @@ A page is found by its position in the list's index, never by counting. Its cost
 payment that arrives meanwhile moves no other payment to another page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from django.db.models import Expression, F, Subquery, TextField, Value
 from django.db.models.functions import Coalesce
 
-from payments.database.statements import Placeholder, compile_queryset
-from payments.listing.content import NO_VALUE, Content, ContentStatement, Query, content_columns, proof_columns
+from payments.database.statements import Placeholder
+from payments.listing.content import NO_VALUE, Content, ContentStatement, Query, content_sql, proof_row
 from payments.listing.filters import Selection
 from payments.listing.query import Listing, UnboundPayments, filter_values, select
 from payments.models import PaymentQuerySet
 from payments.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position
+from payments.rows import named
 
 # With filters, a statement reads at least so many rows: for fewer, PostgreSQL would expect to find them soon by reading
 # the list, even if they are rare.
@@ -32,23 +33,28 @@ class UnknownStart(LookupError):
     """The start of the page is not a payment of the list, regardless of its filters."""
 
 
-class Positioned(Protocol):
-    """A payment of a page: a row of a compiled statement, or an instance of the model."""
-
-    @property
-    def id(self) -> str: ...
+class HasPrevious(Protocol):
+    """The start of a page."""
 
     @property
     def previous_from(self) -> str | None: ...
 
 
+class Positioned(HasPrevious, Protocol):
+    """A payment of a page: a row of a compiled statement, or an instance of the model."""
+
+    @property
+    def id(self) -> str: ...
+
+
 class Page(NamedTuple):
     """Payments in list order, and the IDs that the neighbouring pages start at (None: there is no such page).
 
-    The payments are rows of a compiled statement, or instances of the model.
+    The payments are rows of a compiled statement, or instances of the model. `first_id` is the ID of the first.
     """
 
     rows: list[Any]
+    first_id: str | None = None
     previous_from: str | None = None
     next_from: str | None = None
 
@@ -140,19 +146,24 @@ def sort_sql(order: Order) -> str:
 
 
 def build_page(
-    payments: Sequence[Positioned], *, start: str | None, limit: int, proof: Positioned | None = None
+    rows: list[Any], *, start: str | None, limit: int, proof: HasPrevious | None, row_of: Callable[[Any], Positioned]
 ) -> Page:
-    """Return the page of the payments that the QuerySets have found. `proof` is the start, if they include it.
+    """Return the page of what the QuerySets have found. `proof` is the start, if they look it up.
+
+    `row_of` gives one of `rows` its names.
 
     :raises UnknownStart: there is a start, and the QuerySets have not found it
     """
-    following = payments[limit].id if len(payments) > limit else None
-    if start is None:
-        return Page(list(payments[:limit]), None, following)
-    first = proof or next(iter(payments), None)
-    if first is None:
+    first = row_of(rows[0]) if rows else None
+    start_row = proof or first
+    if start is not None and start_row is None:
         raise UnknownStart(start)
-    return Page(list(payments[:limit]), first.previous_from, following)
+    return Page(
+        rows[:limit],
+        None if first is None else first.id,
+        previous_from=None if start_row is None else start_row.previous_from,
+        next_from=row_of(rows[limit]).id if len(rows) > limit else None,
+    )
 
 
 def evaluate_page(
@@ -162,8 +173,7 @@ def evaluate_page(
     start_value = None if start is None else Value(start)
     querysets = page_querysets(payments, within=within, start=start_value, limit=limit, order=order)
     proof: Any = None if querysets.start is None else querysets.start.first()
-    found: list[Any] = list(querysets.page)
-    return build_page(found, start=start, limit=limit, proof=proof)
+    return build_page(list(querysets.page), start=start, limit=limit, proof=proof, row_of=lambda payment: payment)
 
 
 @lru_cache(STATEMENTS_MAX)
@@ -183,8 +193,8 @@ def page_statement(
     page, proof = page_querysets(payments, within=within, start=start, limit=limit, order=order)
     previous_from = F("previous_from")
     return ContentStatement(
-        compile_queryset(content_columns(page, previous_from=previous_from)),
-        proof=None if proof is None else compile_queryset(proof_columns(proof, previous_from=previous_from)),
+        content_sql(page, previous_from=previous_from),
+        proof=None if proof is None else proof_row(proof, previous_from=previous_from),
         has_filters=payments is not within,
     )
 
@@ -200,7 +210,7 @@ def page_query(
 
 def page_of_content(content: Content, *, start: str | None, limit: int) -> Page:
     """Return the page that the statement of a page has read. See `build_page` for the errors."""
-    return build_page(content.rows, start=start, limit=limit, proof=content.proof)
+    return build_page(content.rows, start=start, limit=limit, proof=content.proof, row_of=named)
 
 
 def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:

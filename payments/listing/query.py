@@ -6,8 +6,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from payments.database.statements import Placeholder, compile_queryset
-from payments.listing.content import ContentStatement, Query, content_columns
+from payments.database.statements import Placeholder
+from payments.listing.content import ContentStatement, Query, content_sql
 from payments.listing.filter_types import Filter, Values
 from payments.listing.filters import EVERYTHING, AppliedFilter, Selection
 from payments.models import Access, Payment, PaymentQuerySet
@@ -104,7 +104,7 @@ class Listing(NamedTuple):
 @lru_cache
 def payment_statement() -> ContentStatement:
     """Return the statement for the payment whose ID is `start`."""
-    return ContentStatement(compile_queryset(content_columns(visible_payments().filter(id=Placeholder("start")))))
+    return ContentStatement(content_sql(visible_payments().filter(id=Placeholder("start"))))
 
 
 def payment_query(payment_id: str) -> Query:

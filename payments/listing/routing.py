@@ -60,17 +60,8 @@ def read_content(query: Query, access: Access, *, using: str, revision: int | No
     guard = PaymentsGuard(process.data_breakers, PaymentsOf(access, using), timeouts_count=not query.has_filters)
     with process.shares.filters(client) if query.has_filters else nullcontext(), guard:
         if using == PRIMARY:
-            return read_primary(query, access)
+            return query.read(access)
         return read_replica(query, access, revision) or read_without_primary(query, access)
-
-
-def read_primary(query: Query, access: Access) -> Content:
-    """Return the content on the primary: payments that have never changed have the revision 0."""
-    return from_primary(query.read(access))
-
-
-def from_primary(content: Content) -> Content:
-    return content if content.state else content._replace(revision=0)
 
 
 def read_replica(query: Query, access: Access, revision: int | None) -> Content | None:
@@ -86,7 +77,7 @@ def read_replica(query: Query, access: Access, revision: int | None) -> Content 
     if content is not None and content.revision == revision:
         return content
     process.hooks.replica_skipped("away" if process.replica.breaker.is_open else "behind")
-    return process.primary.run(lambda _alias: read_primary(query, access))
+    return process.primary.run(lambda _alias: query.read(access))
 
 
 def read_without_primary(query: Query, access: Access) -> Content:
@@ -99,7 +90,7 @@ def read_without_primary(query: Query, access: Access) -> Content:
     content = process.replica.run(lambda alias: query.read(access, alias))
     if content is not None and not query.lacks_start(content):
         return content
-    return read_primary(query, access)  # the primary raises its error, unless it has recovered
+    return query.read(access)  # the primary raises its error, unless it has recovered
 
 
 def read_revision(access: Access) -> int | None:

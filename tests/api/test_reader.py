@@ -16,6 +16,7 @@ from payments.listing.filters import EVERYTHING
 from payments.listing.page import page_query
 from payments.listing.query import payment_query, visible_payments
 from payments.models import ApiKey, Mode, Organization, Payment
+from payments.rows import named
 from payments.runtime.hooks import Hook
 from payments.runtime.rate_limits import RateLimit
 from tests.support.api import Api, payment_ids
@@ -154,7 +155,7 @@ def test_statement_reads_no_payments_for_an_unusable_key(
         contents.append(query.read_with_key(key_statement().sql, key_values(reading.key.digest)))
 
     usable, unusable = contents
-    assert "pt_1" in [row.id for row in usable.rows]
+    assert "pt_1" in [named(row).id for row in usable.rows]
     assert unusable == Content([])
 
 

@@ -19,6 +19,7 @@ from payments.listing.page import fetch_page
 from payments.listing.query import Listing
 from payments.listing.tokens import Position, format_token
 from payments.models import Access, Organization, Payment
+from payments.rows import named
 from tests.support.factories import NOON, PaymentFactory
 from tests.support.sql import execute, explain
 
@@ -72,7 +73,7 @@ def read_changes(access: Access, parameters: Mapping[str, Any] | None = None) ->
         page = fetch_end(access)
     else:
         page = fetch_changes(parsed.position or Position(*access), limit=parsed.limit)
-    return FeedPage([payment.id for payment in page.rows], format_token(page.later), page.has_next)
+    return FeedPage([named(row).id for row in page.rows], format_token(page.later), page.has_next)
 
 
 def query_string(parameters: Mapping[str, Any] | None) -> str:
@@ -90,7 +91,7 @@ def read_list(payments: SearchableList, *, start: str | None = None, limit: int)
 
 def list_page(page: Any) -> ListPage:
     """Return the IDs of a page of the product."""
-    return ListPage([payment.id for payment in page.rows], page.previous_from, page.next_from)
+    return ListPage([named(row).id for row in page.rows], page.previous_from, page.next_from)
 
 
 def walk_both_ways(read: Callable[[str | None], ListPage]) -> tuple[list[ListPage], list[ListPage]]:
