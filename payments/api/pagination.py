@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.utils.encoding import escape_uri_path
+from msgspec import to_builtins
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
@@ -111,7 +112,7 @@ class KeysetPagination(BasePagination):
 
     def get_paginated_response(self, data: Sequence[Any]) -> Response:
         request: Any = self.request
-        return Response(self.get_document(data, path=request.path, links=Links.of(request)))
+        return Response(to_builtins(self.get_document(data, path=request.path, links=Links.of(request))))
 
     def get_document(self, records: Sequence[Any], *, path: str, links: Links) -> dict[str, Any]:
         """Return the HAL document of the page.

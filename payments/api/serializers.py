@@ -1,9 +1,10 @@
 """Serializes payments as records with links. It runs no queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
+from msgspec.json import decode
 from rest_framework.serializers import BaseSerializer
 
 from payments.hal import HAL, HTML, Link
@@ -14,7 +15,7 @@ from payments.rows import RowValues, build_linked_records, values_of
 
 
 class PaymentSerializer(BaseSerializer[Any]):
-    """The record of a payment, which is an instance of the model or a row of a compiled statement.
+    """The record of a payment: plain data for an instance of the model, a `Record` for a row of a compiled statement.
 
     The links depend on `context["request"]`.
     """
@@ -23,32 +24,31 @@ class PaymentSerializer(BaseSerializer[Any]):
     def many_init(cls, *args: Any, **kwargs: Any) -> "PageSerializer":  # type: ignore[override]  # only `data` is used
         return PageSerializer(*args, **kwargs)
 
-    def to_representation(self, instance: Payment | RowValues) -> Record:
-        [record] = build_records([instance], links=links_of(self.context))
+    def to_representation(self, instance: Payment | RowValues) -> Any:
+        [record] = PageSerializer([instance], context=self.context).data
         return record
 
 
 class PageSerializer:
     """The records of a page. DRF's `ListSerializer` costs more than the records."""
 
-    def __init__(self, instance: Sequence[Payment | RowValues], *, context: Mapping[str, Any]) -> None:
-        self.instance = instance
+    def __init__(self, instance: Iterable[Payment | RowValues], *, context: Mapping[str, Any]) -> None:
+        self.instance = list(instance)
         self.context = context
 
     @property
-    def data(self) -> list[Record]:
-        return build_records(self.instance, links=links_of(self.context))
+    def data(self) -> list[Any]:
+        # The views of this API have looked up the links.
+        links = self.context.get("links") or Links.of(self.context["request"])
+        instances: list[Any] = self.instance  # all of one type
+        if not instances or isinstance(instances[0], tuple):
+            return build_records(instances, links=links)
+        records = build_records([values_of(payment) for payment in instances], links=links)
+        plain: list[Any] = decode(encode(records))  # so that any renderer accepts them
+        return plain
 
 
-def links_of(context: Mapping[str, Any]) -> Links:
-    """Return the links for the request of a serializer's context. The views of this API have looked them up."""
-    return context.get("links") or Links.of(context["request"])
-
-
-def build_records(payments: Sequence[Payment | RowValues], *, links: Links) -> list[Record]:
-    """Return the records of payments: all of them instances of the model, or all rows."""
-    is_read: bool = not payments or isinstance(payments[0], tuple)
-    rows: Any = payments if is_read else [values_of(cast("Payment", payment)) for payment in payments]
+def build_records(rows: Sequence[RowValues], *, links: Links) -> list[Record]:
     return build_linked_records(rows, link_template(links))
 
 

@@ -1,0 +1,116 @@
+"""`KeysetPagination` and `PaymentSerializer` in a view of another project: without a key, and over instances."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db.models import QuerySet
+from moneyed import Money
+from rest_framework.generics import ListAPIView
+from rest_framework.test import APIRequestFactory
+
+from payments.api.pagination import KeysetPagination, SelectionFilter
+from payments.api.serializers import PaymentSerializer
+from payments.models import Organization, Payment
+from tests.support.api import Api
+from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.lists import noon_plus
+
+
+class ShopPayments(ListAPIView[Payment]):
+    """The payments of one shop, for everyone."""
+
+    queryset = Payment.objects.filter(organization_id=1, mode="live")
+    serializer_class = PaymentSerializer
+    pagination_class = KeysetPagination
+    filter_backends = [SelectionFilter]
+    authentication_classes = []
+    permission_classes = []
+
+
+class PaidPayments(ShopPayments):
+    """A view whose own conditions also decide which payment a page can start at."""
+
+    def get_queryset(self) -> QuerySet[Payment]:
+        return super().get_queryset().filter(status="succeeded")
+
+
+def fetch(view: type[ShopPayments], query: str = "") -> tuple[int, Any]:
+    """Return the status and the document of a page, at the path of the API's own list."""
+    request = APIRequestFactory().get(f"/v2/payments?{query}", HTTP_ACCEPT="application/json")
+    response: Any = view.as_view()(request)
+    return response.status_code, json.loads(response.render().content)
+
+
+@pytest.fixture
+def shop(organization: Organization) -> None:
+    """Payments of which four each share a time, of several statuses, with all optional fields and without."""
+    for number in range(24):
+        optional = {
+            "amount_net": Money("9.50", "EUR"),
+            "customer_id": "ct_7",
+            "expires_at": noon_plus(9),
+            "details": '{"a": 1.5}',
+        }
+        PaymentFactory.create(
+            id=f"pt_{number:02}_",
+            organization=organization,
+            created_at=noon_plus(number // 4 * 1000),
+            status="open" if number % 3 else "succeeded",
+            metadata='{"order": "é"}',
+            **(optional if number % 2 else {}),
+        )
+    PaymentFactory.create(id="pt_test", organization=organization, test=True)
+    PaymentFactory.create(id="pt_other", organization=OrganizationFactory.create(id=2))
+
+
+def walk(view: type[ShopPayments], query: str, relation: str) -> Iterator[tuple[str, Any]]:
+    """Yield the query string and the document of each page."""
+    while True:
+        status, page = fetch(view, query)
+        assert status == 200
+        yield query, page
+        if relation not in page["_links"]:
+            return
+        query = page["_links"][relation]["href"].partition("?")[2]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "limit=1", "limit=5", "limit=7&sort=asc", "limit=3&status=open", "limit=4&metadata[order]=%C3%A9&sort=asc"],
+)
+def test_pages_equal_those_of_the_api_in_both_directions(api: Api, shop: None, query: str) -> None:
+    forward = list(walk(ShopPayments, query, "next"))
+    backward = list(walk(ShopPayments, forward[-1][0], "previous"))
+
+    for page_query, page in [*forward, *backward]:
+        assert page == api.get(f"/v2/payments?{page_query}").json()
+    ids = [payment["id"] for _, page in forward for payment in page["_embedded"]["payments"]]
+    assert len(ids) == len(set(ids)) == (16 if "status" in query else 24)
+
+
+@pytest.mark.parametrize("query", ["from=pt_unknown", "from=pt_other", "from=pt_test", "limit=0", "status=nonsense"])
+def test_invalid_parameter_is_refused(shop: None, query: str) -> None:
+    status, _ = fetch(ShopPayments, query)
+
+    assert status == 400
+
+
+def test_page_starts_at_a_payment_of_the_views_queryset(shop: None) -> None:
+    """`pt_03_` has succeeded, and `pt_04_` is open."""
+    statuses = [fetch(PaidPayments, f"from={payment_id}")[0] for payment_id in ("pt_03_", "pt_04_")]
+    filtered, page = fetch(ShopPayments, "from=pt_03_&status=open&limit=1")
+
+    assert (statuses, filtered) == ([200, 400], 200)
+    assert [payment["id"] for payment in page["_embedded"]["payments"]] == ["pt_02_"]
+
+
+def test_view_without_filters_pages_too(shop: None) -> None:
+    class Unfiltered(ShopPayments):
+        filter_backends = []
+
+    _, page = fetch(Unfiltered, "from=pt_05_&limit=2")
+
+    assert [payment["id"] for payment in page["_embedded"]["payments"]] == ["pt_05_", "pt_04_"]
+    assert "from=pt_07_" in page["_links"]["previous"]["href"]
