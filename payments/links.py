@@ -17,6 +17,8 @@ from django.http import HttpRequest
 from django.urls import get_script_prefix, reverse, set_script_prefix
 from rest_framework.request import Request
 
+from payments.conf import conf
+
 # How many base URLs are cached. Without PUBLIC_BASE_URL each host of ALLOWED_HOSTS has its own.
 CACHED_MAX = 64
 
@@ -54,7 +56,7 @@ class Links:
         try:
             return cls.of(request)
         except DisallowedHost:
-            return cached_links(settings.PUBLIC_BASE_URL, request.META.get("SCRIPT_NAME", ""))
+            return cached_links(conf.PUBLIC_BASE_URL, request.META.get("SCRIPT_NAME", ""))
 
     def page(self, path: str, *, limit: int, start: str | None, query: str = "") -> str:
         """Return the URL of a page at a path; `query` has the filters and the order, and starts with `&`."""
@@ -132,7 +134,7 @@ def links_for(names: Names, values: tuple[str | None, ...]) -> Links:
     host = request.get_host()
     if len(host) > HOST_LENGTH_MAX:  # Django accepts a port of any length, and each link would repeat it
         raise DisallowedHost(f"A host of {len(host)} characters.")
-    return cached_links(settings.PUBLIC_BASE_URL or f"{request.scheme}://{host}", script_name)
+    return cached_links(conf.PUBLIC_BASE_URL or f"{request.scheme}://{host}", script_name)
 
 
 def forget_links(**_change: Any) -> None:

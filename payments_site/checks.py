@@ -7,14 +7,16 @@ from django.conf import settings
 from django.core import checks
 from django.http.request import validate_host
 
+from payments.conf import conf
+
 
 @checks.register(checks.Tags.security, deploy=True)
 def public_base_url_is_served(**_options: Any) -> list[checks.CheckMessage]:
     """Warn if the service would refuse requests to PUBLIC_BASE_URL, or cannot know that they use TLS."""
-    if not settings.PUBLIC_BASE_URL:
+    if not conf.PUBLIC_BASE_URL:
         return []
     warnings: list[checks.CheckMessage] = []
-    address = urlsplit(settings.PUBLIC_BASE_URL)
+    address = urlsplit(conf.PUBLIC_BASE_URL)
     if not validate_host(address.hostname or "", settings.ALLOWED_HOSTS):
         warnings.append(
             checks.Warning(
@@ -23,7 +25,7 @@ def public_base_url_is_served(**_options: Any) -> list[checks.CheckMessage]:
                 id="payments_site.W001",
             )
         )
-    if settings.SERVED_OVER_TLS and not settings.TRUST_PROXY:
+    if settings.SERVED_OVER_TLS and not conf.TRUST_PROXY:
         warnings.append(
             checks.Warning(
                 "PUBLIC_BASE_URL uses https, but TRUST_PROXY is false: the service cannot see which requests use TLS.",

@@ -31,22 +31,6 @@ from payments_site.sign_in import SECOND_FACTORS, claim, domains, issuer, sign_i
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / "var"
 
-# A read of some data that fails sooner has not occupied its thread for long. After others, reads of the data fail fast.
-OUTAGE_SECONDS_MIN = 0.5
-OUTAGE_OPEN_SECONDS = 0.2
-
-# A part of an export takes a worker a tenth of a second, during which its other requests wait.
-EXPORT_PART_ROWS = 5000
-
-# A list of more payments is not summed payment by payment.
-SUMMED_PAYMENTS_MAX = 10_000
-
-# An import writes its records in batches of so many.
-IMPORT_BATCH_RECORDS = 5000
-
-# A longer record or line of an import is refused, so that it does not fill the memory.
-IMPORT_VALUE_BYTES_MAX = 2**24
-
 # The environment
 
 env = Env(eager=False)
@@ -73,28 +57,28 @@ DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{DATA_DIR}/paym
 DATABASE_REPLICA_URL = env.str("DATABASE_REPLICA_URL", "")
 if DATABASE_REPLICA_URL:
     DATABASES["replica"] = env.database("DATABASE_REPLICA_URL") or {}
-REPLICA_LAG_SECONDS_MAX = env.seconds("REPLICA_LAG_SECONDS_MAX", "10", minimum=1, maximum=300)
+PAYMENTS_REPLICA_LAG_SECONDS_MAX = env.seconds("REPLICA_LAG_SECONDS_MAX", "10", minimum=1, maximum=300)
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
-PUBLIC_BASE_URL = env.base_url("PUBLIC_BASE_URL", "")
-TRUST_PROXY = env.flag("TRUST_PROXY", "false")
-RATE_LIMIT = env.rate("RATE_LIMIT", "")
-REQUEST_SECONDS_MAX = env.duration("REQUEST_SECONDS_MAX", "2.5", minimum=1, maximum=60)
-ACCESS_LOG = env.flag("ACCESS_LOG", "false")
-METRICS = env.flag("METRICS", "false")
-TRACING = env.flag("TRACING", "false")
-RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
+PAYMENTS_PUBLIC_BASE_URL = env.base_url("PUBLIC_BASE_URL", "")
+PAYMENTS_TRUST_PROXY = env.flag("TRUST_PROXY", "false")
+PAYMENTS_RATE_LIMIT = env.rate("RATE_LIMIT", "")
+PAYMENTS_REQUEST_SECONDS_MAX = env.duration("REQUEST_SECONDS_MAX", "2.5", minimum=1, maximum=60)
+PAYMENTS_ACCESS_LOG = env.flag("ACCESS_LOG", "false")
+PAYMENTS_METRICS = env.flag("METRICS", "false")
+PAYMENTS_TRACING = env.flag("TRACING", "false")
+PAYMENTS_RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
 WEB_WORKERS = env.number("WEB_WORKERS", "1", maximum=1000)
-WEB_THREADS = env.number("WEB_THREADS", "5", maximum=100)
+PAYMENTS_WEB_THREADS = env.number("WEB_THREADS", "5", maximum=100)
 HSTS_SECONDS = env.seconds("HSTS_SECONDS", "0", minimum=0)
-OIDC_ISSUER = env.issuer("OIDC_ISSUER", "")
-OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", "")
-OIDC_CLIENT_SECRET = env.str("OIDC_CLIENT_SECRET", "")
-OIDC_NAME = env.str("OIDC_NAME", "")
-OIDC_EMAIL_DOMAINS = env.domains("OIDC_EMAIL_DOMAINS", "")
-OIDC_REQUIRED_CLAIM = env.claim("OIDC_REQUIRED_CLAIM", "")
-OIDC_NEW_USER_GROUP = env.str("OIDC_NEW_USER_GROUP", "")
-PASSWORD_LOGIN = env.flag("PASSWORD_LOGIN", "on")
-SECOND_FACTOR = env.choice("SECOND_FACTOR", "off", choices=SECOND_FACTORS)
+PAYMENTS_OIDC_ISSUER = env.issuer("OIDC_ISSUER", "")
+PAYMENTS_OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", "")
+PAYMENTS_OIDC_CLIENT_SECRET = env.str("OIDC_CLIENT_SECRET", "")
+PAYMENTS_OIDC_NAME = env.str("OIDC_NAME", "")
+PAYMENTS_OIDC_EMAIL_DOMAINS = env.domains("OIDC_EMAIL_DOMAINS", "")
+PAYMENTS_OIDC_REQUIRED_CLAIM = env.claim("OIDC_REQUIRED_CLAIM", "")
+PAYMENTS_OIDC_NEW_USER_GROUP = env.str("OIDC_NEW_USER_GROUP", "")
+PAYMENTS_PASSWORD_LOGIN = env.flag("PASSWORD_LOGIN", "on")
+PAYMENTS_SECOND_FACTOR = env.choice("SECOND_FACTOR", "off", choices=SECOND_FACTORS)
 
 errors: dict[str, list[str]] = {}
 try:
@@ -109,29 +93,29 @@ if (
     errors["DATABASE_REPLICA_URL"] = ["Must be a PostgreSQL URI, and so must DATABASE_URL."]
 if DATABASE_URL and not SECRET_KEY:
     errors["SECRET_KEY"] = ["Must be set if DATABASE_URL is set: at least 50 random characters."]
-if TRACING and not find_spec("opentelemetry"):
+if PAYMENTS_TRACING and not find_spec("opentelemetry"):
     errors["TRACING"] = ["Must be false, or run scripts/install --tracing first."]
 if not errors:
     errors.update(
         sign_in_errors(
             oidc={
-                "OIDC_ISSUER": OIDC_ISSUER,
-                "OIDC_CLIENT_ID": OIDC_CLIENT_ID,
-                "OIDC_CLIENT_SECRET": OIDC_CLIENT_SECRET,
-                "OIDC_NAME": OIDC_NAME,
-                "OIDC_EMAIL_DOMAINS": OIDC_EMAIL_DOMAINS,
-                "OIDC_REQUIRED_CLAIM": OIDC_REQUIRED_CLAIM,
-                "OIDC_NEW_USER_GROUP": OIDC_NEW_USER_GROUP,
+                "OIDC_ISSUER": PAYMENTS_OIDC_ISSUER,
+                "OIDC_CLIENT_ID": PAYMENTS_OIDC_CLIENT_ID,
+                "OIDC_CLIENT_SECRET": PAYMENTS_OIDC_CLIENT_SECRET,
+                "OIDC_NAME": PAYMENTS_OIDC_NAME,
+                "OIDC_EMAIL_DOMAINS": PAYMENTS_OIDC_EMAIL_DOMAINS,
+                "OIDC_REQUIRED_CLAIM": PAYMENTS_OIDC_REQUIRED_CLAIM,
+                "OIDC_NEW_USER_GROUP": PAYMENTS_OIDC_NEW_USER_GROUP,
             },
-            password_login=PASSWORD_LOGIN,
-            second_factor=SECOND_FACTOR,
+            password_login=PAYMENTS_PASSWORD_LOGIN,
+            second_factor=PAYMENTS_SECOND_FACTOR,
             is_installed=find_spec("allauth") is not None,
         )
     )
 # manage.py prints these sentences, so that scripts/start prints them once. HOST and PORT are too short to be misspelt.
-SETTINGS_WARNINGS = describe_misspelt(os.environ, known={*env.dump(), *errors})
+PAYMENTS_SETTINGS_WARNINGS = describe_misspelt(os.environ, known={*env.dump(), *errors})
 if errors:
-    raise ImproperlyConfigured(" ".join([describe(errors), *SETTINGS_WARNINGS]))
+    raise ImproperlyConfigured(" ".join([describe(errors), *PAYMENTS_SETTINGS_WARNINGS]))
 
 try:
     if not DATABASE_URL:
@@ -221,21 +205,21 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # Staff sign in with a password, at an OpenID provider, or both. A session records how, and ends if that way is removed.
 AUTHENTICATION_BACKENDS = [
-    *(["django.contrib.auth.backends.ModelBackend"] if PASSWORD_LOGIN else []),
-    *(["payments.admin.sign_in.backend.SingleSignOnBackend"] if OIDC_ISSUER else []),
+    *(["django.contrib.auth.backends.ModelBackend"] if PAYMENTS_PASSWORD_LOGIN else []),
+    *(["payments.admin.sign_in.backend.SingleSignOnBackend"] if PAYMENTS_OIDC_ISSUER else []),
 ]
 
 # django-allauth is an extra: without these settings, it is not imported.
-if OIDC_ISSUER or SECOND_FACTOR != "off":
+if PAYMENTS_OIDC_ISSUER or PAYMENTS_SECOND_FACTOR != "off":
     INSTALLED_APPS.append("allauth.account")
     MIDDLEWARE.append("allauth.account.middleware.AccountMiddleware")
     ACCOUNT_ADAPTER = "payments.admin.sign_in.adapters.AccountAdapter"
     ACCOUNT_EMAIL_VERIFICATION = "none"  # the service sends no e-mail
     ACCOUNT_RATE_LIMITS = False  # payments/admin/login.py has the limits, which all workers share
-if OIDC_ISSUER:
+if PAYMENTS_OIDC_ISSUER:
     INSTALLED_APPS.append("allauth.socialaccount")
     SOCIALACCOUNT_ADAPTER = "payments.admin.sign_in.adapters.SingleSignOnAdapter"
-if SECOND_FACTOR != "off":
+if PAYMENTS_SECOND_FACTOR != "off":
     INSTALLED_APPS.append("allauth.mfa")
     MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
     MFA_TOTP_TOLERANCE = 1  # also the codes before and after the current one: clocks differ
@@ -257,11 +241,11 @@ CONTENT_SECURITY_POLICY = {
 
 # TLS ends at the reverse proxy. Its headers are used only with TRUST_PROXY.
 
-SERVED_OVER_TLS = PUBLIC_BASE_URL.startswith("https://")
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUST_PROXY else None
-USE_X_FORWARDED_HOST = TRUST_PROXY
+SERVED_OVER_TLS = PAYMENTS_PUBLIC_BASE_URL.startswith("https://")
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PAYMENTS_TRUST_PROXY else None
+USE_X_FORWARDED_HOST = PAYMENTS_TRUST_PROXY
 
-SECURE_SSL_REDIRECT = SERVED_OVER_TLS and TRUST_PROXY
+SECURE_SSL_REDIRECT = SERVED_OVER_TLS and PAYMENTS_TRUST_PROXY
 SECURE_REDIRECT_EXEMPT = [r"^v2(/|$)"]  # a redirect loses the Authorization header
 SECURE_HSTS_SECONDS = HSTS_SECONDS
 SESSION_COOKIE_SECURE = SERVED_OVER_TLS
@@ -271,25 +255,6 @@ SILENCED_SYSTEM_CHECKS = [
     "security.W005",
     "security.W021",
 ]
-
-# The API
-
-REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": [
-        "payments.api.browsable.basic_auth.BrowserAuthentication"
-        if DEBUG
-        else "payments.access.authentication.BearerAuthentication"
-    ],
-    "DEFAULT_PERMISSION_CLASSES": ["payments.access.authentication.HasKey"],
-    "DEFAULT_RENDERER_CLASSES": [
-        "payments.api.renderers.HALRenderer",
-        *(["payments.api.browsable.renderer.PageRenderer"] if DEBUG else []),
-    ],
-    "DEFAULT_PARSER_CLASSES": [],
-    "DEFAULT_THROTTLE_CLASSES": ["payments.access.throttling.KeyThrottle"],
-    "EXCEPTION_HANDLER": "payments.api.errors.problem_response",
-    "URL_FORMAT_OVERRIDE": None,
-}
 
 # scripts/start passes this file to Granian too, so that all log lines have the same format.
 LOGGING = json.loads((BASE_DIR / "payments_site/logging.json").read_text())

@@ -1,6 +1,5 @@
 """All URLs except those of static files: the root, probes, the API, its documentation, the admin, metrics."""
 
-from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
@@ -8,6 +7,7 @@ from django.urls import include, path
 
 from payments.api.error_pages import api_not_found
 from payments.api.root import root
+from payments.conf import conf
 from payments.service.health import alive, ready
 
 
@@ -27,7 +27,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
 ]
 
-if settings.METRICS:
+if conf.METRICS:
     from payments.service.telemetry import metrics
 
     urlpatterns.append(path("metrics", metrics.page))

@@ -167,7 +167,7 @@ class ApiClientHandler(ApiHandler, ClientHandler):
 @pytest.fixture(scope="session", autouse=True)
 def runtime_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give the tests, and the services that they start, their own runtime directory."""
-    settings.RUNTIME_DIRECTORY = tmp_path_factory.mktemp("run")
+    settings.PAYMENTS_RUNTIME_DIRECTORY = tmp_path_factory.mktemp("run")
 
 
 @pytest.fixture(autouse=True)
@@ -184,8 +184,8 @@ def reset_limits() -> None:
 @pytest.fixture
 def failing_fast(settings: Settings) -> None:
     """Make reads of some data fail fast after an outage of any duration, for a minute."""
-    settings.OUTAGE_SECONDS_MIN = 0
-    settings.OUTAGE_OPEN_SECONDS = 60
+    settings.PAYMENTS_OUTAGE_SECONDS_MIN = 0
+    settings.PAYMENTS_OUTAGE_OPEN_SECONDS = 60
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any
 
-from django.conf import settings
+from payments.conf import conf
 
 # A client with one IPv6 address usually controls the whole /64 network.
 IPV6_PREFIX = 64
@@ -25,7 +25,7 @@ def client_address(environ: Mapping[str, Any]) -> str:
     A trusted proxy appends the client's address to X-Forwarded-For. The client can forge the entries before it.
     """
     candidates = [environ.get("REMOTE_ADDR", "")]
-    if settings.TRUST_PROXY:
+    if conf.TRUST_PROXY:
         candidates.insert(0, environ.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip())
     address = next(filter(None, map(parse_address, candidates)), None)
     if address is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from rest_framework.throttling import BaseThrottle
 
+from payments.conf import conf
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def is_over_limit(digest: str) -> bool:
     """Return whether this process has refused a request with this key in the current window."""
-    return bool(settings.RATE_LIMIT) and process.rate_limits.is_exceeded(event_name(digest))
+    return bool(conf.RATE_LIMIT) and process.rate_limits.is_exceeded(event_name(digest))
 
 
 def event_name(digest: str) -> str:
@@ -38,7 +38,7 @@ class KeyThrottle(BaseThrottle):
         key: Any = request.auth
         if key is None:
             return True
-        limit: RateLimit = settings.RATE_LIMIT
+        limit = RateLimit(*(conf.RATE_LIMIT or ()))
         usage = process.rate_limits.count(event_name(key.digest), limit)
         self.wait_seconds = usage.reset_seconds
         self.headers = {

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
 
-from django.conf import settings
-
 from payments.admin.periods import DateRange, Period
 from payments.admin.search_listing import SearchedPage
 from payments.admin.statistics import Amount, add_up, by_frequency, number_of_payments, success_percent, sum_by_currency
+from payments.conf import conf
 from payments.database.limits import optional_statements
 from payments.database.statements import Statement, compile_queryset
 from payments.listing.content import access_values
@@ -74,7 +73,7 @@ def fetch_list_totals(searched: SearchedPage, *, created: DateRange) -> ListTota
         with optional_statements():
             totals = ListTotals(exact_totals(searched.listing, created=created))
     except TooManyPayments:
-        totals = ListTotals(problem=f"More than {settings.SUMMED_PAYMENTS_MAX:,}.")
+        totals = ListTotals(problem=f"More than {conf.SUMMED_PAYMENTS_MAX:,}.")
     return totals
 
 
@@ -105,11 +104,11 @@ def listed_totals(listing: Listing) -> list[Total]:
         # In the order of the list, PostgreSQL reads it along its index, and not the payments of all organizations.
         order=None if replaces_list else order,
         has_filters=bool(filters),
-        payments_max=settings.SUMMED_PAYMENTS_MAX,
+        payments_max=conf.SUMMED_PAYMENTS_MAX,
     )
     rows = statement.rows(access_values(listing.access) | filter_values(filters))
     totals = [Total(currency, status, method, number, int(amount)) for currency, status, method, number, amount in rows]
-    if number_of_payments(totals) > settings.SUMMED_PAYMENTS_MAX:
+    if number_of_payments(totals) > conf.SUMMED_PAYMENTS_MAX:
         raise TooManyPayments
     return totals
 

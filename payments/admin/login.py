@@ -5,7 +5,6 @@ from http import HTTPStatus
 from math import ceil
 from typing import Any
 
-from django.conf import settings
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth import BACKEND_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
@@ -14,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 
 from payments.access.clients import client_address
+from payments.conf import conf
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 from payments.runtime.shares import NoPlace
@@ -97,5 +97,5 @@ def end_sessions(user: User, *, except_key: str | None = None) -> int:
 
 def lacks_second_factor(request: HttpRequest) -> bool:
     """Return whether the session needs a second factor and has none: it began before the setting."""
-    is_required = settings.SECOND_FACTOR == "required" and began_with_password(request)
+    is_required = conf.SECOND_FACTOR == "required" and began_with_password(request)
     return is_required and not request.session.get(SECOND_FACTOR_PASSED)

@@ -4,7 +4,6 @@ import re
 from http import HTTPStatus
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
@@ -27,6 +26,7 @@ from payments.admin.preferences import read_preferences
 from payments.admin.search import TIMED_OUT, SearchForm
 from payments.api.errors import RETRY_SECONDS
 from payments.api.serializers import build_records
+from payments.conf import conf
 from payments.links import Links
 from payments.listing.filters import FILTERS, AppliedFilter, Selection
 from payments.listing.page import UnknownStart, fetch_page
@@ -183,7 +183,7 @@ def export_response(request: HttpRequest, form: SearchForm, file_format: Format)
     """
     start = request.GET.get("from")
     with process.shares.exports():
-        page = fetch_selected(form, start=start, limit=settings.EXPORT_PART_ROWS).page
+        page = fetch_selected(form, start=start, limit=conf.EXPORT_PART_ROWS).page
         content = (file_format.start if start is None else b"") + file_format.write(page.rows)
     response = HttpResponse(content, content_type=file_format.content_type)
     if page.next_from:

@@ -3,7 +3,6 @@
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -18,6 +17,7 @@ from payments.admin.login import (
     mark_as_limited,
 )
 from payments.admin.overview import overview_context
+from payments.conf import conf
 
 UNUSED_URLS = ("autocomplete", "view_on_site")
 PASSWORD_URLS = ("password_change", "password_change_done")
@@ -37,7 +37,7 @@ class PaymentsAdminSite(AdminSite):
 
     @property
     def login_form(self) -> type[LoginForm]:  # type: ignore[override]
-        if settings.SECOND_FACTOR == "off":
+        if conf.SECOND_FACTOR == "off":
             return LoginForm
         from payments.admin.sign_in.pending import FirstFactorForm  # noqa: PLC0415  imports django-allauth
 
@@ -46,7 +46,7 @@ class PaymentsAdminSite(AdminSite):
     def get_urls(self) -> list[Any]:
         """Return Django's URLs without those that our pages do not use: they read objects of any model."""
         used = [url for url in super().get_urls() if getattr(url, "name", None) not in UNUSED_URLS]
-        if not settings.PASSWORD_LOGIN:
+        if not conf.PASSWORD_LOGIN:
             used = [url for url in used if getattr(url, "name", None) not in PASSWORD_URLS]
         return [*sign_in_urls(), *used]
 
@@ -58,7 +58,7 @@ class PaymentsAdminSite(AdminSite):
         return {**context, "navigation": navigation(context["available_apps"]), "sign_in": sign_in_context(request)}
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        if request.method != "GET" and not settings.PASSWORD_LOGIN:
+        if request.method != "GET" and not conf.PASSWORD_LOGIN:
             raise PermissionDenied
         try:
             response = super().login(request, extra_context)
@@ -79,14 +79,14 @@ class PaymentsAdminSite(AdminSite):
 
 def sign_in_urls() -> list[URLPattern]:
     urls = []
-    if settings.OIDC_ISSUER:
+    if conf.OIDC_ISSUER:
         from payments.admin.sign_in import single_sign_on  # noqa: PLC0415  imports django-allauth
 
         urls += [
             path("sign-in/", single_sign_on.begin, name="sign_in"),
             path("sign-in/callback/", single_sign_on.callback, name="sign_in_callback"),
         ]
-    if settings.SECOND_FACTOR != "off":
+    if conf.SECOND_FACTOR != "off":
         from payments.admin.sign_in import second_factor_views as views  # noqa: PLC0415  imports django-allauth
 
         urls += [
@@ -100,10 +100,10 @@ def sign_in_urls() -> list[URLPattern]:
 def sign_in_context(request: HttpRequest) -> dict[str, Any]:
     """Return how users log in, and whether this user can have a second factor."""
     return {
-        "has_passwords": settings.PASSWORD_LOGIN,
-        "has_provider": bool(settings.OIDC_ISSUER),
-        "provider_name": settings.OIDC_NAME or urlsplit(settings.OIDC_ISSUER).hostname,
-        "has_second_factor": settings.SECOND_FACTOR != "off" and began_with_password(request),
+        "has_passwords": conf.PASSWORD_LOGIN,
+        "has_provider": bool(conf.OIDC_ISSUER),
+        "provider_name": conf.OIDC_NAME or urlsplit(conf.OIDC_ISSUER).hostname,
+        "has_second_factor": conf.SECOND_FACTOR != "off" and began_with_password(request),
     }
 
 

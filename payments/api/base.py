@@ -7,23 +7,29 @@ saves, of 250 for a page of 20 payments.
 from collections.abc import Sequence
 from typing import Any
 
-from django.conf import settings
+from django.db.transaction import non_atomic_requests
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import APIException
 from rest_framework.generics import GenericAPIView
+from rest_framework.metadata import SimpleMetadata
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.status import HTTP_304_NOT_MODIFIED
 from rest_framework.throttling import BaseThrottle
 
-from payments.access.authentication import BearerAuthentication
+from payments.access.authentication import BearerAuthentication, HasKey
 from payments.access.throttling import KeyThrottle
-from payments.api.errors import InvalidParameter
+from payments.api.browsable.basic_auth import BrowserAuthentication
+from payments.api.browsable.renderer import PageRenderer
+from payments.api.errors import InvalidParameter, problem_response
 from payments.api.etags import can_skip_content, parse_known
 from payments.api.negotiation import HALNegotiation
 from payments.api.parameters import invalid_from
 from payments.api.reader import Reader
+from payments.api.renderers import HALRenderer
 from payments.api.responses import set_fields
+from payments.conf import conf
 from payments.links import Links
 from payments.listing.content import Query
 from payments.listing.query import payment_query
@@ -40,15 +46,37 @@ class ReadView(GenericAPIView[Payment]):
     the parameters are reported after the checks.
     """
 
+    # A view of DRF takes what it does not name itself from the project's REST_FRAMEWORK.
     http_method_names = ["get", "head", "options"]
+    authentication_classes = [BearerAuthentication]
+    permission_classes = [HasKey]
+    throttle_classes = [KeyThrottle]
+    renderer_classes = [HALRenderer]
     content_negotiation_class = HALNegotiation
+    parser_classes = []
     filter_backends = []
+    pagination_class: Any = None
+    versioning_class = None
+    metadata_class = SimpleMetadata
+    schema = None
     format_kwarg = None  # the API has no format suffixes
 
     known: Sequence[str]  # the ETags that the client knows
     links: Links
     reader: Reader
     throttles: Sequence[BaseThrottle] = ()
+
+    @classmethod
+    def as_view(cls, **initkwargs: Any) -> Any:
+        """Return the view, without a transaction around it if ATOMIC_REQUESTS is set: it reads by one statement."""
+        return non_atomic_requests(super().as_view(**initkwargs))
+
+    def get_exception_handler(self) -> Any:
+        return problem_response
+
+    def get_renderers(self) -> list[BaseRenderer]:
+        renderers = super().get_renderers()
+        return [*renderers, PageRenderer()] if conf.BROWSABLE_API else renderers
 
     def get_query(self, request: HttpRequest) -> Query:
         """Return the query for the content of the response.
@@ -97,9 +125,9 @@ class ReadView(GenericAPIView[Payment]):
             raise self.errors.pop()  # an exception that is raised refers to this view, which must not refer to it
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """Return the authenticators, which get the key from the reader."""
-        classes: Sequence[type[BearerAuthentication]] = self.authentication_classes  # type: ignore[assignment]
-        return [authentication_class(self.reader.find_key) for authentication_class in classes]
+        """Return the authenticator, which gets the key from the reader."""
+        authentication_class = BrowserAuthentication if conf.BROWSABLE_API else BearerAuthentication
+        return [authentication_class(self.reader.find_key)]
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {"request": self.request, "links": self.links}
@@ -126,7 +154,7 @@ class ReadView(GenericAPIView[Payment]):
 
     def get_throttles(self) -> list[BaseThrottle]:
         """Return the throttles; none without RATE_LIMIT. Keep them: `finalize_response` adds their headers."""
-        throttles = super().get_throttles() if settings.RATE_LIMIT else []
+        throttles = super().get_throttles() if conf.RATE_LIMIT else []
         self.throttles = throttles
         return throttles
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.conf import settings
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
     from payments.docs.markdown import Document
+
+
+DIRECTORY = Path(__file__).resolve().parents[2] / "docs"
 
 
 class DocsPage(NamedTuple):
@@ -33,7 +36,7 @@ PATHS = {page.file: page.path for page in PAGES}
 @cache
 def render_page(page: DocsPage) -> Document:
     """Return the page as HTML. The late import saves memory in the workers that never serve a page."""
-    text = (settings.BASE_DIR / "docs" / page.file).read_text()
+    text = (DIRECTORY / page.file).read_text()
     render = import_string("payments.docs.markdown.render")
     document: Document = render(text, resolve_link=partial(page_link, page=page))
     return document

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from django.conf import settings
-
+from payments.conf import conf
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.reading import read_records
@@ -48,7 +47,7 @@ def read_batches(sources: Iterable[Source], options: Options = STRICT) -> Iterat
     """Yield the records of the sources in batches of limited size."""
     entries: list[Entry] = []
     size = ignored = 0
-    records_max = settings.IMPORT_BATCH_RECORDS
+    records_max = conf.IMPORT_BATCH_RECORDS
     for entry, length, ignored_members in parse_sources(sources, options):
         entries.append(entry)
         size += length

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from django.conf import settings
 from msgspec import Raw
 
+from payments.conf import conf
 from payments.formulas import unescape_formulas
 from payments.ingest.csv_headers import Column, Header, is_utf_8
 from payments.ingest.errors import InvalidRecord
@@ -66,7 +66,7 @@ def read_rows(
 
 def split_rows(name: str, chunks: Iterator[bytes], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not empty, each with the line on which it begins."""
-    csv.field_size_limit(settings.IMPORT_VALUE_BYTES_MAX)
+    csv.field_size_limit(conf.IMPORT_VALUE_BYTES_MAX)
     lines = RowLines(name, chunks)
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 import msgspec
-from django.conf import settings
 from msgspec import Raw
 
+from payments.conf import conf
 from payments.ingest.csv_files import read_rows
 from payments.ingest.csv_headers import find_delimiter
 from payments.ingest.json_documents import DocumentSplitter
@@ -88,7 +88,7 @@ def read_start(chunks: Iterator[bytes]) -> bytes:
     for chunk in chunks:
         start = (start + chunk).removeprefix(BYTE_ORDER_MARK)
         text = start.strip()
-        if text.startswith(b"[") or b"\n" in text or len(start) > settings.IMPORT_VALUE_BYTES_MAX:
+        if text.startswith(b"[") or b"\n" in text or len(start) > conf.IMPORT_VALUE_BYTES_MAX:
             break
     return start
 

@@ -7,9 +7,9 @@ from functools import partial
 from io import BufferedReader
 from typing import NamedTuple
 
-from django.conf import settings
 from msgspec import Struct
 
+from payments.conf import conf
 from payments.ingest.errors import FieldError, InvalidRecord
 
 CHUNK_BYTES = 2**18
@@ -95,5 +95,5 @@ def split_lines(name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def refuse_oversize(length: int, location: Location) -> None:
-    if length > settings.IMPORT_VALUE_BYTES_MAX:
-        raise UnreadableSource(location, f"longer than {settings.IMPORT_VALUE_BYTES_MAX} bytes")
+    if length > conf.IMPORT_VALUE_BYTES_MAX:
+        raise UnreadableSource(location, f"longer than {conf.IMPORT_VALUE_BYTES_MAX} bytes")

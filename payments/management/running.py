@@ -8,12 +8,12 @@ import sys
 from argparse import Namespace
 from contextlib import suppress
 
-from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, CommandParser, execute_from_command_line, handle_default_options
 from django.db import Error
 from django.utils.autoreload import DJANGO_AUTORELOAD_ENV
 
+from payments.conf import conf
 from payments.management.failures import explain
 
 
@@ -63,5 +63,5 @@ def is_reloaded() -> bool:
 def print_warnings() -> None:
     """Print the warnings of the settings. Invalid settings are an error of the command."""
     with suppress(ImproperlyConfigured, ImportError):
-        for warning in settings.SETTINGS_WARNINGS:
+        for warning in conf.SETTINGS_WARNINGS:
             sys.stderr.write(f"Warning: {warning}\n")

@@ -6,9 +6,9 @@ from threading import Lock
 from time import monotonic
 from typing import Self, TypeAlias
 
-from django.conf import settings
 from django.db import OperationalError
 
+from payments.conf import conf
 from payments.runtime.database_errors import is_outage, is_timeout
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class CircuitBreaker:
             now = monotonic()
             if now < self.retry_at:
                 return False
-            self.retry_at = now + settings.REQUEST_SECONDS_MAX  # a request that tries again has ended then
+            self.retry_at = now + conf.REQUEST_SECONDS_MAX  # a request that tries again has ended then
             return True
 
     def open(self, error: BaseException, *, seconds: float) -> None:
@@ -81,9 +81,9 @@ class Guard:
 
     def __exit__(self, _type: object, raised: BaseException | None, _traceback: object) -> None:
         error = raised or self.error
-        if error is not None and monotonic() - self.started_at >= settings.OUTAGE_SECONDS_MIN and self.is_outage(error):
+        if error is not None and monotonic() - self.started_at >= conf.OUTAGE_SECONDS_MIN and self.is_outage(error):
             breaker = self.breakers.setdefault(self.name, CircuitBreaker(str(self.name)))
-            breaker.open(error, seconds=settings.OUTAGE_OPEN_SECONDS)
+            breaker.open(error, seconds=conf.OUTAGE_OPEN_SECONDS)
         elif closing := self.breakers.pop(self.name, None):
             closing.close()
 

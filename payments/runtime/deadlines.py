@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import NoReturn
 
-from django.conf import settings
 from psycopg import OperationalError
 
+from payments.conf import conf
 from payments.runtime import time_limits
 from payments.runtime.servers import has_replica
 
@@ -25,7 +25,7 @@ class Deadline(threading.local):
         self.ends_at: float | None = None  # a time of time.monotonic(); None outside of the block
 
     def __enter__(self) -> None:
-        self.ends_at = monotonic() + settings.REQUEST_SECONDS_MAX
+        self.ends_at = monotonic() + conf.REQUEST_SECONDS_MAX
         self.failover_seconds = time_limits.FAILOVER.seconds if has_replica() else 0
 
     def __exit__(self, *_error: object) -> None:
@@ -57,7 +57,7 @@ class Deadline(threading.local):
     @property
     def remaining_seconds(self) -> float:
         """Return the time until the deadline, negative after it; outside of the block, the whole time."""
-        return float(settings.REQUEST_SECONDS_MAX) if self.ends_at is None else self.ends_at - monotonic()
+        return float(conf.REQUEST_SECONDS_MAX) if self.ends_at is None else self.ends_at - monotonic()
 
     @property
     def wait_seconds(self) -> float | None:

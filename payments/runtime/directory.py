@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from django.conf import settings
+from payments.conf import conf
 
 
 class RuntimeDirectoryError(OSError):
@@ -16,7 +16,7 @@ def prepare_runtime_directory() -> Path:
 
     :raises RuntimeDirectoryError: if it cannot be created, or if another user can read or write it
     """
-    path: Path = settings.RUNTIME_DIRECTORY
+    path: Path = conf.RUNTIME_DIRECTORY
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)

@@ -6,8 +6,7 @@ Write `process.hooks` where the hooks are needed, and do not store the attribute
 from datetime import datetime
 from typing import NamedTuple
 
-from django.conf import settings
-
+from payments.conf import conf
 from payments.runtime.circuit_breaker import DataBreakers
 from payments.runtime.deadlines import Deadline
 from payments.runtime.hooks import Hooks
@@ -36,7 +35,7 @@ class Process:
         self.replica = Replica(REPLICA, primary=self.primary, on_lag_measured=self.report_lag)
         self.data_breakers: DataBreakers = {}
         self.rate_limits = RateLimits()
-        self.shares = Shares(settings.WEB_THREADS)
+        self.shares = Shares(conf.WEB_THREADS)
         self.known_keys: dict[str, KnownKey] = {}  # by the digest of the key
         self.last_use_paused_until: dict[int, datetime] = {}  # by the ID of an API key
 

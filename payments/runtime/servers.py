@@ -10,9 +10,9 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple, TypeVar
 
-from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
+from payments.conf import conf
 from payments.runtime.circuit_breaker import CircuitBreaker, CircuitOpen
 from payments.runtime.database_errors import is_outage, is_timeout
 
@@ -100,7 +100,7 @@ class Replica(Server):
     @property
     def is_lagging(self) -> bool:
         """Return whether the replica lags by more than REPLICA_LAG_SECONDS_MAX."""
-        return bool(self.lag.seconds > settings.REPLICA_LAG_SECONDS_MAX)
+        return bool(self.lag.seconds > conf.REPLICA_LAG_SECONDS_MAX)
 
     def is_usable(self) -> bool:
         """Return whether lists can be read from the replica. Measures the replication lag once a second."""

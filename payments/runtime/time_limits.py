@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from django.conf import settings
+from payments.conf import conf
 
 
 class TimeLimit(NamedTuple):
@@ -12,7 +12,7 @@ class TimeLimit(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        return self.share * float(settings.REQUEST_SECONDS_MAX)
+        return self.share * float(conf.REQUEST_SECONDS_MAX)
 
     @property
     def milliseconds(self) -> str:

@@ -31,12 +31,13 @@ from django.utils.log import log_response
 from payments.api import request_ids
 from payments.api.error_pages import is_api
 from payments.api.responses import list_fields, set_fields
+from payments.conf import conf
 from payments.runtime.process import process
 from payments.runtime.shares import NoPlace
 from payments.service.bodies import InvalidBody, read_body
 from payments.service.error_pages import error_page, too_many_pages
 
-PROBES = {"/healthz", "/readyz", *(["/metrics"] if settings.METRICS else [])}
+PROBES = {"/healthz", "/readyz", *(["/metrics"] if conf.METRICS else [])}
 
 # Read once: later, the setting begins with the path that the site is mounted at, which the path of a request lacks.
 STATIC_PATH = settings.STATIC_URL
@@ -57,7 +58,7 @@ class ApiHandler(BaseHandler):
         super().load_middleware(is_async)
         self.view_responder = cast("Responder", convert_exception_to_response(call_view))
         # Read once: each look-up of a setting calls a function of Django.
-        self.has_access_log = settings.ACCESS_LOG
+        self.has_access_log = conf.ACCESS_LOG
         self.hsts_seconds = settings.SECURE_HSTS_SECONDS
 
     def get_response(self, request: HttpRequest) -> HttpResponseBase:

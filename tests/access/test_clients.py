@@ -36,6 +36,6 @@ def test_ipv6_address_counts_as_its_network_and_ipv4_as_itself(address: str, cou
 def test_only_the_last_address_of_a_trusted_proxy_counts(
     settings: Settings, trusted: bool, forwarded: str, counted: str
 ) -> None:
-    settings.TRUST_PROXY = trusted
+    settings.PAYMENTS_TRUST_PROXY = trusted
 
     assert client_address({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}) == counted

@@ -28,7 +28,7 @@ def still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def limited(settings: Settings) -> None:
-    settings.RATE_LIMIT = RateLimit(2, seconds=60)
+    settings.PAYMENTS_RATE_LIMIT = RateLimit(2, seconds=60)
 
 
 def rate_limit_headers(response: Any) -> tuple[str | None, str | None]:

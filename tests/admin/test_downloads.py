@@ -58,7 +58,7 @@ def import_lines(*lines: bytes, tmp_path: Any) -> None:
 def test_parts_join_to_the_complete_export(
     admin_client: Client, organization: Organization, settings: Settings, number: int
 ) -> None:
-    settings.EXPORT_PART_ROWS = 3
+    settings.PAYMENTS_EXPORT_PART_ROWS = 3
     for index in range(number):
         PaymentFactory.create(id=f"pt_{index}", organization=organization)
     PaymentFactory.create(id="pt_x", organization=organization, failed=True)

@@ -131,7 +131,7 @@ def test_totals_of_a_long_list_need_the_totals_of_its_days(organization: Organiz
 def test_filters_select_from_the_totals_of_days(
     settings: Settings, parameters: dict[str, Any], conditions: dict[str, Any], stored: int
 ) -> None:
-    settings.SUMMED_PAYMENTS_MAX = 100  # the payments themselves are not counted
+    settings.PAYMENTS_SUMMED_PAYMENTS_MAX = 100  # the payments themselves are not counted
     form = SearchForm.from_query(QueryDict(f"organization=1&mode={parameters.get('mode', 'live')}"))
     assert form.is_valid()
     sum_missing_days(form.access, days=DAYS[:stored], has_time=lambda: True)

@@ -97,7 +97,7 @@ def test_pages_that_differ_only_in_their_links_have_different_etags(
     ]
 
     etags_here = {api.get(**query)["ETag"] for query in queries}
-    settings.PUBLIC_BASE_URL = "https://pay.example"
+    settings.PAYMENTS_PUBLIC_BASE_URL = "https://pay.example"
     etags_elsewhere = {api.get(**query)["ETag"] for query in queries}
 
     assert len(etags_here | etags_elsewhere) == 2 * len(queries)
@@ -207,7 +207,7 @@ def test_response_below_another_public_base_url_is_unknown(
     api: Api, payment: Payment, settings: Settings, path: str
 ) -> None:
     etag = api.get(path)["ETag"]
-    settings.PUBLIC_BASE_URL = "https://pay.example"
+    settings.PAYMENTS_PUBLIC_BASE_URL = "https://pay.example"
 
     assert api.send("GET", path, If_None_Match=etag).status_code == 200
 

@@ -182,7 +182,7 @@ def test_page_counts_no_rows(api: Api, four_payments: None) -> None:
 
 
 def test_links_begin_with_the_public_base_url(api: Api, four_payments: None, settings: Settings) -> None:
-    settings.PUBLIC_BASE_URL = "https://pay.example/shop"
+    settings.PAYMENTS_PUBLIC_BASE_URL = "https://pay.example/shop"
 
     page = api.get(limit=1).json()
 

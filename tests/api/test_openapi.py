@@ -45,7 +45,7 @@ def test_document_names_this_service_as_its_server(
     client: Client, settings: Settings, base_url: str, address: str
 ) -> None:
     settings.ALLOWED_HOSTS = ["*"]
-    settings.PUBLIC_BASE_URL = base_url
+    settings.PAYMENTS_PUBLIC_BASE_URL = base_url
 
     document = client.get("/docs/openapi.json", headers={"Host": "shop.example:8000"}).json()
 

@@ -189,7 +189,7 @@ def test_key_that_changed_shows_only_its_new_payments(
 
 
 def test_used_up_rate_limit_reads_only_the_key(reading: Api, trips: RoundTrips, settings: Settings) -> None:
-    settings.RATE_LIMIT = RateLimit(1, seconds=600)
+    settings.PAYMENTS_RATE_LIMIT = RateLimit(1, seconds=600)
 
     within, first_refused, later = (tables_of(trips, reading.get) for _ in range(3))
 
@@ -197,7 +197,7 @@ def test_used_up_rate_limit_reads_only_the_key(reading: Api, trips: RoundTrips, 
 
 
 def test_revoked_key_is_refused_before_its_rate_limit(reading: Api, settings: Settings) -> None:
-    settings.RATE_LIMIT = RateLimit(1, seconds=600)
+    settings.PAYMENTS_RATE_LIMIT = RateLimit(1, seconds=600)
     reading.get()
     revoke(reading.key)
 
@@ -258,7 +258,7 @@ def test_connection_that_ends_during_the_page_is_replaced(reading: Api, hidden_p
 @pytest.fixture
 def short_outages(settings: Settings) -> None:
     """Let a failed read count as an outage although it was short."""
-    settings.OUTAGE_SECONDS_MIN = 0
+    settings.PAYMENTS_OUTAGE_SECONDS_MIN = 0
 
 
 @pytest.mark.usefixtures("short_outages")

@@ -58,7 +58,7 @@ def test_browser_is_redirected_to_the_documentation(client: Client, accept: str)
 
 
 def test_links_begin_with_the_public_base_url(client: Client, settings: Settings) -> None:
-    settings.PUBLIC_BASE_URL = "https://pay.example"
+    settings.PAYMENTS_PUBLIC_BASE_URL = "https://pay.example"
 
     assert client.get("/").json() == root_document("https://pay.example")
 

@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from payments.conf import conf
 from payments.database.sqlite.backup import Damaged, back_up
 from tests.support.commands import manage
 from tests.support.connecting import connected_to
@@ -19,8 +19,8 @@ from tests.support.service import Service
 
 pytestmark = pytest.mark.only("sqlite")
 
-PAYMENTS = settings.IMPORT_BATCH_RECORDS + 1000
-WRITTEN_FIRST = settings.IMPORT_BATCH_RECORDS + 500  # more than an import's first batch
+PAYMENTS = conf.IMPORT_BATCH_RECORDS + 1000
+WRITTEN_FIRST = conf.IMPORT_BATCH_RECORDS + 500  # more than an import's first batch
 PAGE_BYTES = 4096
 
 

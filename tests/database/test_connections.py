@@ -265,9 +265,9 @@ def test_request_to_a_frozen_server_ends_at_the_deadline(
 ) -> None:
     path = path_of(authorization)
     with breakable.frozen():
-        settings.REQUEST_SECONDS_MAX = 0
+        settings.PAYMENTS_REQUEST_SECONDS_MAX = 0
         late = send(authorization, path)
-    settings.REQUEST_SECONDS_MAX = 60
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 60
 
     assert (late.status, send(authorization, path).status) == (503, 200)
 
@@ -310,7 +310,7 @@ def test_wait_for_a_frozen_server_ends_at_the_deadline(
 ) -> None:
     with TimedConnection.connect(breakable.url) as driver:
         driver.execute("SELECT 1")
-        settings.REQUEST_SECONDS_MAX = 0
+        settings.PAYMENTS_REQUEST_SECONDS_MAX = 0
         late = pytest.raises(psycopg.OperationalError, match="before the deadline")
         with breakable.frozen(), process.deadline, late:
             wait(driver)

@@ -447,7 +447,7 @@ def test_only_the_primary_says_that_a_token_is_unknown(shared: Replicated, walke
 def test_slow_query_on_a_replica_is_a_timeout_and_no_outage(
     shared: Replicated, walked: Api, settings: Settings
 ) -> None:
-    settings.REQUEST_SECONDS_MAX = 2.5
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 2.5
 
     def is_reported_as_timeout() -> bool:
         with process.deadline:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.db import connection, transaction
 
+from payments.conf import conf
 from payments.database.sqlite import search_index
 from payments.listing.search_terms import HasSearchTerms
 from payments.models import Access, Payment
@@ -123,7 +123,7 @@ def parts() -> int:
 
 
 def test_large_import_merges_the_parts_of_the_index() -> None:
-    count = settings.IMPORT_BATCH_RECORDS + 1
+    count = conf.IMPORT_BATCH_RECORDS + 1
     store(line(id=f"pt_{number}", organizationId="1", description=f"Order {number}") for number in range(count))
     parts_after_many = parts()
     store([line(id="pt_last", organizationId="1", description="Order last")])

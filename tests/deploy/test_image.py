@@ -24,7 +24,7 @@ ENV_LINE = re.compile(r"^([A-Z_]+)='", re.MULTILINE)
 # PostgreSQL's versions have two numbers.
 EXACT_VERSION = re.compile(r"^(?:postgres:\d+\.\d+|(?!postgres)\w+:\d+\.\d+\.\d+)(?:-|$)")
 # A path in the project folder.
-PROJECT_PATH = re.compile(r'BASE_DIR / "([^"]+)"')
+PROJECT_PATH = re.compile(r'(?:BASE_DIR|parents\[\d\]) / "([^"]+)"')
 PRIVATE_FILES = (
     ".git/config",
     ".venv/bin/python",

@@ -57,7 +57,7 @@ class Machine:
     def prepare(self, *, host: str = "127.0.0.1") -> str:
         """Return the message of the command with which scripts/start begins."""
         process.rate_limits.close()  # of an earlier test
-        with override_settings(RUNTIME_DIRECTORY=self.runtime_directory):
+        with override_settings(PAYMENTS_RUNTIME_DIRECTORY=self.runtime_directory):
             return self.manage("prepare_service", "--host", host, "--port", str(self.port))
 
     def start(self) -> str:

@@ -62,7 +62,7 @@ def test_schema_is_valid_and_has_the_address_of_the_service(client: Client, sett
     Draft202012Validator.check_schema(schema)
     assert schema["$id"] == "http://testserver/docs/payment.schema.json"
 
-    settings.PUBLIC_BASE_URL = "https://shop.example"
+    settings.PAYMENTS_PUBLIC_BASE_URL = "https://shop.example"
     assert client.get("/docs/payment.schema.json").json()["$id"] == "https://shop.example/docs/payment.schema.json"
 
 

@@ -117,7 +117,7 @@ def test_page_has_no_inline_styles_and_scripts(client: Client, path: str) -> Non
 def test_examples_have_the_address_of_the_service(client: Client, settings: Settings, path: str) -> None:
     assert SITE in client.get(path).content.decode() or path.endswith("synchronising/")
 
-    settings.PUBLIC_BASE_URL = "https://shop.example:8443/it's<b>&"
+    settings.PAYMENTS_PUBLIC_BASE_URL = "https://shop.example:8443/it's<b>&"
     page = client.get(path).content.decode()
 
     assert "https://shop.example:8443/it&#x27;s&lt;b&gt;&amp;" in page
@@ -169,7 +169,7 @@ def section_ids(client: Client, path: str) -> list[str | None]:
 
 
 def test_search_index_has_the_address_of_the_service(client: Client, settings: Settings) -> None:
-    settings.PUBLIC_BASE_URL = "https://shop.example/it's<b>"
+    settings.PAYMENTS_PUBLIC_BASE_URL = "https://shop.example/it's<b>"
 
     texts = [entry["text"] for entry in client.get("/docs/search.json").json()]
 

@@ -11,7 +11,7 @@ def batch_sizes(lines: list[bytes]) -> list[int]:
 
 
 def test_number_of_records_ends_a_batch(settings: Settings) -> None:
-    settings.IMPORT_BATCH_RECORDS = 2
+    settings.PAYMENTS_IMPORT_BATCH_RECORDS = 2
 
     assert batch_sizes([line()] * 5) == [2, 2, 1]
 

@@ -57,7 +57,7 @@ def in_two_batches(lines: list[bytes]) -> list[bytes]:
 def test_one_of_two_imports_in_opposite_order_fails_and_can_be_repeated(
     tmp_path: Path, settings: Settings, organizations: Sequence[str]
 ) -> None:
-    settings.IMPORT_BATCH_RECORDS = BATCH_RECORDS
+    settings.PAYMENTS_IMPORT_BATCH_RECORDS = BATCH_RECORDS
 
     def lines(description: str) -> list[bytes]:
         return [

@@ -11,11 +11,11 @@ from threading import Event
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
+from payments.conf import conf
 from payments.export import export_payments
 from payments.ingest import ImportResult, Source, import_payments, imports
 from payments.ingest.changes import ChangeLog
@@ -248,13 +248,13 @@ def test_invalid_record_in_any_file_stops_the_import(organization: Organization)
 
 def batch() -> list[bytes]:
     """Return so many lines that the import writes them before it reads the next ones."""
-    return [line(id=f"pt_batch{number}") for number in range(settings.IMPORT_BATCH_RECORDS)]
+    return [line(id=f"pt_batch{number}") for number in range(conf.IMPORT_BATCH_RECORDS)]
 
 
 def test_invalid_record_undoes_earlier_batches(organization: Organization) -> None:
     result, _ = load(lines(*batch(), b"{"))
 
-    assert result == ImportResult(read=settings.IMPORT_BATCH_RECORDS + 1, refused=1, changed=0)
+    assert result == ImportResult(read=conf.IMPORT_BATCH_RECORDS + 1, refused=1, changed=0)
     assert not Payment.objects.exists()
 
 
@@ -345,7 +345,7 @@ def test_import_that_waits_for_a_lock_can_be_interrupted(organization: Organizat
 
 
 @pytest.mark.parametrize("text", [b"nonsense", line(organizationId="404")])
-@pytest.mark.parametrize("left", [settings.IMPORT_BATCH_RECORDS - 1, 7, 1, 0])
+@pytest.mark.parametrize("left", [conf.IMPORT_BATCH_RECORDS - 1, 7, 1, 0])
 def test_import_stops_after_the_maximum_number_of_errors(organization: Organization, left: int, text: bytes) -> None:
     """`left`: the first batch has so many of the errors."""
     valid = batch()[left:]

@@ -233,14 +233,14 @@ def test_blank_last_line_is_not_a_record() -> None:
 
 @pytest.mark.parametrize("content", [compact(ONE), compact([ONE, TWO])])
 def test_value_of_maximum_length_is_accepted(content: bytes, settings: Settings) -> None:
-    settings.IMPORT_VALUE_BYTES_MAX = len(compact(ONE))
+    settings.PAYMENTS_IMPORT_VALUE_BYTES_MAX = len(compact(ONE))
 
     assert read_all(content)[0][1] == ONE
 
 
 @pytest.mark.parametrize("begin", [b'{"id":"', b'[{"id":"'])
 def test_endless_value_is_refused_before_it_fills_the_memory(begin: bytes, settings: Settings) -> None:
-    settings.IMPORT_VALUE_BYTES_MAX = 5000
+    settings.PAYMENTS_IMPORT_VALUE_BYTES_MAX = 5000
 
     with pytest.raises(UnreadableSource, match=r"^f:1(: record 1)?: longer than 5000 bytes$"):
         read_all(endless_source(begin))

@@ -88,7 +88,7 @@ def test_created_key_goes_to_stdout_and_is_not_stored(run: Run, organization: Or
 def test_messages_of_a_created_key_explain_use_and_revocation(
     run: Run, organization: Organization, settings: Settings, public_base_url: str, list_url: str
 ) -> None:
-    settings.PUBLIC_BASE_URL = public_base_url
+    settings.PAYMENTS_PUBLIC_BASE_URL = public_base_url
 
     _, messages = run("create_api_key", "--organization", "1", "--mode", "test", "--name", "Shop")
 

@@ -105,7 +105,7 @@ def test_misspelt_setting_is_a_warning_and_the_command_goes_on(tmp_path: Path) -
 
 @pytest.mark.parametrize("option", [["--verbosity", "0"], ["--verbosity=0"], ["-v0"]], ids=" ".join)
 def test_verbosity_0_hides_warnings(option: list[str], settings: Settings) -> None:
-    settings.SETTINGS_WARNINGS = ["WEB_WORKER is not a setting."]
+    settings.PAYMENTS_SETTINGS_WARNINGS = ["WEB_WORKER is not a setting."]
 
     usual, silent = manage("check", url="sqlite:///:memory:"), manage("check", *option, url="sqlite:///:memory:")
 

@@ -151,7 +151,7 @@ def test_issuer_is_used_as_it_is_written(issuer: str) -> None:
     with patch.dict(os.environ, PRODUCTION | OIDC | {"OIDC_ISSUER": issuer}, clear=True):
         settings = runpy.run_path(str(ROOT / "payments_site/settings.py"))
 
-    assert settings["OIDC_ISSUER"] == issuer
+    assert settings["PAYMENTS_OIDC_ISSUER"] == issuer
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_error_and_misspelt_name_of_a_setting_share_a_line() -> None:
 def warnings(environment: dict[str, str]) -> list[str]:
     """Return the warnings of the settings in this environment."""
     with patch.dict(os.environ, PRODUCTION | environment, clear=True):
-        result: list[str] = runpy.run_path(str(ROOT / "payments_site/settings.py"))["SETTINGS_WARNINGS"]
+        result: list[str] = runpy.run_path(str(ROOT / "payments_site/settings.py"))["PAYMENTS_SETTINGS_WARNINGS"]
     return result
 
 
@@ -428,10 +428,10 @@ def test_directory_is_the_first_of_the_paths(text: str, expected: Path | None) -
     ("values", "expected"),
     [
         ({}, []),
-        ({"PUBLIC_BASE_URL": "http://pay.example", "ALLOWED_HOSTS": ["pay.example"]}, []),
-        ({"PUBLIC_BASE_URL": "http://pay.example", "ALLOWED_HOSTS": ["other.example"]}, ["payments_site.W001"]),
+        ({"PAYMENTS_PUBLIC_BASE_URL": "http://pay.example", "ALLOWED_HOSTS": ["pay.example"]}, []),
+        ({"PAYMENTS_PUBLIC_BASE_URL": "http://pay.example", "ALLOWED_HOSTS": ["other.example"]}, ["payments_site.W001"]),
         (
-            {"PUBLIC_BASE_URL": "https://pay.example", "ALLOWED_HOSTS": [".example"], "SERVED_OVER_TLS": True},
+            {"PAYMENTS_PUBLIC_BASE_URL": "https://pay.example", "ALLOWED_HOSTS": [".example"], "SERVED_OVER_TLS": True},
             ["payments_site.W002"],
         ),
     ],

@@ -20,7 +20,7 @@ OUTAGE = OperationalError("the server does not respond")
 @pytest.fixture
 def at_once(settings: Settings) -> None:
     """Let a read try again at once after a failure."""
-    settings.OUTAGE_OPEN_SECONDS = 0
+    settings.PAYMENTS_OUTAGE_OPEN_SECONDS = 0
 
 
 def fail(breakers: DataBreakers, name: str, error: Error, *, timeouts_count: bool = True) -> None:
@@ -57,7 +57,7 @@ def test_one_of_two_requests_at_once_tries_again(settings: Settings) -> None:
                 both.wait()
             return other + float(self)
 
-    settings.REQUEST_SECONDS_MAX = SlowlyAdded(60)
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = SlowlyAdded(60)
     breaker = CircuitBreaker("it")
     breaker.open(OUTAGE, seconds=0)
 
@@ -69,7 +69,7 @@ def test_one_of_two_requests_at_once_tries_again(settings: Settings) -> None:
 
 def test_trial_without_a_result_admits_another_one_later(settings: Settings) -> None:
     """Its thread may have ended with an error that says nothing about the server."""
-    settings.REQUEST_SECONDS_MAX = 0
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 0
     breaker = CircuitBreaker("it")
     breaker.open(OUTAGE, seconds=0)
     breaker.admits()
@@ -118,9 +118,9 @@ def test_one_read_at_a_time_tries_again() -> None:
 @pytest.mark.usefixtures("failing_fast")
 def test_failed_trial_continues_the_outage(settings: Settings) -> None:
     breakers: DataBreakers = {}
-    settings.OUTAGE_OPEN_SECONDS = 0
+    settings.PAYMENTS_OUTAGE_OPEN_SECONDS = 0
     fail(breakers, "a", OUTAGE)
-    settings.OUTAGE_OPEN_SECONDS = 60
+    settings.PAYMENTS_OUTAGE_OPEN_SECONDS = 60
     fail(breakers, "a", OUTAGE)
 
     fail(breakers, "a", CircuitOpen())

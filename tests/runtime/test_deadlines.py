@@ -30,11 +30,11 @@ def test_wait_is_limited_only_within_the_block(settings: Settings) -> None:
     after = deadline.wait_seconds
 
     assert (before, after) == (None, None)
-    assert time_limits.LATE_STATEMENT.seconds < within <= settings.REQUEST_SECONDS_MAX
+    assert time_limits.LATE_STATEMENT.seconds < within <= settings.PAYMENTS_REQUEST_SECONDS_MAX
 
 
 def test_statement_after_the_deadline_has_a_short_time(settings: Settings) -> None:
-    settings.REQUEST_SECONDS_MAX = 2.5
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 2.5
     deadline = Deadline()
 
     with deadline, deadline.shortened(0):
@@ -72,7 +72,7 @@ def test_pause_outside_of_a_block_starts_no_deadline() -> None:
 
 @pytest.mark.parametrize(("seconds", "expected"), [(10, 10), (90, 60)])
 def test_shortened_deadline_is_never_later(seconds: float, expected: float, settings: Settings) -> None:
-    settings.REQUEST_SECONDS_MAX = 60
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 60
     deadline = Deadline()
 
     with deadline:
@@ -96,7 +96,7 @@ def test_shortened_deadline_ends_with_its_block() -> None:
 
 
 def test_first_wait_leaves_time_for_another_server(settings: Settings) -> None:
-    settings.REQUEST_SECONDS_MAX = 1000
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 1000
     deadline = Deadline()
 
     reserved = []

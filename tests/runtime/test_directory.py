@@ -14,7 +14,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture
 def path(tmp_path: Path, settings: Settings) -> Path:
-    settings.RUNTIME_DIRECTORY = path = tmp_path / "var" / "run"
+    settings.PAYMENTS_RUNTIME_DIRECTORY = path = tmp_path / "var" / "run"
     return path
 
 
@@ -55,7 +55,7 @@ def test_directory_that_cannot_be_created_is_refused(
     tmp_path: Path, settings: Settings, path_under: str, reason: str
 ) -> None:
     (tmp_path / "file").touch()
-    settings.RUNTIME_DIRECTORY = tmp_path / path_under
+    settings.PAYMENTS_RUNTIME_DIRECTORY = tmp_path / path_under
 
     with pytest.raises(RuntimeDirectoryError) as error:
         prepare_runtime_directory()

@@ -34,7 +34,7 @@ class Clock:
 
 @pytest.fixture
 def directory(tmp_path: Path, settings: Settings) -> Path:
-    settings.RUNTIME_DIRECTORY = directory = tmp_path / "run"
+    settings.PAYMENTS_RUNTIME_DIRECTORY = directory = tmp_path / "run"
     return directory
 
 

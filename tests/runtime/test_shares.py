@@ -40,7 +40,7 @@ def read(shares: Shares) -> None:
 @pytest.fixture
 def pool(settings: Settings) -> Iterator[ThreadPoolExecutor]:
     """Other threads, which wait as long as a test may take."""
-    settings.REQUEST_SECONDS_MAX = 300
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 300
     with ThreadPoolExecutor() as executor:
         yield executor
 
@@ -144,7 +144,7 @@ def test_read_does_not_wait_in_the_last_thread() -> None:
 
 
 def test_read_that_waits_too_long_is_refused(settings: Settings) -> None:
-    settings.REQUEST_SECONDS_MAX = 0.05
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 0.05
     shares = Shares(4)
     with shares.filters("a"), shares.filters("a"):
         with pytest.raises(NoPlace), shares.filters("a"):
@@ -163,7 +163,7 @@ def test_exports_run_one_at_a_time_and_logins_one_for_each_address() -> None:
 
 def test_many_threads_never_exceed_the_shares(settings: Settings) -> None:
     """A thread may get its place just when it gives up, or when it has to give way."""
-    settings.REQUEST_SECONDS_MAX = 0.0025
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 0.0025
     shares = Shares(6)
     outcomes: Counter[bool] = Counter()
     exceeded: list[int] = []

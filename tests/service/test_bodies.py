@@ -93,7 +93,7 @@ def test_invalid_body_is_refused(settings: Settings, request_environ: dict[str, 
 
 def test_refusal_says_why_and_is_logged(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="payments_site.access")
-    settings.ACCESS_LOG = True
+    settings.PAYMENTS_ACCESS_LOG = True
     headers: dict[str, Any] = {}
     request = RequestFactory().get("/admin/login/", headers={"X-Request-ID": REQUEST_ID}).environ
 

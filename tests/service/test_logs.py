@@ -51,7 +51,7 @@ def log() -> Iterator[Log]:
 
 @pytest.fixture
 def access_log(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    settings.ACCESS_LOG = True
+    settings.PAYMENTS_ACCESS_LOG = True
     caplog.set_level(logging.INFO, logger="payments_site.access")
 
 

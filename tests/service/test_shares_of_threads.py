@@ -36,7 +36,7 @@ def responding_with_pages() -> Iterator[None]:
 
 @pytest.fixture
 def no_waiting(settings: Settings) -> None:
-    settings.REQUEST_SECONDS_MAX = 0.05
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 0.05
 
 
 @pytest.mark.parametrize("is_known", [False, True])

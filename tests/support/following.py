@@ -155,7 +155,7 @@ def follow_while_six_write(service: Service, *, seconds: float, slow_import: flo
         _, key = ApiKey.objects.issue(organization, mode=ACCESS.mode, name="Tests")
     beginning = f"{service.base_url}/v2/payments/changes?limit="
     followers = [Follower(f"{beginning}{limit}", key) for limit in (1, 20, 250)]
-    with override_settings(IMPORT_BATCH_RECORDS=2):  # so that an import writes what has arrived
+    with override_settings(PAYMENTS_IMPORT_BATCH_RECORDS=2):  # so that an import writes what has arrived
         figures = run_together(writes(slow_import), followers, service.database_url, seconds=seconds, seed=seed)
     compare([*followers, Follower(f"{beginning}250", key)], service.database_url, figures)
     report(f"Clients of the feed while six write, SEED={seed}: {dict(figures)}")

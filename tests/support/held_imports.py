@@ -108,7 +108,7 @@ def held_imports(url: str) -> Iterator[HeldImports]:
     """Yield the object that starts imports, which write their records in small batches."""
     with ThreadPoolExecutor() as pool:
         imports = HeldImports(url, pool)
-        with registered(imports.batches), override_settings(IMPORT_BATCH_RECORDS=BATCH_RECORDS):
+        with registered(imports.batches), override_settings(PAYMENTS_IMPORT_BATCH_RECORDS=BATCH_RECORDS):
             try:
                 yield imports
             finally:

@@ -88,7 +88,7 @@ class Service:
         return inherited_environment() | {
             "DATABASE_URL": self.database_url,
             "SECRET_KEY": "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz",
-            "RUNTIME_DIRECTORY": str(settings.RUNTIME_DIRECTORY),
+            "RUNTIME_DIRECTORY": str(settings.PAYMENTS_RUNTIME_DIRECTORY),
             "PORT": str(self.port),
             "WEB_WORKERS": str(self.workers),
             "REQUEST_SECONDS_MAX": "60",  # a busy machine must not change the result of a test

@@ -3,7 +3,6 @@
 import time
 from typing import Any, NamedTuple
 
-from django.conf import settings
 from django.contrib.auth import login
 from django.contrib.auth.models import User
 from django.http import HttpRequest
@@ -11,6 +10,7 @@ from django.utils.crypto import constant_time_compare
 
 from payments.admin.login import SECOND_FACTOR_PASSED, LoginForm, SecondFactorNeeded
 from payments.admin.sign_in.second_factor import has_second_factor
+from payments.conf import conf
 
 SECONDS_MAX = 600
 PENDING = "pending_login"
@@ -23,7 +23,7 @@ class FirstFactorForm(LoginForm):
 
     def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)
-        if settings.SECOND_FACTOR == "required" or has_second_factor(user):
+        if conf.SECOND_FACTOR == "required" or has_second_factor(user):
             raise SecondFactorNeeded(user)
 
 

@@ -4,9 +4,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, transaction
+
+from payments.conf import conf
 
 USER_NAME_MAX = 150
 
@@ -28,9 +29,9 @@ def check_claims(claims: Mapping[str, Any]) -> str:
     if not email.isascii():  # the database can find another user: it compares dotless and other letters as equal
         raise Refused("Your e-mail address has letters that are not allowed.")
     _, _, domain = email.rpartition("@")
-    if domain.lower() not in settings.OIDC_EMAIL_DOMAINS:
+    if domain.lower() not in conf.OIDC_EMAIL_DOMAINS:
         raise Refused("The domain of your e-mail address may not sign in.")
-    if settings.OIDC_REQUIRED_CLAIM is not None and not has_claim(claims, *settings.OIDC_REQUIRED_CLAIM):
+    if conf.OIDC_REQUIRED_CLAIM is not None and not has_claim(claims, *conf.OIDC_REQUIRED_CLAIM):
         raise Refused("Your account may not sign in here: it lacks a role or group.")
     return email
 
@@ -59,9 +60,9 @@ def find_or_create_user(claims: Mapping[str, Any], *, email: str) -> User:
 
 def create_user(claims: Mapping[str, Any], *, email: str) -> User:
     """Create a member of the staff in the group of new users."""
-    if not settings.OIDC_NEW_USER_GROUP:
+    if not conf.OIDC_NEW_USER_GROUP:
         raise Refused("No user has your e-mail address.")
-    group = Group.objects.filter(name=settings.OIDC_NEW_USER_GROUP).first()
+    group = Group.objects.filter(name=conf.OIDC_NEW_USER_GROUP).first()
     if group is None:
         logger.error("The group of OIDC_NEW_USER_GROUP does not exist: new users cannot sign in.")
         raise Refused("New users cannot sign in now.")

@@ -6,10 +6,11 @@ from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
-from django.conf import settings
 from django.core.cache import cache
 from django.http import HttpRequest
 from django.urls import reverse
+
+from payments.conf import conf
 
 CONFIGURATION_SECONDS = 600
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
@@ -24,16 +25,16 @@ class StaffOAuth2Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # a
 
         :raises OAuth2Error: it is incomplete, or belongs to another provider (OpenID Connect Discovery, section 4.3)
         """
-        configuration: dict[str, Any] | None = cache.get(settings.OIDC_ISSUER)
+        configuration: dict[str, Any] | None = cache.get(conf.OIDC_ISSUER)
         if configuration is None:
             configuration = super().openid_config
             check_configuration(configuration)
-            cache.set(settings.OIDC_ISSUER, configuration, CONFIGURATION_SECONDS)
+            cache.set(conf.OIDC_ISSUER, configuration, CONFIGURATION_SECONDS)
         return configuration
 
     def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
         path = reverse("admin:sign_in_callback")
-        return f"{settings.PUBLIC_BASE_URL}{path}" if settings.PUBLIC_BASE_URL else request.build_absolute_uri(path)
+        return f"{conf.PUBLIC_BASE_URL}{path}" if conf.PUBLIC_BASE_URL else request.build_absolute_uri(path)
 
     def complete_login(self, request: HttpRequest, app: SocialApp, token: Any, **options: Any) -> Any:
         """Return the login. The ID token and the user info must be about one account (OpenID Connect Core, 5.3.2)."""
@@ -54,12 +55,12 @@ def staff_provider(request: HttpRequest) -> StaffProvider:
     app = SocialApp(
         provider="openid_connect",
         # Accounts are stored with the issuer: the same number at another provider is another account.
-        provider_id=settings.OIDC_ISSUER,
-        name=settings.OIDC_NAME,
-        client_id=settings.OIDC_CLIENT_ID,
-        secret=settings.OIDC_CLIENT_SECRET,
+        provider_id=conf.OIDC_ISSUER,
+        name=conf.OIDC_NAME,
+        client_id=conf.OIDC_CLIENT_ID,
+        secret=conf.OIDC_CLIENT_SECRET,
         settings={
-            "server_url": f"{settings.OIDC_ISSUER.rstrip('/')}/.well-known/openid-configuration",
+            "server_url": f"{conf.OIDC_ISSUER.rstrip('/')}/.well-known/openid-configuration",
             "oauth_pkce_enabled": True,
             "scope": ["openid", "profile", "email"],
         },
@@ -68,10 +69,10 @@ def staff_provider(request: HttpRequest) -> StaffProvider:
 
 
 def check_configuration(configuration: Any) -> None:
-    if not isinstance(configuration, dict) or configuration.get("issuer") != settings.OIDC_ISSUER:
+    if not isinstance(configuration, dict) or configuration.get("issuer") != conf.OIDC_ISSUER:
         raise OAuth2Error("The configuration has another issuer than OIDC_ISSUER.")
     if missing := [name for name in ENDPOINTS if not isinstance(configuration.get(name), str)]:
         raise OAuth2Error(f"The configuration lacks {', '.join(missing)}.")
-    is_encrypted = settings.OIDC_ISSUER.startswith("https://")
+    is_encrypted = conf.OIDC_ISSUER.startswith("https://")
     if is_encrypted and not all(configuration[name].startswith("https://") for name in ENDPOINTS):
         raise OAuth2Error("The configuration has an address without https.")

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from allauth.mfa.adapter import get_adapter
 from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db import IntegrityError
@@ -30,6 +29,7 @@ from payments.admin.sign_in.second_factor import (
     remove,
     renew_recovery_codes,
 )
+from payments.conf import conf
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 
@@ -151,7 +151,7 @@ def change(request: HttpRequest) -> HttpResponse:
     if not has_second_factor(user):
         return HttpResponseRedirect(reverse("admin:second_factor_set_up"))
     form = form_of(request)
-    can_remove = settings.SECOND_FACTOR == "optional"
+    can_remove = conf.SECOND_FACTOR == "optional"
     if request.method == "POST" and form.accepted(request, user, lambda code: accept_code(user, code)):
         if "remove" in request.POST and can_remove:
             remove(user)

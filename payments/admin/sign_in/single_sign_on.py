@@ -11,7 +11,6 @@ from typing import TypeAlias
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
-from django.conf import settings
 from django.db import DataError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
@@ -21,6 +20,7 @@ from payments.access.clients import client_address
 from payments.admin.login import ADDRESS_ATTEMPTS, mark_as_limited
 from payments.admin.sign_in.pages import refusal, safe_next
 from payments.admin.sign_in.provider import StaffOAuth2Adapter, staff_provider
+from payments.conf import conf
 from payments.runtime.process import process
 
 View: TypeAlias = Callable[[HttpRequest], HttpResponse]
@@ -79,6 +79,6 @@ def begin(request: HttpRequest) -> HttpResponse:
 @limited
 def callback(request: HttpRequest) -> HttpResponse:
     """Log in the user whom the provider confirms."""
-    adapter = StaffOAuth2Adapter(request, settings.OIDC_ISSUER)
+    adapter = StaffOAuth2Adapter(request, conf.OIDC_ISSUER)
     response: HttpResponse = OAuth2CallbackView.adapter_view(adapter)(request)
     return response

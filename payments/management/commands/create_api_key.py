@@ -4,10 +4,10 @@ from argparse import ArgumentParser, ArgumentTypeError
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+from payments.conf import conf
 from payments.links import Links
 from payments.management.arguments import find_organization, parse_time
 from payments.management.command import PaymentsCommand
@@ -62,7 +62,7 @@ class Command(PaymentsCommand):
             name=options["name"],
             expires_at=options["expires"],
         )
-        links = Links(settings.PUBLIC_BASE_URL or DEFAULT_BASE_URL)
+        links = Links(conf.PUBLIC_BASE_URL or DEFAULT_BASE_URL)
         self.stdout.write(text)
         self.write_success(
             f"Created API key {key.pk}. Store the key now: it cannot be printed again.",

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, time
 from itertools import islice
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from tqdm import tqdm
 
+from payments.conf import conf
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.identifiers import EPOCH
 from payments.ingest.changes import ChangeLog
@@ -70,7 +70,7 @@ class Command(PaymentsCommand):
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
             key = fetch_primary_key()
             prepare_transaction(key=key)
-            while batch := list(islice(records, settings.IMPORT_BATCH_RECORDS)):
+            while batch := list(islice(records, conf.IMPORT_BATCH_RECORDS)):
                 rows = [stored_row(record) for record in batch]
                 changed += write_rows(rows, key=key, log=log)
                 changed_days |= days(rows)

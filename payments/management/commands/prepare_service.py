@@ -8,10 +8,10 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, Error, connection
 
+from payments.conf import conf
 from payments.database.migration_state import NOT_MIGRATED, explain_obsolete, read_migration_state
 from payments.management.command import PaymentsCommand
 from payments.management.failures import explain
@@ -81,7 +81,7 @@ def prepare_runtime_files() -> None:
 
     :raises CommandError: if RUNTIME_DIRECTORY or a file in it cannot be used
     """
-    path = settings.RUNTIME_DIRECTORY / FILE_NAME
+    path = conf.RUNTIME_DIRECTORY / FILE_NAME
     try:
         process.rate_limits.open()
         remove_old_metrics()
@@ -114,7 +114,7 @@ def find_database_problem() -> str | None:
 
 
 def remove_old_metrics() -> None:
-    if settings.METRICS:
+    if conf.METRICS:
         from payments.service.telemetry.files import remove_old_files  # noqa: PLC0415  imports prometheus_client
 
         remove_old_files()

@@ -3,11 +3,11 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
 
 from payments.admin.login import end_sessions
+from payments.conf import conf
 from payments.management.command import PaymentsCommand
 
 
@@ -28,17 +28,17 @@ class Command(PaymentsCommand):
         parser.add_argument("name", metavar="NAME", help="the user name")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        if settings.SECOND_FACTOR == "off" and not settings.OIDC_ISSUER:
+        if conf.SECOND_FACTOR == "off" and not conf.OIDC_ISSUER:
             raise CommandError("SECOND_FACTOR is off and OIDC_ISSUER is empty: there is nothing to reset.")
         user = User.objects.filter(username=options["name"]).first()
         if user is None:
             raise CommandError(f"There is no user {options['name']}.")
         # Only these settings install the tables.
-        if settings.SECOND_FACTOR != "off":
+        if conf.SECOND_FACTOR != "off":
             from payments.admin.sign_in.second_factor import remove  # noqa: PLC0415  imports django-allauth
 
             self.report(f"second factor of {user}", count=remove(user))
-        if settings.OIDC_ISSUER:
+        if conf.OIDC_ISSUER:
             from payments.admin.sign_in.adapters import unlink  # noqa: PLC0415  imports django-allauth
 
             self.report(f"link of {user} to the OpenID provider", count=unlink(user))

@@ -11,12 +11,12 @@ The hooks of `payments.runtime.hooks` call them. Their packages are imported onl
 import os
 import tomllib
 from functools import cache
+from pathlib import Path
 
-from django.conf import settings
-
+from payments.conf import conf
 from payments.runtime.process import process
 
-METRICS_DIRECTORY = settings.RUNTIME_DIRECTORY / "metrics"
+METRICS_DIRECTORY = conf.RUNTIME_DIRECTORY / "metrics"
 
 # prometheus_client reads the variable when it is imported for the first time, which the modules of this package do.
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIRECTORY)
@@ -24,7 +24,7 @@ os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIRECTORY)
 
 def register_metrics() -> None:
     """Register the metrics of this process, if METRICS is on."""
-    if settings.METRICS:
+    if conf.METRICS:
         from payments.service.telemetry.metrics import MetricsHook  # noqa: PLC0415
 
         process.hooks.register(MetricsHook())
@@ -32,7 +32,7 @@ def register_metrics() -> None:
 
 def register_tracing() -> None:
     """Register the hook that traces requests and statements, if TRACING is on."""
-    if settings.TRACING:
+    if conf.TRACING:
         from payments.service.telemetry import tracing  # noqa: PLC0415
 
         tracing.begin()
@@ -41,5 +41,5 @@ def register_tracing() -> None:
 @cache
 def version() -> str:
     """Return the version of the service."""
-    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).resolve().parents[3] / "pyproject.toml").read_text())["project"]
     return str(project["version"])
