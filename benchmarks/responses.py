@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.utils import timezone
 from tqdm import tqdm
@@ -19,7 +20,6 @@ from benchmarks.dataset import LARGE, MODE, RARE_INTERVAL, SPAN, today
 from benchmarks.figures import log_table
 from benchmarks.options import Options
 from benchmarks.servers import SERVICE, running
-from payments.links import admin_quoted
 from payments.models import Payment, SummedDay
 from tests.support.admin_site import Staff
 from tests.support.connecting import connected_to
@@ -118,7 +118,7 @@ def admin_pages() -> Iterator[NamedPage]:
     yield list_page(
         "10 to 20 EUR by direct debit", method="directdebit", currency="EUR", amount_min="10", amount_max="20"
     )
-    yield NamedPage("one payment, with its neighbours", f"{LIST}{admin_quoted(middle.id)}/change/")
+    yield NamedPage("one payment, with its neighbours", f"{LIST}{quote(middle.id)}/change/")
 
 
 def list_page(name: str, **parameters: str) -> NamedPage:

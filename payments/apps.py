@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.core.management.base import CommandError
 from django.db.models.signals import pre_migrate
 
@@ -11,9 +11,16 @@ class PaymentsConfig(AppConfig):
     """The configuration of the application."""
 
     name = "payments"
+    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         pre_migrate.connect(refuse_obsolete, sender=self)
+        from payments import checks  # noqa: F401, PLC0415  registers the checks
+
+        if apps.is_installed("django.contrib.admin"):
+            # They register model admins on the project's admin site. The package `payments.admin` cannot import them:
+            # our own admin site is one of its modules, and needs to exist before.
+            from payments.admin import keys, organizations, payment_reads, payments  # noqa: F401, PLC0415
 
 
 def refuse_obsolete(*, using: str, **_: Any) -> None:

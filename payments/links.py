@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from operator import methodcaller
 from typing import Any, Literal, TypeAlias
 
 from django.conf import settings
@@ -14,7 +12,7 @@ from django.core.exceptions import DisallowedHost
 from django.core.handlers.wsgi import WSGIRequest
 from django.core.signals import setting_changed
 from django.http import HttpRequest
-from django.urls import get_script_prefix, reverse, set_script_prefix
+from django.urls import NoReverseMatch, get_script_prefix, reverse, set_script_prefix
 from rest_framework.request import Request
 
 from payments.conf import conf
@@ -70,37 +68,37 @@ class Links:
     def payment(self, payment_id: str) -> str:
         return f"{self.list}/{payment_id}"
 
-    def dashboard(self, payment_id: str) -> str:
-        return f"{self.changelist}{admin_quoted(payment_id)}/change/"
+    def dashboard(self, payment_id: str) -> str | None:
+        return self.changelist and f"{self.changelist}{payment_id}/change/"
 
     @cached_property
-    def parts(self) -> tuple[str, ...]:
+    def parts(self) -> tuple[str | None, ...]:
         """Return the URLs that all links of a response are made of."""
         return self.list, self.changelist, self.reference
 
     @cached_property
-    def root(self) -> str:
-        return self.url("root")
-
-    @cached_property
     def list(self) -> str:
-        return self.url("payment-list")
+        return self.url("payments:payment-list")
 
     @cached_property
     def changes(self) -> str:
-        return self.url("payment-changes")
+        return self.url("payments:payment-changes")
 
     @cached_property
-    def changelist(self) -> str:
-        return self.url("admin:payments_payment_changelist")
+    def changelist(self) -> str | None:
+        """Return the URL of the admin's list of payments; None if the project has no admin for payments."""
+        try:
+            return self.url("admin:payments_payment_changelist")
+        except NoReverseMatch:
+            return None
 
     @cached_property
     def documentation(self) -> str:
-        return self.url("documentation")
+        return self.url("payments:documentation")
 
     @cached_property
     def reference(self) -> str:
-        return self.url("documentation-reference")
+        return self.url("payments:documentation-reference")
 
     def section(self, section: ReferenceSection) -> str:
         return f"{self.reference}#{section}"
@@ -113,10 +111,6 @@ class Links:
             return f"{self.base}{reverse(view)}"
         finally:
             set_script_prefix(prefix)
-
-
-# Returns a payment's ID as the admin's URLs contain it: Django writes the underscore as _5F. Each record needs this.
-admin_quoted: Callable[[str], str] = methodcaller("replace", "_", "_5F")
 
 
 cached_links = lru_cache(CACHED_MAX)(Links)

@@ -109,11 +109,11 @@ class Money(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     currency: Currency
 
 
-class RecordLinks(Struct, frozen=True, rename={"itself": "self"}):
+class RecordLinks(Struct, frozen=True, kw_only=True, rename={"itself": "self"}):
     """The links of a record: the payment in the API and in the admin, and the documentation."""
 
     itself: Link
-    dashboard: Link
+    dashboard: Link | UnsetType = UNSET
     documentation: Link
 
 

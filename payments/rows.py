@@ -163,7 +163,6 @@ def load_expression(field: StoredField) -> str:
     return field.unless_absent(field.kind.load.format(*columns), column=columns[0], absent="UNSET")
 
 
-LINKS_EXPRESSION = f"Raw(f'{{links[0]}}{{row[{ID}]}}{{links[1]}}{{quote(row[{ID}])}}{{links[2]}}')"
 RECORD_NAMES = {"WrittenRecord": WrittenRecord, "Money": Money, "Raw": Raw}
 
 
@@ -198,12 +197,21 @@ build_record: Callable[[RowValues], Record] = compile_function(
     "build_record", "row", record_expression(links="UNSET"), **RECORD_NAMES
 )
 
-# Builds the records of rows. `links` are three parts of the JSON of a record's links: between them is the payment's ID,
-# first as it is, and then quoted for the admin.
-build_linked_records: Callable[[Iterable[RowValues], Sequence[str]], list[Record]] = compile_function(
-    "build_linked_records",
-    "rows, links, quote=methodcaller('replace', '_', '_5F')",
-    f"[{record_expression(links=LINKS_EXPRESSION)} for row in rows]",
-    methodcaller=methodcaller,
-    **RECORD_NAMES,
-)
+
+def compile_linked_records(links: str) -> Callable[[Iterable[RowValues], Sequence[str]], list[Record]]:
+    function: Callable[[Iterable[RowValues], Sequence[str]], list[Record]] = compile_function(
+        "build_linked_records",
+        "rows, parts, quote=methodcaller('replace', '_', '_5F')",
+        f"[{record_expression(links=links)} for row in rows]",
+        methodcaller=methodcaller,
+        **RECORD_NAMES,
+    )
+    return function
+
+
+# Build the records of rows, by the number of `parts`: those of the JSON of a record's links. Between them is the
+# payment's ID: first as it is, then as Django's admin quotes it, if the links include the admin's.
+build_linked_records = {
+    2: compile_linked_records(f"Raw(f'{{parts[0]}}{{row[{ID}]}}{{parts[1]}}')"),
+    3: compile_linked_records(f"Raw(f'{{parts[0]}}{{row[{ID}]}}{{parts[1]}}{{quote(row[{ID}])}}{{parts[2]}}')"),
+}

@@ -5,7 +5,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
 from django.urls import include, path
 
-from payments.api.error_pages import api_not_found
 from payments.api.root import root
 from payments.conf import conf
 from payments.service.health import alive, ready
@@ -21,9 +20,7 @@ urlpatterns = [
     path("favicon.ico", favicon),
     path("healthz", alive),
     path("readyz", ready),
-    path("v2", api_not_found),
-    path("v2/", include("payments.api.urls")),
-    path("docs/", include("payments.docs.urls")),
+    path("", include("payments.urls")),
     path("admin/", admin.site.urls),
 ]
 

@@ -1,4 +1,4 @@
-"""The app config that replaces Django's admin site with ours."""
+"""The app config that replaces Django's admin site with ours, which also has pages for users and sign-in."""
 
 from django.apps import apps
 from django.contrib import admin
@@ -8,14 +8,13 @@ ALLAUTH = {"account", "socialaccount", "mfa"}
 
 
 class PaymentsAdminConfig(AdminConfig):
-    """Uses our admin site and registers our model admins on it."""
+    """Uses our admin site, and registers its pages for users and groups."""
 
     default_site = "payments.admin.site.PaymentsAdminSite"
 
     def ready(self) -> None:
         super().ready()
-        # The package cannot import these: Django imports its module `site` before the site exists.
-        from payments.admin import accounts, keys, organizations, payment_reads, payments  # noqa: F401, PLC0415
+        from payments.admin import accounts  # noqa: F401, PLC0415  registers them
 
         # The pages of django-allauth's models show secrets of users.
         configs = [config for config in apps.get_app_configs() if config.label in ALLAUTH]

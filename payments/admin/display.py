@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from django.contrib.admin.utils import quote
 from django.urls import reverse
 
 from payments.identifiers import change_time
-from payments.links import admin_quoted
 from payments.models import Status
 from payments.rows import RowValues, build_record
 
@@ -79,7 +79,7 @@ class PaymentDisplay:
 
 
 def payment_href(payment_id: str) -> str:
-    return reverse("admin:payments_payment_change", args=[admin_quoted(payment_id)])
+    return reverse("admin:payments_payment_change", args=[quote(payment_id)])
 
 
 def text_members(document: bytes) -> list[tuple[str, str]]:

@@ -21,10 +21,10 @@ def root(request: HttpRequest) -> HttpResponse:
     It does not redirect to the list: clients drop the Authorization header on a redirect.
     """
     if prefers_html(parse_accept(request.META.get("HTTP_ACCEPT", ""))):
-        return redirect("documentation")
+        return redirect("payments:documentation")
     links = Links.of(request)
     root_links = {
-        "self": Link(href=links.root, type=HAL),
+        "self": Link(href=links.url("root"), type=HAL),
         "payments": Link(href=links.list, type=HAL),
         "changes": Link(href=links.changes, type=HAL),
         "documentation": Link(href=links.documentation, type=HTML),

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.json import decode
 from rest_framework.serializers import BaseSerializer
 
@@ -49,7 +50,8 @@ class PageSerializer:
 
 
 def build_records(rows: Sequence[RowValues], *, links: Links) -> list[Record]:
-    return build_linked_records(rows, link_template(links))
+    parts = link_template(links)
+    return build_linked_records[len(parts)](rows, parts)
 
 
 MARK = "\0"  # stands for an ID: no URL contains this character, and JSON has one form for it
@@ -57,10 +59,11 @@ MARK = "\0"  # stands for an ID: no URL contains this character, and JSON has on
 
 @lru_cache(CACHED_MAX)
 def link_template(links: Links) -> list[str]:
-    """Return the three parts of the JSON of a record's links, which have the payment's ID between them."""
+    """Return the parts of the JSON of a record's links, which have the payment's ID between them."""
+    dashboard = links.dashboard(MARK)
     record_links = RecordLinks(
         itself=Link(href=links.payment(MARK), type=HAL),
-        dashboard=Link(href=links.dashboard(MARK), type=HTML),
+        dashboard=UNSET if dashboard is None else Link(href=dashboard, type=HTML),
         documentation=Link(href=links.section("payment-record"), type=HTML),
     )
     return encode(record_links).decode().split(encode(MARK).decode()[1:-1])

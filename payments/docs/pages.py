@@ -7,6 +7,7 @@ from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import TYPE_CHECKING, NamedTuple
 
+from django.urls import reverse
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ class DocsPage(NamedTuple):
     file: str
     path: str
     url_name: str
+
+    @property
+    def url(self) -> str:
+        return reverse(f"payments:{self.url_name}")
 
 
 PAGES = (

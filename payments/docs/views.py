@@ -5,7 +5,6 @@ from functools import cache
 from csp.decorators import csp_update
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.utils.html import escape
 from django.utils.module_loading import import_string
 from django.views.decorators.http import require_safe
@@ -39,7 +38,7 @@ def interactive(request: HttpRequest) -> HttpResponse:
 def search_index(request: HttpRequest) -> HttpResponse:
     """Return the sections of all pages. The browser searches them, so a search needs no request."""
     entries = [
-        {"url": f"{reverse(page.url_name)}#{anchor}", "page": render_page(page).title, "title": title, "text": text}
+        {"url": f"{page.url}#{anchor}", "page": render_page(page).title, "title": title, "text": text}
         for page in PAGES
         for anchor, title, text in render_page(page).texts
     ]

@@ -9,11 +9,8 @@ from urllib.parse import parse_qsl
 import pytest
 from django.db import OperationalError
 from django.test import Client
+from pytest_django import Settings
 
-from payments.api.browsable.basic_auth import BrowserAuthentication
-from payments.api.browsable.renderer import PageRenderer
-from payments.api.renderers import HALRenderer
-from payments.api.views import PaymentChanges, PaymentDetail, PaymentList
 from payments.listing.filters import FILTERS
 from payments.models import ApiKey, Organization
 from tests.support.api import BROWSER, Api, key_text
@@ -30,11 +27,8 @@ NO_KEY = "Send an API key: Authorization: Bearer <API_KEY>."
 
 
 @pytest.fixture
-def development(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the views the renderers and the authentication of development."""
-    for view in (PaymentList, PaymentChanges, PaymentDetail):
-        monkeypatch.setattr(view, "renderer_classes", [HALRenderer, PageRenderer])
-        monkeypatch.setattr(view, "authentication_classes", [BrowserAuthentication])
+def development(settings: Settings) -> None:
+    settings.PAYMENTS_BROWSABLE_API = True
 
 
 def basic(user_name: str, password: str = "") -> str:

@@ -20,7 +20,7 @@ def root_document(base: str) -> dict[str, Any]:
             "self": {"href": f"{base}/", "type": "application/hal+json"},
             "payments": {"href": f"{base}/v2/payments", "type": "application/hal+json"},
             "changes": {"href": f"{base}/v2/payments/changes", "type": "application/hal+json"},
-            "documentation": {"href": f"{base}{reverse('documentation')}", "type": "text/html"},
+            "documentation": {"href": f"{base}{reverse('payments:documentation')}", "type": "text/html"},
         }
     }
 
@@ -53,7 +53,7 @@ def test_program_gets_links_without_a_key(client: Client, accept: str | None) ->
 def test_browser_is_redirected_to_the_documentation(client: Client, accept: str) -> None:
     response = client.get("/", headers={"Accept": accept})
 
-    assert (response.status_code, response["Location"]) == (302, reverse("documentation"))
+    assert (response.status_code, response["Location"]) == (302, reverse("payments:documentation"))
     assert response["Vary"] == "Accept"
 
 
@@ -101,7 +101,7 @@ def test_deployed_service_responds_in_the_same_way(service: Service) -> None:
 
     assert (program.status, program.header("Content-Type")) == (200, "application/hal+json")
     assert f'"href":"{service.base_url}/v2/payments"'.encode() in program.body
-    assert (browser.status, browser.header("Location")) == (302, reverse("documentation"))
+    assert (browser.status, browser.header("Location")) == (302, reverse("payments:documentation"))
 
 
 @pytest.mark.processes

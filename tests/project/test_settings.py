@@ -429,9 +429,12 @@ def test_directory_is_the_first_of_the_paths(text: str, expected: Path | None) -
     [
         ({}, []),
         ({"PAYMENTS_PUBLIC_BASE_URL": "http://pay.example", "ALLOWED_HOSTS": ["pay.example"]}, []),
-        ({"PAYMENTS_PUBLIC_BASE_URL": "http://pay.example", "ALLOWED_HOSTS": ["other.example"]}, ["payments_site.W001"]),
         (
-            {"PAYMENTS_PUBLIC_BASE_URL": "https://pay.example", "ALLOWED_HOSTS": [".example"], "SERVED_OVER_TLS": True},
+            {"PAYMENTS_PUBLIC_BASE_URL": "http://pay.example", "ALLOWED_HOSTS": ["other.example"]},
+            ["payments_site.W001"],
+        ),
+        (
+            {"PAYMENTS_PUBLIC_BASE_URL": "https://x.example", "ALLOWED_HOSTS": [".example"], "SERVED_OVER_TLS": True},
             ["payments_site.W002"],
         ),
     ],

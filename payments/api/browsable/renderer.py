@@ -41,6 +41,8 @@ class Field(NamedTuple):
 class PageRenderer(BrowsableAPIRenderer):
     """DRF's browsable API for GET."""
 
+    template = "payments/browsable.html"
+
     def get_content(
         self, renderer: Any, data: Any, accepted_media_type: str | None, renderer_context: Any
     ) -> SafeString:
