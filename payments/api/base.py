@@ -20,6 +20,7 @@ from rest_framework.throttling import BaseThrottle
 
 from payments.access.authentication import BearerAuthentication, HasKey
 from payments.access.throttling import KeyThrottle
+from payments.api import request_ids
 from payments.api.browsable.basic_auth import BrowserAuthentication
 from payments.api.browsable.renderer import PageRenderer
 from payments.api.errors import InvalidParameter, problem_response
@@ -91,6 +92,7 @@ class ReadView(GenericAPIView[Payment]):
         The context refers to the request and the view. That reference cycle would keep both in memory until the
         garbage collector runs.
         """
+        self.request_id = request_ids.assign(request.META)
         self.errors: list[APIException] = []  # at most one
         query = self.prepare_query(request) if request.method in READING else None
         self.known = parse_known(request.META.get("HTTP_IF_NONE_MATCH"))
@@ -165,6 +167,7 @@ class ReadView(GenericAPIView[Payment]):
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         super().finalize_response(request, response, *args, **kwargs)
+        set_fields(response, {request_ids.HEADER: self.request_id})
         if response.status_code != HTTP_304_NOT_MODIFIED:
             set_fields(response, {"Allow": ALLOW})
         for throttle in self.throttles:

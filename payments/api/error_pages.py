@@ -4,7 +4,9 @@ from http import HTTPStatus
 
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 
+from payments.api import request_ids
 from payments.api.errors import RETRY_SECONDS, render_problem
 from payments.api.hosts import describe_refused_host
 from payments.api.problems import problem
@@ -21,9 +23,11 @@ def is_api(path: str) -> bool:
 def problem_page(
     request: HttpRequest, status: HTTPStatus, detail: str, *, headers: dict[str, str] | None = None
 ) -> HttpResponse:
-    return render_problem(problem(request, status, detail), headers=headers)
+    request_id = request_ids.assign(request.META)
+    return render_problem(problem(request, status, detail), headers={**(headers or {}), request_ids.HEADER: request_id})
 
 
+@csrf_exempt  # so that POST gets 404, not a CSRF error
 def api_not_found(request: HttpRequest) -> HttpResponse:
     """Return 404 for a path below `/v2` without a view. It is a view, so that the response is the same with DEBUG."""
     try:
