@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core import checks
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections, router
 
 VENDORS = {"postgresql", "sqlite"}
 
@@ -16,18 +16,19 @@ def project_uses_time_zones(**_options: Any) -> list[checks.CheckMessage]:
     return [checks.Error("USE_TZ is False, but times of payments are in UTC.", hint="Set USE_TZ.", id="payments.E001")]
 
 
-@checks.register(checks.Tags.database)
-def database_is_supported(databases: Any = None, **_options: Any) -> list[checks.CheckMessage]:
+@checks.register(checks.Tags.compatibility)
+def database_is_supported(**_options: Any) -> list[checks.CheckMessage]:
     """Refuse other databases: constraints, indexes and statements are written for these two."""
-    unsupported = [alias for alias in databases or () if connections[alias].vendor not in VENDORS]
-    return [
-        checks.Error(
-            f"The database {alias} is neither PostgreSQL nor SQLite.",
-            hint="Route the application payments to one of these (DATABASE_ROUTERS).",
-            id="payments.E002",
-        )
-        for alias in unsupported
-    ]
+    from payments.models import Payment  # noqa: PLC0415  needs the applications
+
+    alias = router.db_for_write(Payment)
+    if alias != DEFAULT_DB_ALIAS:
+        text, hint = f"The router sends payments to the database {alias}.", "Leave the application in `default`."
+    elif connections[alias].vendor not in VENDORS:
+        text, hint = "The database is neither PostgreSQL nor SQLite.", "Use one of these as `default`."
+    else:
+        return []
+    return [checks.Error(text, hint=hint, id="payments.E002")]
 
 
 @checks.register(checks.Tags.compatibility)

@@ -22,7 +22,8 @@ CACHED_MAX = 64
 
 # The variables of a WSGI request that its host, scheme and path prefix depend on: directly, and behind a trusted proxy.
 # Without such a proxy, clients could send any values for it, which would fill the cache.
-DIRECT = ("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME", "wsgi.url_scheme")
+SCHEME = "wsgi.url_scheme"
+DIRECT = ("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME", SCHEME)
 PROXIED = (*DIRECT, "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO")
 Names: TypeAlias = tuple[str, ...]
 
@@ -46,7 +47,10 @@ class Links:
         :raises DisallowedHost: the host is not in ALLOWED_HOSTS
         """
         names = PROXIED if settings.USE_X_FORWARDED_HOST else DIRECT
-        return links_for(names, tuple(map(request.META.get, names)))
+        variables = request.META
+        if SCHEME not in variables:  # ASGI has none of the variables of WSGI
+            variables = {**variables, SCHEME: request.scheme}
+        return links_for(names, tuple(map(variables.get, names)))
 
     @classmethod
     def of_error(cls, request: HttpRequest | Request) -> Links:

@@ -35,7 +35,7 @@ def record_read(user: User | AnonymousUser, record: Any, *, now: datetime) -> No
         with transaction_without_waiting():
             PaymentRead.objects.create(
                 read_at=now,
-                user_id=user.pk,  # type: ignore[misc]  # pages of the admin have a logged-in user
+                user_id=str(user.pk),
                 user_name=user.get_username(),
                 organization_id=record.organization_id,
                 payment_id=record.id,

@@ -39,7 +39,7 @@ class PaymentRead(models.Model):
     """
 
     read_at = models.DateTimeField()
-    user_id = models.BigIntegerField()
+    user_id = models.CharField(max_length=IDENTIFIER_MAX)  # a number or, in some projects, a UUID
     user_name = models.CharField(max_length=USER_NAME_MAX)  # at the time of the read
     organization_id = models.BigIntegerField()
     payment_id = models.CharField(max_length=IDENTIFIER_MAX)

@@ -38,7 +38,7 @@ def client_with(*codenames: str) -> Client:
 
 
 def create_reads(count: int, **values: Any) -> None:
-    defaults = {"read_at": timezone.now(), "user_id": 1, "user_name": "clerk", "organization_id": 7}
+    defaults = {"read_at": timezone.now(), "user_id": "1", "user_name": "clerk", "organization_id": 7}
     PaymentRead.objects.bulk_create(
         PaymentRead(**{**defaults, "payment_id": f"pt_{number}", **values}) for number in range(count)
     )
@@ -57,7 +57,7 @@ def test_view_of_a_payment_is_recorded(payment: Payment) -> None:
 
     read = PaymentRead.objects.get()
     assert before <= read.read_at <= timezone.now()
-    assert (read.user_id, read.user_name) == (User.objects.get().pk, "clerk")
+    assert (read.user_id, read.user_name) == (str(User.objects.get().pk), "clerk")
     assert (read.organization_id, read.payment_id) == (7, "pt_1")
 
 

@@ -160,6 +160,8 @@ def open_admin(prefix: str) -> dict[str, Any]:
     from django.contrib.auth import get_user_model  # noqa: PLC0415
     from django.test import Client  # noqa: PLC0415
 
+    from payments.models import PaymentRead  # noqa: PLC0415
+
     if not apps.is_installed("django.contrib.admin"):
         return {}
     client = Client()
@@ -180,6 +182,7 @@ def open_admin(prefix: str) -> dict[str, Any]:
     return {
         "status": {name: response.status_code for name, response in responses.items()},
         "lists_payment": b"pt_Newest" in responses["list"].content,
+        "reads": PaymentRead.objects.count(),
         "shows_api_link": f"{script_name()}{prefix}/v2/payments/pt_Newest".encode() in responses["payment"].content,
     }
 

@@ -167,4 +167,119 @@ def assert_complete(report: Any) -> None:
     assert set(report["documentation"].values()) == {200}
     assert report["admin"]["status"] == dict.fromkeys(PAGES, 200)
     assert (report["admin"]["lists_payment"], report["admin"]["shows_api_link"]) == (True, True)
+    assert report["admin"]["reads"] == 1
     assert not report["writes_migrations"]
+
+
+WITHOUT_ADMIN = """
+from django.urls import include, path
+
+urlpatterns = [path("", include("payments.urls"))]
+"""
+
+# The response to a request for a payment, as a program and as a browser, after the application was used by a command.
+REQUEST = """
+import django
+
+django.setup()
+from django.core.management import call_command
+from django.test import {client} as Client, utils
+from payments.models import ApiKey, Organization
+from tests.support.lines import issue_key, line, store
+
+{decorator}
+{prefix}def main():
+    client = Client()
+    headers = {{"Authorization": "Bearer " + key}}
+    response = {await_}client.get("/v2/payments/pt_1", headers=headers)
+    print(*[link["href"] for link in response.json()["_links"].values()])
+    browser = {await_}client.get("/v2/payments", headers={{"Accept": "text/html", **headers}})
+    print(browser.status_code)
+
+call_command("migrate", verbosity=0)
+store([line()])
+key = issue_key(organization=1, mode="live")
+utils.setup_test_environment()
+main()
+"""
+
+
+API = "http://testserver"
+
+
+def request(project: Project, **parts: str) -> list[str]:
+    """Return what the script prints."""
+    script = REQUEST.format(**{"client": "Client", "decorator": "", "prefix": "", "await_": ""} | parts)
+    done = project.run("-W", "error", "-c", script)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+def test_project_without_an_admin_has_no_links_to_it(project: Project) -> None:
+    project.write("shop/settings.py", 'INSTALLED_APPS.remove("django.contrib.admin")\nPAYMENTS_BROWSABLE_API = True\n')
+    project.write("shop/urls.py", WITHOUT_ADMIN)
+
+    assert request(project) == [f"{API}/v2/payments/pt_1 {API}/docs/reference/#payment-record", "200"]
+
+
+def test_project_can_use_asgi(project: Project) -> None:
+    project.write("shop/urls.py", URLS.format(prefix=""))
+    parts = {
+        "client": "AsyncClient",
+        "decorator": "from asgiref.sync import async_to_sync\n@async_to_sync",
+        "prefix": "async ",
+        "await_": "await ",
+    }
+
+    payment = f"{API}/admin/payments/payment/pt_5F1/change/"
+    assert request(project, **parts) == [
+        f"{API}/v2/payments/pt_1 {payment} {API}/docs/reference/#payment-record",
+        "406",
+    ]
+
+
+TESTS = """
+from django.test import TestCase
+
+
+class ApiTests(TestCase):
+    def test_list_needs_a_key(self):
+        self.assertEqual(self.client.get("/v2/payments").status_code, 401)
+
+    def test_documentation_is_public(self):
+        self.assertEqual(self.client.get("/docs/").status_code, 200)
+"""
+
+
+@pytest.mark.once
+def test_tests_of_the_project_run_in_parallel(project: Project) -> None:
+    project.write("shop/urls.py", URLS.format(prefix=""))
+    for number in range(2):
+        project.write(f"shop/tests_{number}.py", TESTS)
+
+    done = project.run("manage.py", "test", "--parallel", "2", "--pattern", "tests_*.py")
+
+    assert done.returncode == 0, done.stderr
+    assert "Ran 4 tests" in done.stderr
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("", "System check identified no issues (0 silenced)."),
+        ("USE_TZ = False", "(payments.E001) USE_TZ is False, but times of payments are in UTC."),
+        (
+            'DATABASE_ROUTERS = ["shop.elsewhere.Router"]\nDATABASES["other"] = DATABASES["default"]',
+            "(payments.E002) The router sends payments to the database other.",
+        ),
+    ],
+)
+def test_check_says_what_cannot_work(project: Project, settings: str, expected: str) -> None:
+    project.write("shop/settings.py", settings)
+    project.write("shop/urls.py", URLS.format(prefix=""))
+    project.write("shop/elsewhere.py", "class Router:\n    def db_for_write(self, model, **hints): return 'other'\n")
+
+    done = project.run("manage.py", "check")
+
+    assert expected in done.stdout + done.stderr

@@ -1,7 +1,7 @@
 """All tables, with their indexes.
 
 Until the first release, a change of the schema edits this migration and gives it a new name, with the number of edits:
-`0001_tables_2`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
+`0001_tables_3`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
 models cannot declare needs SQL.
 """
 
@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('read_at', models.DateTimeField()),
-                ('user_id', models.BigIntegerField()),
+                ('user_id', models.CharField(max_length=64)),
                 ('user_name', models.CharField(max_length=150)),
                 ('organization_id', models.BigIntegerField()),
                 ('payment_id', models.CharField(max_length=64)),
