@@ -6,10 +6,9 @@ from typing import Any, TypeAlias
 
 from django.db.models import QuerySet, Value
 
-from payments import ordering
-from payments.fields import MillisecondField
-from payments.models import Access, Payment, PaymentQuerySet
-from payments.ordering import NEWEST_FIRST, compare
+from payments.models import Access, Payment, PaymentQuerySet, ordering
+from payments.models.fields import MillisecondField
+from payments.models.ordering import NEWEST_FIRST, compare
 
 BATCH_PAYMENTS = 1000
 

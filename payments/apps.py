@@ -20,7 +20,8 @@ class PaymentsConfig(AppConfig):
         if apps.is_installed("django.contrib.admin"):
             # They register model admins on the project's admin site. The package `payments.admin` cannot import them:
             # our own admin site is one of its modules, and needs to exist before.
-            from payments.admin import keys, organizations, payment_reads, payments  # noqa: F401, PLC0415
+            from payments.admin import keys, organizations  # noqa: F401, PLC0415
+            from payments.admin.payments import reads, views  # noqa: F401, PLC0415
 
 
 def refuse_obsolete(*, using: str, **_: Any) -> None:

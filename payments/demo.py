@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from msgspec import UNSET, Raw, UnsetType
 
-from payments.identifiers import RANDOM_BYTES, base62, make_payment_id
 from payments.models import Mode, SequenceType, Status
+from payments.models.identifiers import RANDOM_BYTES, base62, make_payment_id
 from payments.record import Money, Record, encode, record_time
 
 Choice = TypeVar("Choice")

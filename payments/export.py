@@ -6,7 +6,7 @@ from payments.database.postgresql.planning import planned_as_pages
 from payments.listing.feed import ChangesPage, fetch_changes
 from payments.listing.tokens import Position
 from payments.models import PaymentQuerySet
-from payments.ordering import NEWEST_FIRST
+from payments.models.ordering import NEWEST_FIRST
 from payments.record import encode
 from payments.rows import RowValues, build_record, select_columns
 

@@ -15,8 +15,8 @@ from django.db.models.functions import Cast
 from msgspec import UNSET, Raw
 from msgspec.structs import FieldInfo, fields
 
-from payments.expressions import DecimalText, TimeText
 from payments.models import Payment
+from payments.models.expressions import DecimalText, TimeText
 from payments.record import (
     DetailsDocument,
     Metadata,

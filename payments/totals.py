@@ -17,8 +17,8 @@ from django.db.models import BigIntegerField, Count, Expression, F, Func, Sum
 from django.db.models.functions import Cast
 
 from payments.database.limits import statement_limit
-from payments.expressions import Day
 from payments.models import Access, AccessState, Payment, SummedDay
+from payments.models.expressions import Day
 from payments.runtime import time_limits
 
 GROUP_COLUMNS = ("amount_currency", "status", "method")

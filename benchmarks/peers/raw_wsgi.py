@@ -17,16 +17,20 @@ from xxhash import xxh3_128_hexdigest
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
 django.setup()
 
-from payments import api_keys, hal  # noqa: E402
+from payments import hal  # noqa: E402
 from payments.access.keys import key_statement, key_values  # noqa: E402
+from payments.api.links import cached_links  # noqa: E402
 from payments.api.serializers import build_records  # noqa: E402
 from payments.database.statements import Statement  # noqa: E402
 from payments.hal import HAL, HTML, Link  # noqa: E402
-from payments.links import cached_links  # noqa: E402
 from payments.listing.content import access_values  # noqa: E402
 from payments.listing.page import page_of_content, page_statement  # noqa: E402
 from payments.listing.query import visible_payments  # noqa: E402
-from payments.models import PAYMENT_ID, Access  # noqa: E402
+from payments.models import (  # noqa: E402
+    PAYMENT_ID,
+    Access,
+    key_text,
+)
 
 Environment = dict[str, Any]
 
@@ -43,7 +47,7 @@ def fetch(statement: Statement, values: dict[str, Any]) -> list[tuple[Any, ...]]
 
 def application(environment: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
     text = environment["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
-    keys = api_keys.is_key(text) and fetch(key_statement(), key_values(api_keys.digest(text)))
+    keys = key_text.is_key(text) and fetch(key_statement(), key_values(key_text.digest(text)))
     if not keys:
         start_response("401 Unauthorized", [("Content-Length", "0")])
         return []

@@ -12,8 +12,8 @@ from django.db.models.functions import Cast
 
 from payments.database.limits import transaction_without_waiting
 from payments.database.statements import Placeholder, Rows, Statement, compile_queryset
-from payments.expressions import SecondsText
 from payments.models import Access, AccessState, ApiKey, ApiKeyQuerySet
+from payments.models.expressions import SecondsText
 from payments.runtime.circuit_breaker import Guard
 from payments.runtime.process import process
 from payments.runtime.servers import has_replica, run_with_failover

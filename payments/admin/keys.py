@@ -22,7 +22,7 @@ from django.utils.safestring import SafeString
 
 from payments.admin.access_form import OrganizationField
 from payments.admin.base import ModelForm, NoChangeAdmin
-from payments.links import Links
+from payments.api.links import Links
 from payments.models import ApiKey
 
 

@@ -16,7 +16,7 @@ from payments.admin.login import (
     lacks_second_factor,
     mark_as_limited,
 )
-from payments.admin.overview import overview_context
+from payments.admin.overview.views import overview_context
 from payments.conf import conf
 
 UNUSED_URLS = ("autocomplete", "view_on_site")

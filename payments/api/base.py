@@ -25,13 +25,13 @@ from payments.api.browsable.basic_auth import BrowserAuthentication
 from payments.api.browsable.renderer import PageRenderer
 from payments.api.errors import InvalidParameter, problem_response
 from payments.api.etags import can_skip_content, parse_known
+from payments.api.links import Links
 from payments.api.negotiation import HALNegotiation
 from payments.api.parameters import invalid_from
 from payments.api.reader import Reader
 from payments.api.renderers import HALRenderer
 from payments.api.responses import set_fields
 from payments.conf import conf
-from payments.links import Links
 from payments.listing.content import Query
 from payments.listing.query import payment_query
 from payments.models import Payment

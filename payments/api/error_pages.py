@@ -9,8 +9,8 @@ from django.views.decorators.csrf import csrf_exempt
 from payments.api import request_ids
 from payments.api.errors import RETRY_SECONDS, render_problem
 from payments.api.hosts import describe_refused_host
+from payments.api.links import Links
 from payments.api.problems import problem
-from payments.links import Links
 
 # The headers of a response with 503.
 RETRY_HEADERS = {"Retry-After": str(RETRY_SECONDS)}

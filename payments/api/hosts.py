@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from payments.links import HOST_LENGTH_MAX
+from payments.api.links import HOST_LENGTH_MAX
 
 # A name or an address, as ALLOWED_HOSTS can contain it, and a port.
 HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f.]*:[0-9a-f:.]+\])(:[0-9]+)?")

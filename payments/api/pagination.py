@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from payments import hal
 from payments.api.errors import LostChanges
+from payments.api.links import Links
 from payments.api.parameters import (
     NOW,
     ChangesParameters,
@@ -24,7 +25,6 @@ from payments.api.parameters import (
     parse_list_parameters,
 )
 from payments.hal import HAL, HTML, Link
-from payments.links import Links
 from payments.listing.content import Content, Query
 from payments.listing.feed import (
     ChangesPage,

@@ -7,8 +7,8 @@ from msgspec import UNSET, Struct, UnsetType
 from rest_framework.request import Request
 
 from payments.api import request_ids
+from payments.api.links import Links
 from payments.hal import HTML, Link
-from payments.links import Links
 
 
 class ProblemLinks(Struct, frozen=True):

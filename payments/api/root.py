@@ -6,10 +6,10 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from payments.api.links import Links
 from payments.api.negotiation import parse_accept, prefers_html
 from payments.api.renderers import HALRenderer
 from payments.hal import HAL, HTML, Link
-from payments.links import Links
 
 
 @csrf_exempt  # so that POST gets 405, not a CSRF error

@@ -8,8 +8,8 @@ from msgspec import UNSET
 from msgspec.json import decode
 from rest_framework.serializers import BaseSerializer
 
+from payments.api.links import CACHED_MAX, Links
 from payments.hal import HAL, HTML, Link
-from payments.links import CACHED_MAX, Links
 from payments.models import Payment
 from payments.record import Record, RecordLinks, encode
 from payments.rows import RowValues, build_linked_records, values_of

@@ -9,9 +9,9 @@ from django.utils.html import escape
 from django.utils.module_loading import import_string
 from django.views.decorators.http import require_safe
 
+from payments.api.links import Links
 from payments.api.openapi import EXAMPLE_URL, openapi_document
 from payments.docs.pages import PAGES, DocsPage, render_page
-from payments.links import Links
 from payments.record import encode
 
 
@@ -68,5 +68,5 @@ def openapi_json() -> str:
 @cache
 def payment_schema_json() -> str:
     """Return the schema. The late import saves memory in the workers that never serve it."""
-    schema = import_string("payments.ingest.input_types.payment_schema")()
+    schema = import_string("payments.ingest.schema.payment_schema")()
     return encode({"$id": f"{EXAMPLE_URL}/docs/payment.schema.json", **schema}).decode()

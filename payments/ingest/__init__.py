@@ -16,7 +16,7 @@ writing          inserts or updates the rows
 changes          notes the changes, and records them at the end of the transaction
 """
 
+from payments.ingest.formats.sources import Source
 from payments.ingest.imports import ImportResult, import_payments
-from payments.ingest.sources import Source
 
 __all__ = ["ImportResult", "Source", "import_payments"]

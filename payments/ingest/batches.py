@@ -7,8 +7,8 @@ from typing import TypeAlias
 from payments.conf import conf
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.fast_path import parse_canonical
-from payments.ingest.reading import read_records
-from payments.ingest.sources import Location, RawRecord, Source, UnreadableSource
+from payments.ingest.formats.detection import read_records
+from payments.ingest.formats.sources import Location, RawRecord, Source, UnreadableSource
 from payments.ingest.stored_rows import StoredRow, days, stored_row
 from payments.ingest.validation import STRICT, Options, validate_record
 from payments.totals import OrganizationDay

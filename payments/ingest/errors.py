@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from payments.ingest.card_data import exposes_card_number
+from payments.ingest.cards.details import exposes_card_number
 
 # A message contains at most this many characters of a field's name, errors of a record, and names in a list.
 NAME_CHARACTERS_MAX = 80

@@ -14,8 +14,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Meta
 
-from payments.currencies import CURRENCIES
-from payments.ingest.card_data import (
+from payments.ingest.cards.details import (
     NameKind,
     continues_as_card_number,
     find_in_text,
@@ -26,6 +25,7 @@ from payments.ingest.card_data import (
 )
 from payments.ingest.stored_rows import StoredRow, row_function
 from payments.models import Status
+from payments.models.currencies import CURRENCIES
 from payments.record import (
     COUNTRY,
     SCRIPT_SCHEMES,

@@ -9,9 +9,9 @@ from django.db import Error, transaction
 from payments.database.sqlite.search_index import merge_parts
 from payments.ingest.background import background_writer
 from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divide_into_rounds, read_batches
-from payments.ingest.changes import ChangeLog
+from payments.ingest.change_log import ChangeLog
 from payments.ingest.errors import InvalidRecord
-from payments.ingest.sources import Location, Source
+from payments.ingest.formats.sources import Location, Source
 from payments.ingest.stored_rows import StoredRow
 from payments.ingest.validation import STRICT, Options
 from payments.ingest.writing import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from payments.ingest.card_data import Path
+from payments.ingest.cards.details import Path
 from payments.ingest.errors import FieldError, InvalidRecord
 
 # The API's responses add three levels around a record, and some clients read at most 64 levels (.NET).

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Raw
 
-from payments.currencies import CURRENCIES
-from payments.ingest.card_data import CARD_NUMBER, find_card_data, has_clear_card_number
-from payments.ingest.card_numbers import exposes_middle
+from payments.ingest.cards.details import CARD_NUMBER, find_card_data, has_clear_card_number
+from payments.ingest.cards.numbers import exposes_middle
 from payments.ingest.errors import FieldError, InvalidRecord
-from payments.ingest.forms import Findings, read_record, rule_of
 from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, join, parse_json
+from payments.ingest.members import Findings, read_record, rule_of
 from payments.models import ORGANIZATION_ID_MAX, Status
+from payments.models.currencies import CURRENCIES
 from payments.record import SCRIPT_SCHEMES, URL_TYPES, CardNumber, Currency, Money, Record, Time, record_time
 from payments.rows import FIELDS, StoredField
 

@@ -8,7 +8,7 @@ from django.db import IntegrityError, connection, transaction
 from msgspec.structs import astuple
 
 from payments.database.sqlite.search_index import index_new_payments
-from payments.ingest.changes import ChangeLog
+from payments.ingest.change_log import ChangeLog
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.stored_rows import STORED_COLUMNS, StoredRow
 from payments.models import Payment

@@ -14,8 +14,8 @@ from django.db.models.functions import Cast
 from xxhash import xxh3_64_hexdigest
 
 from payments.database.statements import Placeholder, Rows, Statement, compile_queryset
-from payments.expressions import Literal
 from payments.models import Access, AccessState, current_epoch
+from payments.models.expressions import Literal
 from payments.rows import COLUMNS, Row, RowValues, named
 from payments.runtime.servers import PRIMARY
 

@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from payments.currencies import CURRENCIES
 from payments.listing import filter_types
 from payments.listing.filter_types import VALUES_MAX, Filter, Values, any_word
 from payments.listing.terms import HasAllPairs, TermCondition
@@ -21,7 +20,8 @@ from payments.models import (
     uses_in_flight_index,
     uses_status_index,
 )
-from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
+from payments.models.currencies import CURRENCIES
+from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.record import encode
 
 ORDERS: Mapping[str, Order] = {"desc": NEWEST_FIRST, "asc": OLDEST_FIRST}

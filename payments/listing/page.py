@@ -18,7 +18,7 @@ from payments.listing.content import NO_VALUE, Content, ContentStatement, Query,
 from payments.listing.filters import Selection
 from payments.listing.query import Listing, UnboundPayments, filter_values, select
 from payments.models import PaymentQuerySet
-from payments.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position
+from payments.models.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position
 from payments.rows import named
 
 # With filters, a statement reads at least so many rows: for fewer, PostgreSQL would expect to find them soon by reading

@@ -19,8 +19,8 @@ from django.db.models.sql.compiler import SQLCompiler
 
 from payments.database.quoting import quoted
 from payments.database.sqlite import search_index
-from payments.expressions import Sql
 from payments.listing.terms import TermCondition, truncated_sql
+from payments.models.expressions import Sql
 
 WORD, AMOUNT, CARD = ":", "=", "#"
 

@@ -16,7 +16,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, Expression, F, Func
 from django.db.models.sql.compiler import SQLCompiler
 
-from payments.expressions import Literal, Sql
+from payments.models.expressions import Literal, Sql
 
 # The columns whose words are terms, by the word's name in the term.
 WORD_COLUMNS = {"status": "status", "method": "method", "sequence": "sequence_type", "currency": "amount_currency"}

@@ -11,7 +11,7 @@ import django.db.models.functions.text
 import django.db.models.lookups
 import django.utils.timezone
 import djmoney.models.fields
-import payments.fields
+import payments.models.fields
 import payments.models.payment
 from django.conf import settings
 from django.db import migrations, models
@@ -142,7 +142,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Payment',
             fields=[
-                ('id', payments.fields.IdentifierField(default=payments.models.payment.new_payment_id, editable=False, max_length=64, primary_key=True, serialize=False)),
+                ('id', payments.models.fields.IdentifierField(default=payments.models.payment.new_payment_id, editable=False, max_length=64, primary_key=True, serialize=False)),
                 ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
                 ('amount_currency', djmoney.models.fields.CurrencyField(default=None, editable=False, max_length=3)),
                 ('amount', djmoney.models.fields.MoneyField(currency_choices=None, decimal_places=2, max_digits=15)),
@@ -156,11 +156,11 @@ class Migration(migrations.Migration):
                 ('webhook_url', models.TextField(blank=True, verbose_name='webhook URL')),
                 ('status', models.CharField(choices=[('open', 'Open'), ('pending', 'Pending'), ('authorized', 'Authorized'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('canceled', 'Canceled'), ('expired', 'Expired')], max_length=10)),
                 ('sequence_type', models.CharField(choices=[('oneoff', 'Oneoff'), ('first', 'First'), ('recurring', 'Recurring')], max_length=9)),
-                ('metadata', payments.fields.DocumentField(default='{}')),
-                ('details', payments.fields.DocumentField(blank=True, null=True)),
-                ('created_at', payments.fields.MillisecondField(default=django.utils.timezone.now)),
-                ('expires_at', payments.fields.MillisecondField(blank=True, null=True)),
-                ('paid_at', payments.fields.MillisecondField(blank=True, null=True)),
+                ('metadata', payments.models.fields.DocumentField(default='{}')),
+                ('details', payments.models.fields.DocumentField(blank=True, null=True)),
+                ('created_at', payments.models.fields.MillisecondField(default=django.utils.timezone.now)),
+                ('expires_at', payments.models.fields.MillisecondField(blank=True, null=True)),
+                ('paid_at', payments.models.fields.MillisecondField(blank=True, null=True)),
                 ('customer_id', models.CharField(blank=True, max_length=64, verbose_name='customer ID')),
                 ('change_id', models.BigIntegerField(editable=False)),
                 ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='payments', to='payments.organization')),

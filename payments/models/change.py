@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from payments.identifiers import CHANGE_RANDOM_BITS, make_change_id
 from payments.models.choices import Mode
+from payments.models.identifiers import CHANGE_RANDOM_BITS, make_change_id
 from payments.models.organization import Organization
 
 # A page of the change feed reads and sorts all payments of a change, even if it starts in the middle of them.

@@ -13,14 +13,14 @@ from django.db.models.lookups import LessThanOrEqual
 from django.utils import timezone
 from djmoney.models.fields import MoneyField
 
-from payments import currencies  # noqa: F401  registers currencies, which djmoney needs to read stored amounts
-from payments.expressions import Literal, NotByIndex, Opaque, hidden
-from payments.fields import DocumentField, IdentifierField, MillisecondField
-from payments.identifiers import RANDOM_BYTES, make_payment_id
+from payments.models import currencies  # noqa: F401  registers currencies, which djmoney needs to read stored amounts
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
+from payments.models.expressions import Literal, NotByIndex, Opaque, hidden
+from payments.models.fields import DocumentField, IdentifierField, MillisecondField
+from payments.models.identifiers import RANDOM_BYTES, make_payment_id
+from payments.models.ordering import NEWEST_FIRST
 from payments.models.organization import Organization
 from payments.models.recording import RecordingQuerySet
-from payments.ordering import NEWEST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -36,7 +36,7 @@ def html_page(
         "title": status.phrase.capitalize(),
         "status": status.value,
         "text": text,
-        "request_id": request.META.get(request_ids.ENVIRON_KEY),
+        "request_id": request_ids.assign(request.META),
     }
     return HttpResponse(render_to_string("payments/error.html", context), status=status, headers=headers)
 

@@ -6,8 +6,8 @@ from http import HTTPStatus
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
+from payments.api.links import Links
 from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
-from payments.links import Links
 from payments.service.error_pages import bad_request, error_page
 
 

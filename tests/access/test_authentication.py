@@ -11,9 +11,9 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from payments import api_keys
 from payments.access.keys import PAUSE_AFTER_FAILURE
 from payments.models import ApiKey, Organization
+from payments.models.key_text import new_key
 from payments.runtime.process import process
 from tests.support.api import Api, key_text, payment_ids
 from tests.support.factories import ApiKeyFactory, PaymentFactory
@@ -127,7 +127,7 @@ def test_replica_provides_keys_and_payments_during_an_outage(client: Client, rep
 @pytest.mark.django_db(transaction=True)
 def test_only_the_primary_says_that_a_key_is_unknown(client: Client, replica: None) -> None:
     """A replica may not have a new key yet."""
-    authorization = f"Bearer {api_keys.new_key('live')}"
+    authorization = f"Bearer {new_key('live')}"
     with failing_primary():
         during = get_payments(client, authorization)
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from payments.admin.charts import Bar, BarChart, ChartColumn, Label, LineChart, bar_chart, chart_columns, line_chart
+from payments.admin.overview.charts import (
+    Bar,
+    BarChart,
+    ChartColumn,
+    Label,
+    LineChart,
+    bar_chart,
+    chart_columns,
+    line_chart,
+)
 
 pytestmark = pytest.mark.once
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from payments.admin.statistics import compare_amounts, compare_numbers, compare_rates
+from payments.admin.overview.statistics import compare_amounts, compare_numbers, compare_rates
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from payments.admin.downloads import TITLES, cells
-from payments.formulas import FORMULA, escape_formulas, unescape_formulas
+from payments.admin.payments.downloads import TITLES, cells
+from payments.ingest.formats.formulas import FORMULA, escape_formulas, unescape_formulas
 from payments.models import Organization
 from payments.runtime.process import process
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory

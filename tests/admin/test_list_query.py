@@ -3,8 +3,8 @@
 import pytest
 from django.http import QueryDict
 
-from payments.admin.list_query import chips, list_query
-from payments.admin.search import SearchForm
+from payments.admin.payments.form import SearchForm
+from payments.admin.payments.query import chips, list_query
 from tests.support.factories import OrganizationFactory
 
 

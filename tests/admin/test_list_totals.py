@@ -14,9 +14,9 @@ from django.http import QueryDict
 from moneyed import Money
 from pytest_django import DjangoDbBlocker, Settings
 
-from payments.admin.list_totals import ListTotals
-from payments.admin.payment_list import fetch_list
-from payments.admin.search import SearchForm
+from payments.admin.payments.form import SearchForm
+from payments.admin.payments.list import fetch_list
+from payments.admin.payments.totals import ListTotals
 from payments.models import Mode, Organization, Payment, Status
 from payments.totals import sum_missing_days
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory

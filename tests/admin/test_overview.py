@@ -15,10 +15,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
-from payments.admin.overview import DAYS_MAX
-from payments.admin.overview_figures import Overview
+from payments.admin.overview.figures import Overview
+from payments.admin.overview.statistics import Amount, Group, PeriodPart, Statistics
+from payments.admin.overview.views import DAYS_MAX
 from payments.admin.periods import Period
-from payments.admin.statistics import Amount, Group, PeriodPart, Statistics
 from payments.listing.filter_types import VALUES_MAX
 from payments.models import IN_PROGRESS, Access, Organization, Payment, Status
 from payments.templatetags.numbers import grouped, money, percent

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from payments.admin.payment_reads import PAGE_ROWS
+from payments.admin.payments.reads import PAGE_ROWS
 from payments.models import Payment, PaymentRead
 from payments.models.payment_read import BATCH_READS
 from tests.support.factories import OrganizationFactory, PaymentFactory

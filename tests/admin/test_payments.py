@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from moneyed import Money
 
 from payments.admin.access_form import MENU_CHOICES_MAX
-from payments.identifiers import change_time
 from payments.models import Access, Change, Organization, Payment
+from payments.models.identifiers import change_time
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_list_queries, timeout_error
 

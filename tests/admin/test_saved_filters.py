@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from payments.admin.list_actions import FILTERS_MAX
+from payments.admin.payments.actions import FILTERS_MAX
 from payments.models import SavedFilter
 from tests.support.factories import OrganizationFactory, PaymentFactory
 

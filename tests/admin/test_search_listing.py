@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
-from payments.admin.search_listing import SAMPLE_PAYMENTS, faster_search, fetch_search, take_sample
+from payments.admin.payments.search import SAMPLE_PAYMENTS, faster_search, fetch_search, take_sample
 from payments.models import Access, Mode, Organization, Payment, Status
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_statements, timeout_error

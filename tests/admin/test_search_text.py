@@ -5,8 +5,7 @@ from datetime import date
 
 import pytest
 
-from payments.admin.search_meaning import InvalidSearch, Search
-from payments.admin.search_text import CONDITIONS_MAX, read_search
+from payments.admin.payments.search_box import CONDITIONS_MAX, InvalidSearch, Search, read_search
 
 TODAY = date(2026, 3, 5)
 DAY = {"createdAt[gte]": "2026-03-04", "createdAt[lt]": "2026-03-05"}

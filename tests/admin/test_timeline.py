@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from payments.admin.display import format_duration
+from payments.admin.payments.display import format_duration
 from tests.support.factories import NOON, PaymentFactory
 
 PAGE = "/admin/payments/payment/pt_5F1/change/"

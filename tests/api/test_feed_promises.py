@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.only("postgresql"), pytest.mark.xdist_group("service")
 def imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldImports]:
     """Connect to a database of its own, in which small changes and pages reach every limit."""
     monkeypatch.setattr("payments.models.recording.CHANGE_PAYMENTS_MAX", 2)
-    monkeypatch.setattr("payments.ingest.changes.CHANGE_PAYMENTS_MAX", 2)
+    monkeypatch.setattr("payments.ingest.change_log.CHANGE_PAYMENTS_MAX", 2)
     monkeypatch.setattr("payments.listing.feed.PAGE_CHANGES_MAX", 3)
     with fresh_database(tmp_path) as url, connected_to(url), held_imports(url) as imports:
         yield imports
@@ -90,7 +90,7 @@ def test_order_of_writing_breaks_the_promise(feed: Api, imports: HeldImports, mo
     read_before_a_late_commit(feed, imports)
     next_value = partial(next, count(2))
     monkeypatch.setattr("payments.models.recording.new_change_id", next_value)
-    monkeypatch.setattr("payments.ingest.changes.new_change_id", next_value)
+    monkeypatch.setattr("payments.ingest.change_log.new_change_id", next_value)
     monkeypatch.setattr(PaymentChanges, "pagination_class", PaginationByChangeId)
 
     with pytest.raises(AssertionError, match=r"^missed: "):

@@ -14,7 +14,7 @@ from payments.api.views import PaymentList
 from payments.listing.content import Content
 from payments.listing.page import Page
 from payments.models import Access, Payment, PaymentQuerySet, Status
-from payments.ordering import NEWEST_FIRST
+from payments.models.ordering import NEWEST_FIRST
 from tests.api.walk_machine import Walks
 from tests.support.api import Api
 from tests.support.scale import SEED, examples, times

@@ -17,7 +17,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from sqlglot.errors import ParseError
 
-from payments.admin.payments import payments_with_id
+from payments.admin.payments.views import payments_with_id
 from payments.anonymization import anonymize_payments
 from payments.export import export_payments
 from payments.ingest import ImportResult, import_payments

@@ -19,10 +19,10 @@ from django.test import Client
 from msgspec.structs import replace
 from pytest_django import DjangoDbBlocker, Settings
 
-from payments.api_keys import new_key
 from payments.ingest import import_payments
 from payments.listing.tokens import format_token, parse_token
 from payments.models import AccessState, ApiKey, Change
+from payments.models.key_text import new_key
 from payments.runtime import time_limits
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process

@@ -13,7 +13,7 @@ from typing import Final
 
 from django.test import override_settings
 
-from payments.ingest.sources import CHUNK_BYTES
+from payments.ingest.formats.sources import CHUNK_BYTES
 from payments.runtime.process import process
 from tests.support.commands import manage, run_command
 from tests.support.lines import line

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from pytest_django import Settings
 
 from payments.export import export_payments
-from payments.ingest.forms import RECORD_MEMBERS
+from payments.ingest.members import RECORD_MEMBERS
 from payments.models import ApiKey, Mode, Organization, Payment
 from tests.support.api import Api, payment_ids
 from tests.support.commands import output_of, run_command

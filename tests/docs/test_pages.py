@@ -12,9 +12,9 @@ from django.test import Client
 from django.test.utils import override_script_prefix
 from pytest_django import Settings
 
+from payments.api.links import ReferenceSection
 from payments.docs.markdown import Section, SectionText, render
 from payments.docs.pages import PAGES, page_link
-from payments.links import ReferenceSection
 from tests.support.commands import output_of
 from tests.support.processes import ROOT
 

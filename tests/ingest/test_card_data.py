@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from payments.ingest.card_data import exposes_card_number, find_cached_kind, is_sensitive_name
+from payments.ingest.cards.details import exposes_card_number, find_cached_kind, is_sensitive_name
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.validation import validate_record

@@ -1,9 +1,9 @@
-"""The wording of msgspec's messages. If a test fails after an update of msgspec, adapt payments/ingest/reading.py."""
+"""The wording of msgspec's messages. After an update, adapt payments/ingest/formats/detection.py."""
 
 import msgspec
 import pytest
 
-from payments.ingest.reading import has_trailing_characters, is_truncated
+from payments.ingest.formats.detection import has_trailing_characters, is_truncated
 
 pytestmark = pytest.mark.once
 

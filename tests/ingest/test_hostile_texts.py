@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from payments.ingest.batches import parse
-from payments.ingest.sources import Location, RawRecord
+from payments.ingest.formats.sources import Location, RawRecord
 from tests.support.growth import FACTOR, LINEAR_MAX, growth, seconds
 from tests.support.lines import line
 from tests.support.scale import report, times

@@ -18,8 +18,8 @@ from moneyed import Money
 from payments.conf import conf
 from payments.export import export_payments
 from payments.ingest import ImportResult, Source, import_payments, imports
-from payments.ingest.changes import ChangeLog
-from payments.ingest.sources import CHUNK_BYTES
+from payments.ingest.change_log import ChangeLog
+from payments.ingest.formats.sources import CHUNK_BYTES
 from payments.ingest.stored_rows import stored_row
 from payments.ingest.validation import STRICT, Options, validate_record
 from payments.ingest.writing import ID_KEY, WRITTEN_COLUMNS, insert_all, write_rows

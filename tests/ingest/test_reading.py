@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from payments.ingest.reading import read_records
-from payments.ingest.sources import Source, UnreadableSource
+from payments.ingest.formats.detection import read_records
+from payments.ingest.formats.sources import Source, UnreadableSource
 from tests.support.growth import LINEAR_MAX, growth
 from tests.support.lines import CSV_CELLS, compact, record, source
 from tests.support.streams import endless_source, read_in_parts

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 from payments.ingest import Source, import_payments
 from payments.ingest.errors import InvalidRecord
+from payments.ingest.formats.sources import Location
 from payments.ingest.imports import ImportResult
-from payments.ingest.sources import Location
 from payments.models import ApiKey, Organization
 
 RECORD: dict[str, Any] = {

@@ -23,7 +23,7 @@ from payments.rows import named
 from tests.support.factories import NOON, PaymentFactory
 from tests.support.sql import execute, explain
 
-# A list as `payments.admin.search_listing` takes it.
+# A list as `payments.admin.payments.search` takes it.
 SearchableList: TypeAlias = Listing
 
 

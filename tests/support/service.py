@@ -18,10 +18,9 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.utils import timezone
 
-from payments import api_keys
 from payments.export import export_payments
 from payments.ingest.imports import ImportResult
-from payments.models import ApiKey, Organization, Payment
+from payments.models import ApiKey, Organization, Payment, key_text
 from tests.support.commands import run_command
 from tests.support.connecting import connected_to
 from tests.support.lines import issue_key, store
@@ -133,7 +132,7 @@ class Service:
 
     def revoke_api_key(self, text: str) -> None:
         with connected_to(self.database_url):
-            ApiKey.objects.filter(digest=api_keys.digest(text)).revoke(now=timezone.now())
+            ApiKey.objects.filter(digest=key_text.digest(text)).revoke(now=timezone.now())
 
     def create_demo_payments(self, count: int) -> None:
         with connected_to(self.database_url):

@@ -3,7 +3,7 @@
 from io import BufferedReader, BytesIO, RawIOBase
 from typing import Any
 
-from payments.ingest.sources import Source
+from payments.ingest.formats.sources import Source
 
 
 class ShortReads(BufferedReader):

@@ -7,8 +7,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+from payments.api.links import Links
 from payments.conf import conf
-from payments.links import Links
 from payments.management.arguments import find_organization, parse_time
 from payments.management.command import PaymentsCommand
 from payments.models import ApiKey, Mode

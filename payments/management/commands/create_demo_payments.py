@@ -11,13 +11,13 @@ from tqdm import tqdm
 
 from payments.conf import conf
 from payments.demo import SHOPS, SPAN, demo_records
-from payments.identifiers import EPOCH
-from payments.ingest.changes import ChangeLog
+from payments.ingest.change_log import ChangeLog
 from payments.ingest.stored_rows import days, stored_row
 from payments.ingest.writing import fetch_primary_key, prepare_transaction, write_rows
 from payments.management.arguments import parse_day
 from payments.management.command import PaymentsCommand
 from payments.models import Organization
+from payments.models.identifiers import EPOCH
 from payments.totals import OrganizationDay
 
 

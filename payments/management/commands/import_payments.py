@@ -19,8 +19,8 @@ from tqdm import tqdm
 
 from payments.ingest import ImportResult, Source, import_payments
 from payments.ingest.errors import InvalidRecord
+from payments.ingest.formats.sources import Location
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
-from payments.ingest.sources import Location
 from payments.ingest.validation import Options
 from payments.management.command import INTERRUPTED, PaymentsCommand
 from payments.management.failures import describe

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from payments.ingest.errors import printable_names
-from payments.ingest.forms import MONEY_MEMBERS, RECORD_MEMBERS
-from payments.ingest.input_types import IGNORED
+from payments.ingest.members import MONEY_MEMBERS, RECORD_MEMBERS
+from payments.ingest.schema import IGNORED
 from payments.record import Money
 from payments.rows import FIELDS
 

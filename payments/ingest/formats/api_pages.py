@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from payments.ingest.errors import InvalidRecord
+from payments.ingest.formats.sources import Location, RawRecord
 from payments.ingest.json_values import DUPLICATE_NAME, parse_json
-from payments.ingest.sources import Location, RawRecord
 
 PAGE_MARK = b'"_embedded"'
 EMPTY_OBJECT = re.compile(rb"\{\s*\}\Z")

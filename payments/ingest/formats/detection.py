@@ -12,11 +12,11 @@ import msgspec
 from msgspec import Raw
 
 from payments.conf import conf
-from payments.ingest.csv_files import read_rows
-from payments.ingest.csv_headers import find_delimiter
-from payments.ingest.json_documents import DocumentSplitter
-from payments.ingest.pages import EMPTY_OBJECT, PAGE_MARK, unwrap_page
-from payments.ingest.sources import (
+from payments.ingest.formats.api_pages import EMPTY_OBJECT, PAGE_MARK, unwrap_page
+from payments.ingest.formats.csv_files import read_rows
+from payments.ingest.formats.csv_headers import find_delimiter
+from payments.ingest.formats.json_documents import DocumentSplitter
+from payments.ingest.formats.sources import (
     GZIP_MARK,
     Location,
     RawRecord,

@@ -15,7 +15,7 @@ from payments.listing.page import Page, fetch_page, position_of
 from payments.listing.query import Listing
 from payments.listing.search_terms import HasSearchTerms
 from payments.models import Payment
-from payments.ordering import is_at_or_after
+from payments.models.ordering import is_at_or_after
 from payments.runtime import time_limits
 from payments.runtime.database_errors import is_timeout
 

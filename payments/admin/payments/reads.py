@@ -19,7 +19,7 @@ from django.template.response import TemplateResponse
 from django.urls import path
 
 from payments.admin.base import ReadOnlyAdmin
-from payments.admin.display import payment_href
+from payments.admin.payments.display import payment_href
 from payments.database.limits import transaction_without_waiting
 from payments.models import PAYMENT_ID, PaymentRead
 from payments.models.payment_read import USER_NAME_MAX

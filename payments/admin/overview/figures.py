@@ -9,9 +9,8 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from payments.admin.access_form import access_query
-from payments.admin.charts import BarChart, Label, LineChart, bar_chart, line_chart
-from payments.admin.periods import Period, current_day, join_days
-from payments.admin.statistics import (
+from payments.admin.overview.charts import BarChart, Label, LineChart, bar_chart, line_chart
+from payments.admin.overview.statistics import (
     Amount,
     Group,
     PeriodPart,
@@ -20,9 +19,10 @@ from payments.admin.statistics import (
     compare_numbers,
     compare_rates,
 )
+from payments.admin.periods import Period, current_day, join_days
 from payments.listing.filter_types import VALUES_MAX
 from payments.models import IN_PROGRESS, Access, Payment, Status
-from payments.ordering import NEWEST_FIRST
+from payments.models.ordering import NEWEST_FIRST
 from payments.templatetags.numbers import grouped, money, percent
 
 CURRENCIES_MAX = 4  # with a tile and a chart

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType, ValidationError
 from msgspec.structs import fields
 
 from payments.ingest.errors import FieldError
-from payments.ingest.input_types import IGNORED, INPUT_TYPES, InputRecord
+from payments.ingest.schema import IGNORED, INPUT_TYPES, InputRecord
 from payments.record import Details, DetailsDocument, Metadata, Money, Record, without_unset
 
 NULL = b"null"

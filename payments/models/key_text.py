@@ -9,7 +9,7 @@ import re
 import secrets
 import zlib
 
-from payments.identifiers import ALPHABET, base62
+from payments.models.identifiers import ALPHABET, base62
 
 RANDOM_CHARACTERS = 32
 CHECKSUM_CHARACTERS = 6  # 62 ** 6 > 2 ** 32

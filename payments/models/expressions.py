@@ -8,7 +8,7 @@ from django.db.models import BooleanField, DateField, Expression, Func, TextFiel
 from django.db.models.sql.compiler import SQLCompiler
 
 from payments.database.quoting import quoted
-from payments.fields import DocumentField
+from payments.models.fields import DocumentField
 
 # SQL and its parameters.
 Sql: TypeAlias = tuple[str, tuple[str | int, ...]]

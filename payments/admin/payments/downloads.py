@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from payments.export import export_line
-from payments.formulas import escape_formulas, may_contain_formulas
+from payments.ingest.formats.formulas import escape_formulas, may_contain_formulas
 from payments.rows import COLUMN_INDEX, FIELDS, MONEY, RowValues
 
 # The title of each column of a row: the field's name, and for money its part, such as amount.value.

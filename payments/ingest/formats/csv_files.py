@@ -15,10 +15,10 @@ import msgspec
 from msgspec import Raw
 
 from payments.conf import conf
-from payments.formulas import unescape_formulas
-from payments.ingest.csv_headers import Column, Header, is_utf_8
 from payments.ingest.errors import InvalidRecord
-from payments.ingest.sources import (
+from payments.ingest.formats.csv_headers import Column, Header, is_utf_8
+from payments.ingest.formats.formulas import unescape_formulas
+from payments.ingest.formats.sources import (
     Location,
     RawRecord,
     UnreadableSource,

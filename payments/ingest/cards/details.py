@@ -12,7 +12,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from payments.ingest.card_numbers import (
+from payments.ingest.cards.folding import fold, readings
+from payments.ingest.cards.numbers import (
     DIGITS_MIN,
     HAS_MASK,
     contains_clear_number,
@@ -22,7 +23,6 @@ from payments.ingest.card_numbers import (
     count_digits,
     may_contain_clear_number,
 )
-from payments.ingest.folding import fold, readings
 
 CARD_NUMBER: Final = "a card number must be masked (PCI DSS 3.4)"
 SECURITY_CODE: Final = "a security code, PIN or track must not be stored (PCI DSS 3.3)"

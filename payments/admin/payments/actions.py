@@ -13,9 +13,9 @@ from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path, reverse
 
 from payments.admin.base import ModelForm
-from payments.admin.list_query import ACCESS_FIELDS, list_query
+from payments.admin.payments.form import SearchForm
+from payments.admin.payments.query import ACCESS_FIELDS, list_query
 from payments.admin.preferences import chosen_columns, write_preferences
-from payments.admin.search import SearchForm
 from payments.models import SavedFilter
 from payments.models.staff import QUERY_CHARACTERS_MAX
 

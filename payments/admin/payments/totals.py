@@ -8,16 +8,23 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
 
+from payments.admin.overview.statistics import (
+    Amount,
+    add_up,
+    by_frequency,
+    number_of_payments,
+    success_percent,
+    sum_by_currency,
+)
+from payments.admin.payments.search import SearchedPage
 from payments.admin.periods import DateRange, Period
-from payments.admin.search_listing import SearchedPage
-from payments.admin.statistics import Amount, add_up, by_frequency, number_of_payments, success_percent, sum_by_currency
 from payments.conf import conf
 from payments.database.limits import optional_statements
 from payments.database.statements import Statement, compile_queryset
 from payments.listing.content import access_values
 from payments.listing.query import Listing, filter_values, select
 from payments.models import Payment, PaymentQuerySet
-from payments.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
+from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.totals import GROUP_COLUMNS, Total, compute_totals, daily_totals, hundredths
 
 SUMMED_DAYS_MAX = 366  # of a list that is summed day by day

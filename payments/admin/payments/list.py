@@ -11,18 +11,18 @@ from django.db import OperationalError
 from django.http import QueryDict
 
 from payments.admin.access_form import access_query
-from payments.admin.display import PaymentDisplay, payment_href
-from payments.admin.list_actions import SaveFilterForm, filter_links, filter_query
-from payments.admin.list_query import chips, list_query, query_for_words
-from payments.admin.list_totals import ListTotals, fetch_list_totals
+from payments.admin.payments.actions import SaveFilterForm, filter_links, filter_query
+from payments.admin.payments.display import PaymentDisplay, payment_href
+from payments.admin.payments.form import TIMED_OUT, SearchForm
+from payments.admin.payments.query import chips, list_query, query_for_words
+from payments.admin.payments.search import PAGE_ROWS, SearchedPage, fetch_search
+from payments.admin.payments.totals import ListTotals, fetch_list_totals
 from payments.admin.preferences import Column, chosen_columns, shown_columns
-from payments.admin.search import TIMED_OUT, SearchForm
-from payments.admin.search_listing import PAGE_ROWS, SearchedPage, fetch_search
 from payments.database.limits import optional_statements
 from payments.listing.page import Page, UnknownStart
 from payments.listing.query import Listing
 from payments.models import PAYMENT_ID, Access, StaffPreferences
-from payments.ordering import NEWEST_FIRST, OLDEST_FIRST
+from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
 from payments.runtime.database_errors import is_timeout
 
 
@@ -40,7 +40,7 @@ PAGE_NAMES = {
 }
 
 
-class PaymentList(NamedTuple):
+class ListedPayments(NamedTuple):
     """A page of the list, its totals, and the status of the response."""
 
     page: Page = Page([])
@@ -63,23 +63,23 @@ class ListPosition(NamedTuple):
     neighbours: tuple[Neighbour, ...] = ()
 
 
-def fetch_list(form: SearchForm, *, start: str | None) -> PaymentList:
+def fetch_list(form: SearchForm, *, start: str | None) -> ListedPayments:
     """Return a page of the payments that match the form. If the page cannot be read, add the error to the form."""
     if form.search.payment_id:
         form.add_error("q", "No payment has this ID.")
-        return PaymentList()
+        return ListedPayments()
     try:
         searched = fetch_selected(form, start=start, limit=PAGE_ROWS)
         totals = fetch_list_totals(searched, created=form.created) if searched.page.rows else None
-        return PaymentList(searched.page, totals)
+        return ListedPayments(searched.page, totals)
     except UnknownStart:
         form.add_error(None, "This page starts at a payment outside the list. View its first page instead.")
-        return PaymentList(status=HTTPStatus.NOT_FOUND)
+        return ListedPayments(status=HTTPStatus.NOT_FOUND)
     except OperationalError as error:
         if not is_timeout(error):
             raise
         form.add_error(None, TIMED_OUT)
-        return PaymentList(status=HTTPStatus.SERVICE_UNAVAILABLE)
+        return ListedPayments(status=HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def fetch_selected(form: SearchForm, *, start: str | None, limit: int) -> SearchedPage:

@@ -14,10 +14,10 @@ from django.forms import BoundField
 from django.http import HttpRequest, QueryDict
 
 from payments.admin.access_form import AccessForm
-from payments.admin.overview_figures import Overview
+from payments.admin.overview.figures import Overview
+from payments.admin.overview.statistics import Statistics
 from payments.admin.periods import Period, PeriodFields, Preset, current_day, preset_period
 from payments.admin.preferences import read_preferences
-from payments.admin.statistics import Statistics
 from payments.models import Access, StaffPreferences
 from payments.runtime import time_limits
 from payments.runtime.database_errors import is_locked, is_timeout

@@ -16,18 +16,18 @@ from msgspec.json import format as format_json
 
 from payments.admin.access_form import access_query
 from payments.admin.base import ReadOnlyAdmin
-from payments.admin.display import PaymentDisplay, payment_href
-from payments.admin.downloads import FORMATS, Format
-from payments.admin.list_actions import action_urls
-from payments.admin.list_query import list_query, query_of_parts
-from payments.admin.payment_list import PaymentList, fetch_list, fetch_selected, find_position, list_context
-from payments.admin.payment_reads import record_read
+from payments.admin.payments.actions import action_urls
+from payments.admin.payments.display import PaymentDisplay, payment_href
+from payments.admin.payments.downloads import FORMATS, Format
+from payments.admin.payments.form import TIMED_OUT, SearchForm
+from payments.admin.payments.list import ListedPayments, fetch_list, fetch_selected, find_position, list_context
+from payments.admin.payments.query import list_query, query_of_parts
+from payments.admin.payments.reads import record_read
 from payments.admin.preferences import read_preferences
-from payments.admin.search import TIMED_OUT, SearchForm
 from payments.api.errors import RETRY_SECONDS
+from payments.api.links import Links
 from payments.api.serializers import build_records
 from payments.conf import conf
-from payments.links import Links
 from payments.listing.filters import FILTERS, AppliedFilter, Selection
 from payments.listing.page import UnknownStart, fetch_page
 from payments.listing.query import Listing
@@ -55,7 +55,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         self.require_view_permission(request)
         preferences = read_preferences(request)
         form = SearchForm.from_request(request, preferences)
-        payments, extra = PaymentList(), {}
+        payments, extra = ListedPayments(), {}
         if form.is_valid():
             payment_id = form.search.payment_id
             if payment_id and payments_with_id(payment_id).exists():

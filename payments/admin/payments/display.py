@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from django.contrib.admin.utils import quote
 from django.urls import reverse
 
-from payments.identifiers import change_time
 from payments.models import Status
+from payments.models.identifiers import change_time
 from payments.rows import RowValues, build_record
 
 UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from django.http import QueryDict
 
 from payments.admin.access_form import AccessForm
+from payments.admin.payments.form import SearchForm
 from payments.admin.periods import Preset
-from payments.admin.search import SearchForm
 
 ACCESS_FIELDS = tuple(AccessForm.base_fields)
 DATE_FIELDS = ("since", "until")

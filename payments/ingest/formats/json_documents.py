@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from payments.ingest.sources import Location, RawRecord, UnreadableSource, refuse_oversize
+from payments.ingest.formats.sources import Location, RawRecord, UnreadableSource, refuse_oversize
 
 # Everything up to the next bracket outside a string. The quantifiers are possessive, so that an incomplete string fails
 # without backtracking.

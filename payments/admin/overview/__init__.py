@@ -1,0 +1,1 @@
+"""The start page of the admin: the figures of a period."""

@@ -1,0 +1,1 @@
+"""Payments in the admin: the list, its search and exports, and the page of a payment."""

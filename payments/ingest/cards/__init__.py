@@ -1,0 +1,1 @@
+"""Card numbers and security codes in a record, which must not be stored."""

@@ -1,0 +1,1 @@
+"""The formats of import files: CSV, JSON, and saved pages of the API."""
