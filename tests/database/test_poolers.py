@@ -1,10 +1,12 @@
 """The service behind PgBouncer in transaction mode, as docs/poolers.md sets it up."""
 
+import json
 import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -180,19 +182,45 @@ def test_concurrent_walks_over_few_connections_are_correct(pooled: Pooled, expec
         wait_for_value(other, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'payments'", SERVER_CONNECTIONS)
 
 
-def test_pooler_without_tracking_of_prepared_statements_returns_correct_pages(
-    pooled: Pooled, expected: list[list[str]], tmp_path: Path
-) -> None:
-    """An old version, or one with a wrong configuration."""
-    length_before = len(pooled.server.log.read_text())
+@pytest.fixture(scope="module")
+def untracked(pooled: Pooled, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pooled]:
+    """A pooler that does not track prepared statements: an old version, or one with a wrong configuration."""
+    log = tmp_path_factory.mktemp("untracked") / "log"
     with pooling(pooled.server, tracks_statements=False) as pooler:
-        service = service_behind(pooler, log=tmp_path / "log")
-        with service.serving():
-            walks = [walk_concurrently(service, pooled.key) for _ in range(ROUNDS)]
+        yield pooled._replace(pooler=pooler, service=service_behind(pooler, log=log))
+
+
+def test_pooler_without_tracking_works_without_prepared_statements(
+    untracked: Pooled, expected: list[list[str]]
+) -> None:
+    length_before = len(untracked.server.log.read_text())
+    service = replace(untracked.service, database_url=f"{untracked.service.database_url}?prepare_threshold=off")
+    with service.serving():
+        walks = [walk_concurrently(service, untracked.key) for _ in range(ROUNDS)]
 
     assert walks == [expected] * ROUNDS
-    logged = pooled.server.log.read_text()[length_before:]
-    assert 'prepared statement "payments_' in logged, "no statement was missing on the server"
+    assert "prepared statement" not in untracked.server.log.read_text()[length_before:]
+
+
+def test_page_of_a_statement_that_a_pooler_mixes_up_is_an_error(untracked: Pooled, expected: list[list[str]]) -> None:
+    """A page that a client took for the last one would end its walk."""
+    service, limits = untracked.service, [7, 250, 100, 20]
+
+    def fetch(number: int) -> int:
+        limit = limits[number % len(limits)]
+        with Walker(service.base_url, untracked.key) as walker:
+            response, body = walker.send(f"{service.base_url}/v2/payments?limit={limit}")
+        if response.status == 200:
+            ids = [payment["id"] for payment in json.loads(body)["_embedded"]["payments"]]
+            assert ids == expected[0][:limit]
+        return response.status
+
+    with service.serving(), ThreadPoolExecutor(CLIENTS) as clients:
+        statuses = set(clients.map(fetch, range(400)))
+
+    assert statuses == {200, 503}
+    assert service.log is not None
+    assert "Add prepare_threshold=off to DATABASE_URL" in service.log.read_text()
 
 
 def test_statement_is_prepared_once_for_each_server_connection(pooled: Pooled) -> None:

@@ -6,13 +6,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-import psycopg
 import pytest
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.test import Client
@@ -519,19 +518,6 @@ def test_replicas_serve_while_the_primary_does_not_respond(limited: Replicated) 
     assert {response.status for response in load.responses} == {200}
     load.assert_in_time(seconds_max=UNRESPONSIVE_SECONDS_MAX)
     load.report("a frozen primary")
-
-
-def test_outage_after_the_key_was_read_fails_no_read_of_a_replica(limited: Replicated) -> None:
-    """The primary returns the key and withholds the revision: an outage of these payments, and not of the server."""
-    primary = limited.servers.primary
-    with psycopg.connect(primary.url, dbname=NAME) as holder, ExitStack() as stack:
-        holder.execute("LOCK TABLE payments_accessstate IN ACCESS EXCLUSIVE MODE")
-        with limited.load().running(CLIENTS) as load:
-            wait_until(lambda: primary.fetch_value("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"))
-            stack.enter_context(primary.frozen())  # until the last response
-            load.wait_for_all(200, after=time.monotonic(), count=STEADY_RESPONSES)
-
-    assert {response.status for response in load.responses} == {200}
 
 
 def test_unknown_payment_without_the_primary_blocks_no_other_page(limited: Replicated) -> None:

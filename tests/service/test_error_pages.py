@@ -111,12 +111,6 @@ def test_refused_host_that_is_reported_by_django_has_a_hint() -> None:
     assert NOT_ALLOWED in visible_text(error_pages.bad_request(refused, DisallowedHost()))
 
 
-def test_request_without_an_id_gets_a_page_without_one() -> None:
-    response = error_pages.page_not_found(RequestFactory().get("/", headers={"Accept": BROWSER}), Http404())
-
-    assert "request ID" not in visible_text(response)
-
-
 def test_unknown_page_and_refused_page_are_error_pages(client: Client, db: None) -> None:
     client.force_login(User.objects.create_user("clerk", is_staff=True))
 
