@@ -64,6 +64,7 @@ PAYMENTS_TRUST_PROXY = env.flag("TRUST_PROXY", "false")
 PAYMENTS_RATE_LIMIT = env.rate("RATE_LIMIT", "")
 PAYMENTS_REQUEST_SECONDS_MAX = env.duration("REQUEST_SECONDS_MAX", "2.5", minimum=1, maximum=60)
 PAYMENTS_ACCESS_LOG = env.flag("ACCESS_LOG", "false")
+PAYMENTS_BROWSABLE_API = DEBUG
 PAYMENTS_METRICS = env.flag("METRICS", "false")
 PAYMENTS_TRACING = env.flag("TRACING", "false")
 PAYMENTS_RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
@@ -143,6 +144,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "payments.service.middleware.Observation",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "payments.service.middleware.HostCheck",

@@ -67,7 +67,7 @@ def application(environment: Environment, start_response: Callable[..., Any]) ->
         return Link(urls.page(environment["PATH_INFO"], limit=limit, start=payment_id), HAL)
 
     links = {
-        "self": link(page.rows[0].id),
+        "self": link(page.first_id or ""),
         "previous": link(page.previous_from) if page.previous_from else None,
         "next": link(page.next_from) if page.next_from else None,
         "documentation": Link(urls.section("list-payments"), HTML),

@@ -30,7 +30,6 @@ from payments.api.negotiation import HALNegotiation
 from payments.api.parameters import invalid_from
 from payments.api.reader import Reader
 from payments.api.renderers import HALRenderer
-from payments.api.responses import set_fields
 from payments.conf import conf
 from payments.listing.content import Query
 from payments.listing.query import payment_query
@@ -167,10 +166,11 @@ class ReadView(GenericAPIView[Payment]):
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         super().finalize_response(request, response, *args, **kwargs)
-        set_fields(response, {request_ids.HEADER: self.request_id})
+        response.headers[request_ids.HEADER] = self.request_id
         if response.status_code != HTTP_304_NOT_MODIFIED:
-            set_fields(response, {"Allow": ALLOW})
+            response.headers["Allow"] = ALLOW
         for throttle in self.throttles:
             if isinstance(throttle, KeyThrottle):
-                set_fields(response, throttle.headers)
+                for name, value in throttle.headers.items():
+                    response.headers[name] = value
         return response

@@ -12,17 +12,15 @@ PostgreSQL's `xmin` is not suitable: in a database rebuilt by the same steps, ot
 import re
 from collections.abc import Callable, Sequence
 from functools import wraps
-from http.client import NOT_MODIFIED, OK
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from django.http import HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase, HttpResponseNotModified
 from rest_framework.response import Response
 from xxhash import xxh3_128_hexdigest
 
 import payments
-from payments.api.responses import ApiResponse
 from payments.hal import HAL
 
 ANY = "*"
@@ -83,14 +81,14 @@ def response_to(
     for known_etag in known:
         if known_etag.endswith(ending) or known_etag == ANY:
             return not_modified(etag if known_etag == ANY else known_etag)
-    return ApiResponse(OK, {**caching_fields(etag), "Content-Type": HAL}, body)
+    return HttpResponse(body, headers={**caching_headers(etag), "Content-Type": HAL})
 
 
-def not_modified(etag: str) -> ApiResponse:
-    return ApiResponse(NOT_MODIFIED, caching_fields(etag))
+def not_modified(etag: str) -> HttpResponseNotModified:
+    return HttpResponseNotModified(headers=caching_headers(etag))
 
 
-def caching_fields(etag: str) -> dict[str, str]:
+def caching_headers(etag: str) -> dict[str, str]:
     return {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization", "ETag": etag}
 
 
