@@ -1,4 +1,4 @@
-"""The settings of the application `payments`, with their defaults. They are read when they are used.
+"""The settings of the application `payments`, with their defaults. They are read when they are first used.
 
 A project sets them in its Django settings, with the prefix `PAYMENTS_`: `PAYMENTS_RATE_LIMIT = (600, 60)`.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from django.conf import settings
+from django.core.signals import setting_changed
 
 T = TypeVar("T")
 
@@ -21,13 +22,16 @@ class Setting(Generic[T]):
         self.default = default
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = f"PAYMENTS_{name}"
+        self.name = name
 
     def __get__(self, instance: object, owner: type) -> T:
+        """Return the value, and keep it in the instance until a test changes a setting."""
         try:
-            return cast("T", getattr(settings, self.name))
+            value = cast("T", getattr(settings, f"PAYMENTS_{self.name}"))
         except AttributeError:
-            return self.default() if callable(self.default) else self.default
+            value = self.default() if callable(self.default) else self.default
+        vars(instance)[self.name] = value
+        return value
 
 
 def private_directory() -> Path:
@@ -98,3 +102,10 @@ class Settings:
 
 
 conf = Settings()
+
+
+def forget_values(**_change: Any) -> None:
+    vars(conf).clear()
+
+
+setting_changed.connect(forget_values)

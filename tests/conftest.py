@@ -19,6 +19,7 @@ from pytest_django import DjangoDbBlocker, Settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
+from payments.conf import forget_values
 from payments.models import ApiKey, Organization
 from payments.runtime.process import process
 from payments.service.handler import needs_no_middleware, respond_directly
@@ -172,6 +173,7 @@ class ApiClientHandler(ClientHandler):
 def runtime_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give the tests, and the services that they start, their own runtime directory."""
     settings.PAYMENTS_RUNTIME_DIRECTORY = tmp_path_factory.mktemp("run")
+    forget_values()
 
 
 @pytest.fixture(autouse=True)

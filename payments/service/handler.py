@@ -10,12 +10,11 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache, partial
 from http.client import BAD_REQUEST, INTERNAL_SERVER_ERROR, NOT_MODIFIED
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 from django.core.signals import got_request_exception
-from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -51,8 +50,8 @@ class Handler:
     Static files are exempt: a page needs several of them at once, and they are read fast.
     """
 
-    def __init__(self) -> None:
-        self.django = get_wsgi_application()
+    def __init__(self, django: Callable[..., Any]) -> None:
+        self.django = django  # the project's application: `get_wsgi_application()`
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         path = environ["PATH_INFO"]
@@ -74,7 +73,7 @@ class Handler:
         except InvalidBody as error:
             respond = partial(error_page, status=error.status, text=str(error))
             return self.send(environ, start_response, partial(refuse, respond=respond))
-        with process.deadline, closing(cast("Any", self.django(environ, start_response))) as parts:
+        with process.deadline, closing(self.django(environ, start_response)) as parts:
             return [b"".join(parts)]
 
     def send(self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder) -> list[bytes]:

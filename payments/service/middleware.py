@@ -40,7 +40,7 @@ def observe(request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseB
     started_at = time.monotonic()
     request_id = request_ids.assign(request.META)
     response = process.hooks.respond(request, respond) if process.hooks.registered else respond(request)
-    response.headers[request_ids.HEADER] = request_id
+    response.headers.setdefault(request_ids.HEADER, request_id)
     if conf.ACCESS_LOG:
         milliseconds = (time.monotonic() - started_at) * 1000
         arguments = (request.method, request.path, response.status_code, milliseconds)

@@ -17,7 +17,7 @@ from tests.support.commands import output_of
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.processes import ROOT
 from tests.support.service import Service
-from tests.support.sql import KEY, PAYMENT, STATE, key_and_content, tables_read
+from tests.support.sql import PAYMENT, STATE, key_and_content, key_and_revision, tables_read
 
 pytestmark = pytest.mark.also("citus")
 
@@ -124,11 +124,11 @@ def state_and_content(etag: str) -> list[str]:
 @pytest.mark.parametrize(
     ("form", "tables"),
     [
-        ("{}", [{KEY, STATE}]),
-        ('"x", W/{}', [{KEY, STATE}]),
+        ("{}", key_and_revision()),
+        ('"x", W/{}', key_and_revision()),
         ("*", key_and_content()),
         ('"x*"', key_and_content()),
-        ('"0-0"', [{KEY, STATE}, {STATE, PAYMENT}]),
+        ('"0-0"', [*key_and_revision(), {STATE, PAYMENT}]),
     ],
 )
 def test_known_state_needs_no_payments(
@@ -234,7 +234,7 @@ def test_changes_of_other_organizations_and_modes_do_not_change_the_state(
         response = api.send("GET", path, If_None_Match=etag)
 
     assert response.status_code == 304
-    assert tables_read(queries) == [{KEY, STATE}]
+    assert tables_read(queries) == key_and_revision()
 
 
 @pytest.mark.parametrize("path", PATHS_OF_LISTS)
@@ -249,7 +249,7 @@ def test_empty_list_has_a_state(api: Api, path: str, has_changed: bool) -> None:
         response = api.send("GET", path, If_None_Match=etag)
 
     assert response.status_code == 304
-    assert tables_read(queries) == [{KEY, STATE}]
+    assert tables_read(queries) == key_and_revision()
 
 
 @pytest.mark.only("postgresql", "citus")

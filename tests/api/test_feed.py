@@ -14,7 +14,7 @@ from payments.models.change import new_change_id
 from tests.support.api import Api, payment_ids
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.revisions import restore, revisions
-from tests.support.sql import KEY, STATE, execute, tables_read
+from tests.support.sql import execute, key_and_revision, tables_read
 
 pytestmark = pytest.mark.also("citus")
 
@@ -264,7 +264,7 @@ def test_unchanged_feed_gets_304_from_the_revision_alone(api: Api, payments: Non
         known = api.send("GET", href, If_None_Match=etag)
 
     assert (known.status_code, known.content) == (304, b"")
-    assert tables_read(queries) == [{KEY, STATE}]
+    assert tables_read(queries) == key_and_revision()
     Payment.objects.filter(id="pt_A").update(description="changed")
     assert api.send("GET", href, If_None_Match=etag).status_code == 200
 

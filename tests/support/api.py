@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.core.handlers.wsgi import WSGIHandler
 from django.test import Client
 
 from payments.models import ApiKey
@@ -64,4 +65,4 @@ def payment_ids(*pages: Any) -> list[str]:
 
 def wsgi_application() -> Any:
     """Return the WSGI application of a worker that starts now."""
-    return Handler()
+    return Handler(WSGIHandler())
