@@ -1,8 +1,8 @@
 """A payment listing service: payments are imported, and an API lists them page by page.
 
-docs/architecture.md has a drawing of the packages, and the path of a request, an import and a setting through them.
+docs/architecture.md has a drawing of the packages, and the path of a page, an import and a search through them.
 
-api           the HTTP API: URLs, views, parameters, pagination, HAL, errors, OpenAPI
+api           the HTTP API: views, parameters, pagination, HAL, errors, links, OpenAPI
 access        API keys and rate limits
 ingest        the import: read, validate, write
 admin         pages for staff
@@ -10,17 +10,15 @@ docs          the pages under /docs/
 service       the WSGI application: requests, health checks, logs, metrics, traces
 management    the commands of manage.py
 
-models        the tables, their constraints and indexes
+listing       the list and the change feed: filters, pages, search terms, tokens, primary or replica
+models        the tables, their fields, constraints, indexes and order
 record        the fields of a payment record, declared once
 rows          the database columns of a record, derived from its declaration
-filters       the filters of a list and the parameters that select them   (filter_types: their types)
-listing       the query of a list                                         (ordering, expressions: its SQL)
-page          one page of a list                                          (routing: primary or replica)
-totals        daily totals                                                (changes: revisions and totals after a change)
+totals        daily totals
 export, anonymization, demo
-links, hal    the URLs and the form of API documents
-fields, identifiers, api_keys, currencies
+hal           the form of API documents
 
-database      how statements run: Django backends, compiled and prepared statements
+database      how statements run: Django backends and compiled statements
 runtime       the state of one process: deadlines, circuit breakers, rate limits, hooks
+conf          the settings, with their defaults
 """

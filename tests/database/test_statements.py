@@ -3,15 +3,28 @@
 import cProfile
 import pstats
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from django.db import connection
 
+from payments.access.keys import key_statement
 from payments.database.statements import Placeholder, compile_queryset
-from payments.models import Payment
+from payments.listing.content import statement_with_key
+from payments.listing.feed import PAGE_CHANGES_MAX, changes_statement
+from payments.listing.filters import parse_selection
+from payments.listing.page import evaluate_page, fetch_page, page_statement
+from payments.listing.query import Listing, payment_statement, select, visible_payments
+from payments.models import Access, Organization, Payment
+from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
+from payments.rows import named
 from tests.support.api import Api
+from tests.support.factories import PaymentFactory
+from tests.support.lists import noon_plus
 
 pytestmark = pytest.mark.django_db
+
+DRIVERS_CACHE_CHARACTERS_MAX = 4096
 
 
 def compiler_calls(function: Callable[[], object]) -> set[str]:
@@ -61,3 +74,47 @@ def test_value_without_a_placeholder_is_refused() -> None:
 def test_column_with_a_converter_is_refused() -> None:
     with pytest.raises(ValueError, match=CANNOT_BE_COMPILED):
         compile_queryset(Payment.objects.filter(id=Placeholder("id")).values_list("created_at", "amount"))
+
+
+@pytest.mark.parametrize("sort", ["desc", "asc"])
+@pytest.mark.parametrize("filters", [{}, {"status": "open"}, {"currency": "EUR", "amount[gte]": "5"}])
+@pytest.mark.parametrize("start", [None, "pt_3", "pt_7"])
+def test_compiled_statement_reads_what_the_orm_evaluates(
+    organization: Organization, sort: str, filters: dict[str, str], start: str | None
+) -> None:
+    for number in range(10):
+        status = "open" if number % 3 else "succeeded"
+        PaymentFactory.create(
+            id=f"pt_{number}", organization=organization, created_at=noon_plus(number // 2), status=status
+        )
+    listing = Listing(Access(organization.pk, "live"), parse_selection({**filters, "sort": sort}))
+    payments = Payment.objects.visible_to(listing.access)
+    selected = select(payments, listing.selection.filters)
+
+    compiled = fetch_page(listing, start=start, limit=4)
+    evaluated = evaluate_page(selected, within=payments, start=start, limit=4, order=listing.selection.order)
+
+    assert [named(row).id for row in compiled.rows] == [payment.id for payment in evaluated.rows]
+    assert compiled._replace(rows=[]) == evaluated._replace(rows=[])
+    assert compiled.rows
+
+
+@pytest.mark.only("postgresql")
+def test_statements_with_a_key_are_short_enough_for_the_drivers_cache() -> None:
+    """psycopg parses a longer statement each time it runs."""
+    payments = visible_payments()
+    statements = [
+        *(
+            page_statement(payments, payments, 250, *shape)
+            for shape in product([False, True], [NEWEST_FIRST, OLDEST_FIRST])
+        ),
+        *(
+            changes_statement(250, PAGE_CHANGES_MAX, checks_epoch=checks_epoch, checks_change=checks_change)
+            for checks_epoch, checks_change in ((False, False), (True, False), (True, True))
+        ),
+        payment_statement(),
+    ]
+
+    lengths = [len(statement_with_key(statement, key_statement().sql).sql) for statement in statements]
+
+    assert max(lengths) <= DRIVERS_CACHE_CHARACTERS_MAX

@@ -1,6 +1,8 @@
 """The application in other Django projects: a stock one, and one whose settings differ in every way that matters."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -92,6 +94,7 @@ class Project:
     """A Django project in a directory, named `shop`."""
 
     directory: Path
+    stock_settings: str
 
     def write(self, path: str, text: str) -> None:
         file = self.directory / path
@@ -129,8 +132,9 @@ def project(tmp_path: Path) -> Iterator[Project]:
     directory.mkdir()
     output_of([sys.executable, "-m", "django", "startproject", "shop", str(directory)])
     with empty_database(tmp_path) as url:
-        project = Project(directory)
-        project.write("shop/settings.py", f'{STOCK}\nDATABASES["default"] = {stock_engine(url)!r}\n')
+        database = f'\nDATABASES["default"] = {stock_engine(url)!r}\n'
+        project = Project(directory, (directory / "shop/settings.py").read_text() + database)
+        project.write("shop/settings.py", f"{STOCK}{database}")
         (directory / "shop/urls.py").unlink()
         yield project
 
@@ -283,3 +287,33 @@ def test_check_says_what_cannot_work(project: Project, settings: str, expected: 
     done = project.run("manage.py", "check")
 
     assert expected in done.stdout + done.stderr
+
+
+README_SECTION = re.compile(r"## Use it in your own Django project\n(.*?)\n## ", re.DOTALL)
+URLS_WITHOUT_APPLICATION = """
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [path("admin/", admin.site.urls)]
+"""
+
+
+@pytest.mark.once
+def test_lines_of_the_readme_suffice(project: Project) -> None:
+    section = README_SECTION.search((ROOT / "README.md").read_text())
+    assert section
+    settings, urls = re.findall(r"^(.*?) +# in \w+\.py$", section[1], re.MULTILINE)
+    commands = [shlex.split(line) for line in re.findall(r"^python (manage\.py .*)$", section[1], re.MULTILINE)]
+    (project.directory / "shop/settings.py").write_text(project.stock_settings + settings)
+    project.write("shop/urls.py", f"{URLS_WITHOUT_APPLICATION}{urls}\n")
+
+    *_, created = [project.run(*command) for command in commands]
+
+    assert created.returncode == 0, created.stderr
+    script = f"""
+import django; django.setup()
+from django.test import Client
+client = Client(headers={{"Authorization": "Bearer {created.stdout.strip()}", "Host": "localhost"}})
+print(client.get("/billing/v2/payments").status_code, client.get("/billing/docs/").status_code)
+"""
+    assert project.run("-c", script).stdout == "200 200\n"

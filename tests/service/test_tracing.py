@@ -162,8 +162,12 @@ def test_statements_are_child_spans_without_parameters(shop: Traced) -> None:
 
     request = shop.receiver.wait_for("second")
     children = [span for span in shop.receiver.spans if span.parent_span_id == request.span_id]
-    names = "; ".join(span.name for span in children)  # on PostgreSQL, statements of one round trip share a span
-    assert names == "SELECT payments_apikey; SELECT payments_payment"
+    names = [span.name for span in children]
+    content = "payments_payment payments_accessstate"
+    if shop.service.database_url.startswith("sqlite"):
+        assert names == ["SELECT payments_apikey", f"SELECT {content}"]
+    else:
+        assert names == [f"SELECT payments_apikey {content}"]
     for span in children:
         assert span.kind == Span.SPAN_KIND_CLIENT
         assert span.trace_id == request.trace_id
@@ -172,7 +176,6 @@ def test_statements_are_child_spans_without_parameters(shop: Traced) -> None:
         assert attributes(span)["db.system.name"] == shop.service.database_url.partition(":")[0]
         assert attributes(span)["db.query.summary"] == span.name
     assert "%(digest)s" in attributes(children[0])["db.query.text"]
-    assert "%(organization_id)s" in attributes(children[-1])["db.query.text"]
 
 
 @pytest.mark.processes
