@@ -160,7 +160,7 @@ def test_reader_that_has_ended_ends_a_command_silently() -> None:
 
 @pytest.mark.processes
 def test_other_settings_can_be_named_by_an_option(tmp_path: Path) -> None:
-    (tmp_path / "other_settings.py").write_text("SECRET_KEY = 'x'\nSETTINGS_WARNINGS = ['from the option']\n")
+    (tmp_path / "other_settings.py").write_text("SECRET_KEY = 'x'\nPAYMENTS_SETTINGS_WARNINGS = ['from the option']\n")
 
     done = start_manage("check", "--settings", "other_settings", f"--pythonpath={tmp_path}", DEBUG="maybe")
 
