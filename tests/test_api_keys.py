@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.models import key_text
+from payments.models import identifiers
 from payments.models.identifiers import EPOCH, RANDOM_BYTES, base62, make_payment_id
 
-KEY = "live_0123456789abcdefghijABCDEFGHIJKL" + key_text.checksum("live_0123456789abcdefghijABCDEFGHIJKL")
+KEY = "live_0123456789abcdefghijABCDEFGHIJKL" + identifiers.checksum("live_0123456789abcdefghijABCDEFGHIJKL")
 
 times = st.integers(0, 2**47).map(lambda milliseconds: EPOCH + timedelta(milliseconds=milliseconds % 10**14))
 randomness = st.binary(min_size=RANDOM_BYTES, max_size=RANDOM_BYTES)
@@ -19,46 +19,46 @@ randomness = st.binary(min_size=RANDOM_BYTES, max_size=RANDOM_BYTES)
 
 @pytest.mark.parametrize("mode", ["live", "test"])
 def test_key_is_one_word_that_begins_with_its_mode(mode: str) -> None:
-    key = key_text.new_key(mode)
+    key = identifiers.new_key(mode)
 
     assert re.fullmatch(rf"{mode}_[A-Za-z0-9]{{30,}}", key)
-    assert key_text.is_key(key)
+    assert identifiers.is_key(key)
 
 
 def test_keys_issued_by_earlier_releases_stay_valid() -> None:
-    assert key_text.is_key("live_0123456789abcdefghijABCDEFGHIJKL0NYiJo")
+    assert identifiers.is_key("live_0123456789abcdefghijABCDEFGHIJKL0NYiJo")
 
 
 def test_new_keys_differ() -> None:
-    assert len({key_text.new_key("live") for _ in range(1000)}) == 1000
+    assert len({identifiers.new_key("live") for _ in range(1000)}) == 1000
 
 
 @given(st.integers(0, len(KEY) - 1), st.sampled_from(string.ascii_letters + string.digits))
 def test_checksum_detects_a_typo(position: int, character: str) -> None:
     typo = KEY[:position] + character + KEY[position + 1 :]
 
-    assert key_text.is_key(typo) is (typo == KEY)
+    assert identifiers.is_key(typo) is (typo == KEY)
 
 
 @pytest.mark.parametrize(
     "text", ["", "live_", KEY[:-1], KEY + "0", KEY + "\n", f" {KEY}", KEY.upper(), KEY[5:], "prod" + KEY[4:]]
 )
 def test_other_texts_are_not_keys(text: str) -> None:
-    assert not key_text.is_key(text)
+    assert not identifiers.is_key(text)
 
 
 @pytest.mark.parametrize("body", ["prod_" + "a" * 32, "live_" + "-" * 32, "live_" + "a" * 31, "live_" + "a" * 33])
 def test_text_of_another_form_is_not_a_key_despite_its_checksum(body: str) -> None:
-    assert not key_text.is_key(body + key_text.checksum(body))
+    assert not identifiers.is_key(body + identifiers.checksum(body))
 
 
 def test_hint_of_a_key_is_the_end_of_its_checksum() -> None:
-    assert key_text.hint("live_0123456789abcdefghijABCDEFGHIJKL0NYiJo") == "YiJo"
-    assert key_text.HINT_CHARACTERS < key_text.CHECKSUM_CHARACTERS
+    assert identifiers.hint("live_0123456789abcdefghijABCDEFGHIJKL0NYiJo") == "YiJo"
+    assert identifiers.HINT_CHARACTERS < identifiers.CHECKSUM_CHARACTERS
 
 
 def test_digest_of_a_key_is_its_sha_256() -> None:
-    assert key_text.digest("test") == "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    assert identifiers.digest("test") == "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 
 @given(times, randomness, times, randomness)

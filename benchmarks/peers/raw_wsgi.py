@@ -29,7 +29,7 @@ from payments.listing.query import visible_payments  # noqa: E402
 from payments.models import (  # noqa: E402
     PAYMENT_ID,
     Access,
-    key_text,
+    identifiers,
 )
 
 Environment = dict[str, Any]
@@ -47,7 +47,7 @@ def fetch(statement: Statement, values: dict[str, Any]) -> list[tuple[Any, ...]]
 
 def application(environment: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
     text = environment["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
-    keys = key_text.is_key(text) and fetch(key_statement(), key_values(key_text.digest(text)))
+    keys = identifiers.is_key(text) and fetch(key_statement(), key_values(identifiers.digest(text)))
     if not keys:
         start_response("401 Unauthorized", [("Content-Length", "0")])
         return []

@@ -12,7 +12,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import BasePermission
 
 from payments.access.keys import AuthenticatedKey, find_key, is_use_due, record_use
-from payments.models import key_text
+from payments.models import identifiers
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -47,7 +47,7 @@ class BearerAuthentication(BaseAuthentication):
 
         :raises AuthenticationFailed: there is no usable key with this text
         """
-        key = self.find_key(key_text.digest(text)) if key_text.is_key(text) else None
+        key = self.find_key(identifiers.digest(text)) if identifiers.is_key(text) else None
         if key is None:
             raise AuthenticationFailed("This API key is invalid.")
         if is_use_due(key, now=time()):

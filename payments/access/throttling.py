@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def is_over_limit(digest: str) -> bool:
     """Return whether this process has refused a request with this key in the current window."""
-    return bool(conf.RATE_LIMIT) and process.rate_limits.is_exceeded(event_name(digest))
+    return process.rate_limits.is_exceeded(event_name(digest))
 
 
 def event_name(digest: str) -> str:

@@ -50,7 +50,8 @@ class SelectionFilter(BaseFilterBackend):
         :raises InvalidParameter: for the first invalid parameter
         """
         paginator: KeysetPagination = view.paginator  # type: ignore[attr-defined]  # of a GenericAPIView
-        return select(queryset, paginator.read_parameters(request).selection.filters)
+        filters = paginator.read_parameters(request).selection.filters
+        return select(queryset, filters) if filters else queryset
 
 
 class KeysetPagination(BasePagination):

@@ -9,12 +9,13 @@ from django.utils.functional import cached_property
 from payments.access.keys import KEYS, AuthenticatedKey, find_key, find_key_and_revision, key_statement, key_values
 from payments.access.throttling import is_over_limit
 from payments.api.errors import QueryTimeout
+from payments.conf import conf
 from payments.listing.content import Content, Query
 from payments.listing.routing import read_content, read_revision, server_for_lists
 from payments.runtime.circuit_breaker import CircuitOpen, Guard
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
-from payments.runtime.servers import PRIMARY, has_replica
+from payments.runtime.servers import PRIMARY, REPLICA
 
 
 class PaymentsOfKey(NamedTuple):
@@ -60,7 +61,7 @@ class Reader:
         """Return the key. Read the content or its revision by the same statement, if possible."""
         needs_revision = self.is_conditional or self.using != PRIMARY
         database = connections[PRIMARY]
-        if is_over_limit(digest) or not (needs_revision or can_read_together(query, database)):
+        if (conf.RATE_LIMIT and is_over_limit(digest)) or not (needs_revision or can_read_together(query, database)):
             return find_key(digest)
         if uses_citus(database):
             self.reads_revision_apart = needs_revision
@@ -81,7 +82,7 @@ class Reader:
     @cached_property
     def using(self) -> str:
         """Return the alias of the server that the content is read from."""
-        return server_for_lists()
+        return server_for_lists() if REPLICA in connections else PRIMARY
 
     @cached_property
     def revision(self) -> int | None:
@@ -124,4 +125,4 @@ def can_read_together(query: Query, database: BaseDatabaseWrapper) -> bool:
     PostgreSQL plans a query with filters for its values, so it must know the access. With a replica, the key can come
     from another server than the content.
     """
-    return database.vendor == "postgresql" and not query.has_filters and not has_replica()
+    return database.vendor == "postgresql" and not query.has_filters and REPLICA not in connections

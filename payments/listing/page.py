@@ -204,7 +204,9 @@ def page_query(
 ) -> Query:
     """Return the query for a page of unbound payments, which the selection's filters have selected of `within`."""
     statement = page_statement(payments, within, limit, start is not None, selection.order)
-    values = {"start": start} | filter_values(selection.filters)
+    values: dict[str, Any] = {"start": start}
+    if selection.filters:
+        values |= filter_values(selection.filters)
     return Query(statement, values, has_start=start is not None)
 
 

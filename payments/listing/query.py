@@ -75,8 +75,6 @@ def select_unbound(payments: PaymentQuerySet, shape: Shape) -> PaymentQuerySet:
 
 def filter_values(filters: Sequence[AppliedFilter]) -> dict[str, str]:
     """Return the values of the placeholders of filters."""
-    if not filters:
-        return {}
     return {
         placeholder: as_stored(value)
         for shape, applied in zip(shape_of(filters), filters, strict=True)

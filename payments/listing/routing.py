@@ -36,8 +36,6 @@ class PaymentsGuard(Guard):
 
 def server_for_lists() -> str:
     """Return the alias of the server that lists are read from: the replica, while it keeps up with the primary."""
-    if not has_replica():
-        return PRIMARY
     if process.replica.is_usable():
         return REPLICA
     process.hooks.replica_skipped("away" if process.replica.breaker.is_open else "lag")

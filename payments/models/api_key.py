@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from payments.models import key_text
+from payments.models import identifiers
 from payments.models.choices import Mode
 from payments.models.organization import ONE_LINE, Access, Organization
 
@@ -43,14 +43,14 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 
         :raises django.db.IntegrityError: if the form with this ID has already created a key
         """
-        text = key_text.new_key(mode)
+        text = identifiers.new_key(mode)
         key = self.create(
             organization=organization,
             mode=mode,
             name=name,
             expires_at=expires_at,
-            digest=key_text.digest(text),
-            hint=key_text.hint(text),
+            digest=identifiers.digest(text),
+            hint=identifiers.hint(text),
             form_id=form_id,
         )
         return key, text
@@ -74,7 +74,7 @@ class ApiKey(models.Model):
     mode = models.CharField(max_length=4, choices=Mode.choices)
     name = models.CharField(max_length=200, validators=[ONE_LINE])
     digest = models.CharField(max_length=64, unique=True, editable=False)
-    hint = models.CharField("ends in", max_length=key_text.HINT_CHARACTERS, editable=False)
+    hint = models.CharField("ends in", max_length=identifiers.HINT_CHARACTERS, editable=False)
     form_id = models.UUIDField(null=True, unique=True, editable=False)  # of the admin's form that created the key
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)

@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import NoReturn
 
+from django.db import connections
 from psycopg import OperationalError
 
 from payments.conf import conf
 from payments.runtime import time_limits
-from payments.runtime.servers import has_replica
+from payments.runtime.servers import REPLICA
 
 
 class Deadline(threading.local):
@@ -26,7 +27,7 @@ class Deadline(threading.local):
 
     def __enter__(self) -> None:
         self.ends_at = monotonic() + conf.REQUEST_SECONDS_MAX
-        self.failover_seconds = time_limits.FAILOVER.seconds if has_replica() else 0
+        self.failover_seconds = time_limits.FAILOVER.seconds if REPLICA in connections else 0
 
     def __exit__(self, *_error: object) -> None:
         self.ends_at = None

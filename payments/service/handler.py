@@ -6,6 +6,7 @@ view. All other requests go to Django's own application.
 """
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import lru_cache, partial
@@ -21,13 +22,13 @@ from django.http.response import HttpResponseBase
 from django.template.response import SimpleTemplateResponse
 from django.urls import ResolverMatch, resolve, set_script_prefix
 
+from payments.api import request_ids
 from payments.api.error_pages import is_api
 from payments.conf import conf
 from payments.runtime.process import process
 from payments.runtime.shares import NoPlace
 from payments.service.bodies import InvalidBody, read_body
 from payments.service.error_pages import error_page, server_error, too_many_pages
-from payments.service.middleware import observe
 
 PROBES = {"/healthz", "/readyz", *(["/metrics"] if conf.METRICS else [])}
 
@@ -41,6 +42,7 @@ CACHED_PATH_CHARACTERS_MAX = 16
 Responder: TypeAlias = Callable[[HttpRequest], HttpResponseBase]
 
 logger = logging.getLogger("django.request")
+access_logger = logging.getLogger("payments_site.access")
 
 
 class Handler:
@@ -98,6 +100,19 @@ def refuse(request: HttpRequest, *, respond: Responder) -> HttpResponseBase:
     """Return an error page for a request that no middleware has seen."""
     set_script_prefix(request.META["SCRIPT_NAME"])  # for the URLs in the page
     return observe(request, partial(finish, respond=respond))
+
+
+def observe(request: HttpRequest, respond: Responder) -> HttpResponseBase:
+    """Return the response with the request's ID, call the hooks, and write the access log if it is enabled."""
+    started_at = time.monotonic()
+    request_id = request_ids.assign(request.META)
+    response = process.hooks.respond(request, respond) if process.hooks.registered else respond(request)
+    response.headers.setdefault(request_ids.HEADER, request_id)
+    if conf.ACCESS_LOG:
+        milliseconds = (time.monotonic() - started_at) * 1000
+        arguments = (request.method, request.path, response.status_code, milliseconds)
+        access_logger.info("%s %.500s %s %.1f ms", *arguments)
+    return response
 
 
 def finish(request: HttpRequest, *, respond: Responder) -> HttpResponseBase:

@@ -1,21 +1,15 @@
 """Middleware of pages. The API's views, and the handler, do the same for the API."""
 
-import logging
-import time
 from collections.abc import Callable
 from http import HTTPStatus
 
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from payments.api import request_ids
 from payments.api.links import Links
-from payments.conf import conf
 from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
-from payments.runtime.process import process
 from payments.service.error_pages import bad_request, error_page
-
-access_logger = logging.getLogger("payments_site.access")
+from payments.service.handler import observe
 
 
 class Middleware:
@@ -33,19 +27,6 @@ class Observation(Middleware):
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         return observe(request, self.get_response)
-
-
-def observe(request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
-    """Return the response with the request's ID, call the hooks, and write the access log if it is enabled."""
-    started_at = time.monotonic()
-    request_id = request_ids.assign(request.META)
-    response = process.hooks.respond(request, respond) if process.hooks.registered else respond(request)
-    response.headers.setdefault(request_ids.HEADER, request_id)
-    if conf.ACCESS_LOG:
-        milliseconds = (time.monotonic() - started_at) * 1000
-        arguments = (request.method, request.path, response.status_code, milliseconds)
-        access_logger.info("%s %.500s %s %.1f ms", *arguments)
-    return response
 
 
 class HostCheck(Middleware):

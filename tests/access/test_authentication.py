@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from payments.access.keys import PAUSE_AFTER_FAILURE
 from payments.models import ApiKey, Organization
-from payments.models.key_text import new_key
+from payments.models.identifiers import new_key
 from payments.runtime.process import process
 from tests.support.api import Api, key_text, payment_ids
 from tests.support.factories import ApiKeyFactory, PaymentFactory

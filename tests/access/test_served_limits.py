@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
-from payments.models import key_text
+from payments.models import identifiers
 from tests.support.load import Load
 from tests.support.migrated import fresh_database
 from tests.support.scale import report, times
@@ -52,7 +52,7 @@ def test_limit_of_a_key_is_exact_for_all_workers(limited: Service) -> None:
 
 def invalid_key(number: int) -> str:
     """Return a key that does not exist. Every second one has a valid checksum, so that the database is queried."""
-    return key_text.new_key("live") if number % 2 else secrets.token_urlsafe(30)
+    return identifiers.new_key("live") if number % 2 else secrets.token_urlsafe(30)
 
 
 def test_many_invalid_keys_do_not_affect_valid_keys(limited: Service) -> None:

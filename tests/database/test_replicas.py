@@ -21,7 +21,7 @@ from pytest_django import DjangoDbBlocker, Settings
 from payments.ingest import import_payments
 from payments.listing.tokens import format_token, parse_token
 from payments.models import AccessState, ApiKey, Change
-from payments.models.key_text import new_key
+from payments.models.identifiers import new_key
 from payments.runtime import time_limits
 from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from payments.models import key_text
+from payments.models import identifiers
 from tests.deploy import machine
 from tests.deploy.machine import Machine, put_checkout
 from tests.support.dockerfile import Stage, stages
@@ -75,7 +75,7 @@ def test_readme_commands_set_up_a_new_machine(debian: Machine, copies: Path) -> 
 
 def assert_runs(fresh: Machine) -> None:
     """A reload replaces the workers, an invalid key is refused, nothing is logged as a warning, and the unit stops."""
-    headers = ("--header", f"Host: {HOST}", "--header", f"Authorization: Bearer {key_text.new_key('live')}")
+    headers = ("--header", f"Host: {HOST}", "--header", f"Authorization: Bearer {identifiers.new_key('live')}")
     curl = ("curl", "--silent", "--output", "/dev/null", "--write-out", "%{http_code}", *headers)
     workers = log_of(fresh).count("Started worker")
 

@@ -15,7 +15,7 @@ from django.db import OperationalError, connection
 from moneyed import Money
 from pytest_django import Settings
 
-from payments.models import ApiKey, Mode, Organization, Payment, Status, key_text
+from payments.models import ApiKey, Mode, Organization, Payment, Status, identifiers
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.lines import line
 
@@ -75,7 +75,7 @@ def test_created_key_goes_to_stdout_and_is_not_stored(run: Run, organization: Or
     key = ApiKey.objects.get()
     assert re.fullmatch(r"test_[A-Za-z0-9]{38}", text)
     assert (key.organization, key.mode, key.name, key.expires_at) == (organization, "test", "Shop", None)
-    assert key.digest == key_text.digest(text)
+    assert key.digest == identifiers.digest(text)
     assert text not in messages
     assert text not in str(ApiKey.objects.values())
 

@@ -8,7 +8,7 @@ from django.db import DatabaseError, transaction
 from django.test import Client, RequestFactory
 from pytest_django import Settings
 
-from payments.models import key_text
+from payments.models import identifiers
 from payments.service.middleware import MigrationPage
 from tests.support.connecting import connected_to
 from tests.support.migrated import empty_database
@@ -16,7 +16,7 @@ from tests.support.problem import assert_problem, problem
 from tests.support.sql import fetch_value
 
 MESSAGE = "The database is not migrated. Run manage.py migrate."
-AUTHORIZATION = {"Authorization": f"Bearer {key_text.new_key('live')}"}
+AUTHORIZATION = {"Authorization": f"Bearer {identifiers.new_key('live')}"}
 
 
 @pytest.fixture

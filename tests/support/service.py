@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from payments.export import export_payments
 from payments.ingest.imports import ImportResult
-from payments.models import ApiKey, Organization, Payment, key_text
+from payments.models import ApiKey, Organization, Payment, identifiers
 from tests.support.commands import run_command
 from tests.support.connecting import connected_to
 from tests.support.lines import issue_key, store
@@ -132,7 +132,7 @@ class Service:
 
     def revoke_api_key(self, text: str) -> None:
         with connected_to(self.database_url):
-            ApiKey.objects.filter(digest=key_text.digest(text)).revoke(now=timezone.now())
+            ApiKey.objects.filter(digest=identifiers.digest(text)).revoke(now=timezone.now())
 
     def create_demo_payments(self, count: int) -> None:
         with connected_to(self.database_url):

@@ -8,7 +8,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from payments.management.command import PaymentsCommand
-from payments.models import ApiKey, key_text
+from payments.models import ApiKey, identifiers
 
 
 class Command(PaymentsCommand):
@@ -45,7 +45,7 @@ def find_key(argument: str) -> ApiKey:
     :raises CommandError: if the argument is invalid or the key does not exist
     """
     if argument == "-":
-        keys = ApiKey.objects.filter(digest=key_text.digest(sys.stdin.readline().strip()))
+        keys = ApiKey.objects.filter(digest=identifiers.digest(sys.stdin.readline().strip()))
     elif argument.isascii() and argument.isdigit():
         keys = ApiKey.objects.filter(pk=argument)
     else:
