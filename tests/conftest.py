@@ -22,7 +22,7 @@ from xdist.scheduler import LoadGroupScheduling
 from payments.conf import forget_values
 from payments.models import ApiKey, Organization
 from payments.runtime.process import process
-from payments.service.handler import needs_no_middleware, respond_directly
+from payments.service.handler import NEEDS_NO_MIDDLEWARE, respond_directly
 from tests.support.api import REQUEST_ID, Api
 from tests.support.citus import citus_cluster
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
@@ -166,7 +166,9 @@ class ApiClientHandler(ClientHandler):
     """Handles requests like the deployed service, without a server."""
 
     def get_response(self, request: HttpRequest) -> Any:
-        return respond_directly(request) if needs_no_middleware(request.path_info) else super().get_response(request)
+        if NEEDS_NO_MIDDLEWARE.fullmatch(request.path_info):
+            return respond_directly(request)
+        return super().get_response(request)
 
 
 @pytest.fixture(scope="session", autouse=True)

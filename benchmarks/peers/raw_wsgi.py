@@ -6,6 +6,7 @@ Django compiles the statements when a worker starts. Requests use only psycopg, 
 import os
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -17,9 +18,9 @@ from xxhash import xxh3_128_hexdigest
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
 django.setup()
 
-from payments import hal  # noqa: E402
-from payments.access.keys import key_statement, key_values  # noqa: E402
+from payments.access.keys import key_statement  # noqa: E402
 from payments.api.links import cached_links  # noqa: E402
+from payments.api.pagination import page_document  # noqa: E402
 from payments.api.serializers import build_records  # noqa: E402
 from payments.database.statements import Statement  # noqa: E402
 from payments.hal import HAL, HTML, Link  # noqa: E402
@@ -47,7 +48,7 @@ def fetch(statement: Statement, values: dict[str, Any]) -> list[tuple[Any, ...]]
 
 def application(environment: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
     text = environment["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
-    keys = identifiers.is_key(text) and fetch(key_statement(), key_values(identifiers.digest(text)))
+    keys = identifiers.is_key(text) and fetch(key_statement(), {"digest": identifiers.digest(text)})
     if not keys:
         start_response("401 Unauthorized", [("Content-Length", "0")])
         return []
@@ -62,17 +63,15 @@ def application(environment: Environment, start_response: Callable[..., Any]) ->
     content = statement.content(fetch(statement.statement, values))
     page = page_of_content(content, start=start, limit=limit)
     urls = cached_links(f"http://{environment['HTTP_HOST']}")
-
-    def link(payment_id: str) -> Link:
-        return Link(urls.page(environment["PATH_INFO"], limit=limit, start=payment_id), HAL)
-
-    links = {
-        "self": link(page.first_id or ""),
-        "previous": link(page.previous_from) if page.previous_from else None,
-        "next": link(page.next_from) if page.next_from else None,
-        "documentation": Link(urls.section("list-payments"), HTML),
-    }
-    body = encode(hal.page("payments", build_records(page.rows, links=urls), links=links))
+    link = partial(urls.page, environment["PATH_INFO"], limit=limit)
+    document = page_document(
+        build_records(page.rows, links=urls),
+        itself=link(start=page.first_id),
+        previous=link(start=page.previous_from) if page.previous_from else None,
+        next=link(start=page.next_from) if page.next_from else None,
+        documentation=Link(urls.section("list-payments"), HTML),
+    )
+    body = encode(document)
     start_response(
         "200 OK",
         [

@@ -1,17 +1,17 @@
 """The API key of a request: how it is read, and when its use is written."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Self
 
 from django.db import Error
 from django.db.models import OuterRef, Q, Subquery, TextField
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, Now
 
 from payments.database.limits import transaction_without_waiting
-from payments.database.statements import Placeholder, Rows, Statement, compile_queryset
+from payments.database.statements import Placeholder, Statement, compile_queryset
 from payments.models import Access, AccessState, ApiKey, ApiKeyQuerySet
 from payments.models.expressions import SecondsText
 from payments.runtime.circuit_breaker import Guard
@@ -28,6 +28,15 @@ USE_INTERVAL_SECONDS = 60
 PAUSE_AFTER_FAILURE = timedelta(seconds=10)
 
 logger = logging.getLogger(__name__)
+
+
+class PaymentsOfKey(NamedTuple):
+    """The payments that a key gives access to, as the name of a circuit breaker."""
+
+    digest: str
+
+    def __str__(self) -> str:
+        return "the payments of an API key"
 
 
 class AuthenticatedKey(NamedTuple):
@@ -62,42 +71,39 @@ def find_key(digest: str) -> AuthenticatedKey | None:
     It reads the primary, so new and revoked keys take effect immediately. It reads a replica while the primary is
     unavailable.
     """
-    return read_key(key_statement(), digest)
+    return read_key(key_statement(), digest, guard=key_guard(KEYS))
 
 
 def find_key_and_revision(digest: str) -> AuthenticatedKey | None:
     """Return the same key with the revision of its payments, read by the same statement. Citus cannot run it."""
-    return read_key(key_and_revision_statement(), digest)
+    return read_key(key_and_revision_statement(), digest, guard=key_guard(PaymentsOfKey(digest)))
 
 
-def read_key(statement: Statement, digest: str) -> AuthenticatedKey | None:
-    values = key_values(digest)
-    if not has_replica():
-        with Guard(process.data_breakers, KEYS):
-            return key_of_rows(digest, statement.rows(values))
-    rows, server = run_with_failover(
-        lambda alias: statement.rows(values, alias), primary=process.primary, replica=process.replica
-    )
-    if server is process.primary:
-        return key_of_rows(digest, rows)
+def key_guard(timeouts: Hashable) -> Guard:
+    """Return the guard of a statement that reads a key; `timeouts` names the data that may make it slow.
+
+    With a replica, the servers have circuit breakers for outages.
+    """
+    return Guard(process.data_breakers, outages=None if has_replica() else KEYS, timeouts=timeouts)
+
+
+def read_key(statement: Statement, digest: str, *, guard: Guard) -> AuthenticatedKey | None:
+    values = {"digest": digest}
+    with guard:
+        rows, server = run_with_failover(
+            partial(statement.rows, values), primary=process.primary, replica=process.replica
+        )
+        if not rows and server is process.replica:
+            rows, server = statement.rows(values), process.primary  # only the primary can prove that no key exists
     if not rows:
-        return key_of_rows(digest, statement.rows(values))  # only the primary can prove that a key does not exist
-    key = key_of_rows(digest, rows)
-    return key and key._replace(revision=None)
-
-
-def key_of_rows(digest: str, rows: Rows) -> AuthenticatedKey | None:
-    return AuthenticatedKey.of(digest, rows[0]) if rows else None
-
-
-def key_values(digest: str) -> dict[str, str]:
-    """Return the values of the placeholders of a statement for a key."""
-    return {"digest": digest, "now": str(datetime.now(UTC).replace(tzinfo=None))}
+        return None
+    key = AuthenticatedKey.of(digest, rows[0])
+    return key if server is process.primary else key._replace(revision=None)
 
 
 @lru_cache
 def key_statement() -> Statement:
-    """Return the statement for the key with a digest: its ID, organization, mode, and the time of its last use."""
+    """Return the statement for the key with the digest `digest`. Its columns are `KEY_COLUMNS`."""
     return Statement(compile_queryset(active_key().values_list(*KEY_COLUMNS)))
 
 
@@ -109,7 +115,7 @@ def key_and_revision_statement() -> Statement:
 
 
 def active_key() -> ApiKeyQuerySet:
-    return ApiKey.objects.active(now=Placeholder("now")).filter(digest=Placeholder("digest"))
+    return ApiKey.objects.active(now=Now()).filter(digest=Placeholder("digest"))
 
 
 def is_use_due(key: AuthenticatedKey, *, now: float) -> bool:

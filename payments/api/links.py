@@ -16,6 +16,7 @@ from django.urls import NoReverseMatch, get_script_prefix, reverse, set_script_p
 from rest_framework.request import Request
 
 from payments.conf import conf
+from payments.hal import HAL, Link
 
 # How many base URLs are cached. Without PUBLIC_BASE_URL each host of ALLOWED_HOSTS has its own.
 CACHED_MAX = 64
@@ -60,14 +61,10 @@ class Links:
         except DisallowedHost:
             return cached_links(conf.PUBLIC_BASE_URL, request.META.get("SCRIPT_NAME", ""))
 
-    def page(self, path: str, *, limit: int, start: str | None, query: str = "") -> str:
-        """Return the URL of a page at a path; `query` has the filters and the order, and starts with `&`."""
+    def page(self, path: str, *, limit: int, start: str | None, query: str = "") -> Link:
+        """Return the link to a page at a path; `query` has the filters and the order, and starts with `&`."""
         from_ = "" if start is None else f"&from={start}"
-        return f"{self.base}{path}?limit={limit}{from_}{query}"
-
-    def changes_page(self, *, limit: int, token: str | None) -> str:
-        from_ = "" if token is None else f"&from={token}"
-        return f"{self.changes}?limit={limit}{from_}"
+        return Link(f"{self.base}{path}?limit={limit}{from_}{query}", HAL)
 
     def payment(self, payment_id: str) -> str:
         return f"{self.list}/{payment_id}"

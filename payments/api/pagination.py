@@ -1,6 +1,7 @@
 """Keyset pagination: pages of the list and of the change feed, as HAL documents."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
@@ -12,7 +13,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from payments import hal
 from payments.api.errors import LostChanges
 from payments.api.links import Links
 from payments.api.parameters import (
@@ -24,7 +24,7 @@ from payments.api.parameters import (
     parse_changes_parameters,
     parse_list_parameters,
 )
-from payments.hal import HAL, HTML, Link
+from payments.hal import HTML, Link
 from payments.listing.content import Content, Query
 from payments.listing.feed import (
     ChangesPage,
@@ -120,18 +120,15 @@ class KeysetPagination(BasePagination):
 
         `self` names the page's first payment, so the link still leads to this page when newer payments have arrived.
         """
-        (limit, start, selection), page, path = self.parameters, self.page, escape_uri_path(path)
-
-        def link(start: str | None) -> Link:
-            return Link(links.page(path, limit=limit, start=start, query=selection.query), HAL)
-
-        page_links = {
-            "self": link(page.first_id or start),
-            "previous": link(page.previous_from) if page.previous_from else None,
-            "next": link(page.next_from) if page.next_from else None,
-            "documentation": Link(links.section("list-payments"), HTML),
-        }
-        return hal.page("payments", records, links=page_links)
+        (limit, start, selection), page = self.parameters, self.page
+        link = partial(links.page, escape_uri_path(path), limit=limit, query=selection.query)
+        return page_document(
+            records,
+            itself=link(start=page.first_id or start),
+            previous=link(start=page.previous_from) if page.previous_from else None,
+            next=link(start=page.next_from) if page.next_from else None,
+            documentation=Link(links.section("list-payments"), HTML),
+        )
 
 
 class ChangesPagination(BasePagination):
@@ -171,15 +168,21 @@ class ChangesPagination(BasePagination):
     def get_document(self, records: Sequence[Any], *, path: str, links: Links) -> dict[str, Any]:
         """Return the HAL document of the page."""
         limit, token, _ = self.parameters
+        link = partial(links.page, escape_uri_path(path), limit=limit)
+        later = link(start=format_token(self.page.later))
+        return page_document(
+            records,
+            itself=link(start=token),
+            next=later if self.page.has_next else None,
+            later=later,
+            documentation=Link(links.section("list-changes"), HTML),
+        )
 
-        def link(token: str | None) -> Link:
-            return Link(links.changes_page(limit=limit, token=token), HAL)
 
-        later = link(format_token(self.page.later))
-        page_links = {
-            "self": link(token),
-            "next": later if self.page.has_next else None,
-            "later": later,
-            "documentation": Link(links.section("list-changes"), HTML),
-        }
-        return hal.page("payments", records, links=page_links)
+def page_document(records: Sequence[Any], *, itself: Link, **links: Link | None) -> dict[str, Any]:
+    """Return the HAL document of a page. A link that is None is omitted: HAL has no null link."""
+    return {
+        "count": len(records),
+        "_embedded": {"payments": records},
+        "_links": {"self": itself} | {name: link for name, link in links.items() if link is not None},
+    }

@@ -1,37 +1,27 @@
 """Reads the API key of a request and the content of its response, if possible by one statement."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.functional import cached_property
 
-from payments.access.keys import KEYS, AuthenticatedKey, find_key, find_key_and_revision, key_statement, key_values
+from payments.access.keys import (
+    AuthenticatedKey,
+    PaymentsOfKey,
+    find_key,
+    find_key_and_revision,
+    key_guard,
+    key_statement,
+)
 from payments.access.throttling import is_over_limit
 from payments.api.errors import QueryTimeout
 from payments.conf import conf
 from payments.listing.content import Content, Query
 from payments.listing.routing import read_content, read_revision, server_for_lists
-from payments.runtime.circuit_breaker import CircuitOpen, Guard
+from payments.runtime.circuit_breaker import CircuitOpen
 from payments.runtime.database_errors import is_timeout
-from payments.runtime.process import process
 from payments.runtime.servers import PRIMARY, REPLICA
-
-
-class PaymentsOfKey(NamedTuple):
-    """The payments that a key gives access to, as the name of a circuit breaker."""
-
-    digest: str
-
-    def __str__(self) -> str:
-        return "the payments of an API key"
-
-
-class TimeoutGuard(Guard):
-    """A guard that only a timeout opens: the server has ended the statement, so it works otherwise."""
-
-    def is_outage(self, error: BaseException) -> bool:
-        return is_timeout(error)
 
 
 class Reader:
@@ -54,30 +44,34 @@ class Reader:
         On PostgreSQL, the same statement reads the content. If the revision may make the content unnecessary, or if
         the content may come from a replica, it reads the revision instead.
         """
-        self.key = self.find_key_with_more(self.query, digest) if self.query else find_key(digest)
+        if self.query is None or (conf.RATE_LIMIT and is_over_limit(digest)):
+            self.key = find_key(digest)
+        else:
+            self.key = self.find_key_with_more(self.query, digest)
         return self.key
 
     def find_key_with_more(self, query: Query, digest: str) -> AuthenticatedKey | None:
         """Return the key. Read the content or its revision by the same statement, if possible."""
         needs_revision = self.is_conditional or self.using != PRIMARY
         database = connections[PRIMARY]
-        if (conf.RATE_LIMIT and is_over_limit(digest)) or not (needs_revision or can_read_together(query, database)):
+        if not (needs_revision or can_read_with_key(query, database)):
             return find_key(digest)
         if uses_citus(database):
             self.reads_revision_apart = needs_revision
             return find_key(digest)
         try:
-            with TimeoutGuard(process.data_breakers, PaymentsOfKey(digest)):
-                return find_key_and_revision(digest) if needs_revision else self.read_together(query, digest)
+            return find_key_and_revision(digest) if needs_revision else self.read_with_key(query, digest)
         except CircuitOpen as error:
             self.errors.append(error.with_traceback(None))  # the traceback refers to this object
             return find_key(digest)
 
-    def read_together(self, query: Query, digest: str) -> AuthenticatedKey | None:
-        with Guard(process.data_breakers, KEYS, timeouts_count=False):
-            content = query.read_with_key(key_statement().sql, key_values(digest))
-        self.content_with_key = content
-        return content.key and AuthenticatedKey.of(digest, content.key)
+    def read_with_key(self, query: Query, digest: str) -> AuthenticatedKey | None:
+        with key_guard(timeouts=PaymentsOfKey(digest)):
+            content = self.content_with_key = query.read_with_key(key_statement().sql, digest)
+        end = content.end
+        if end is None:
+            return None
+        return AuthenticatedKey.of(digest, (end.key_id, end.organization_id, end.mode, end.last_used_at))
 
     @cached_property
     def using(self) -> str:
@@ -119,10 +113,10 @@ def uses_citus(database: Any) -> bool:
     return bool(getattr(database, "uses_citus", False))
 
 
-def can_read_together(query: Query, database: BaseDatabaseWrapper) -> bool:
+def can_read_with_key(query: Query, database: BaseDatabaseWrapper) -> bool:
     """Return whether one statement can read a key and content.
 
     PostgreSQL plans a query with filters for its values, so it must know the access. With a replica, the key can come
     from another server than the content.
     """
-    return database.vendor == "postgresql" and not query.has_filters and REPLICA not in connections
+    return not query.has_filters and REPLICA not in connections and database.vendor == "postgresql"

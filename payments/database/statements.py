@@ -5,6 +5,7 @@ requests of one shape differ only in their values. A statement has placeholders 
 comes from QuerySets, so it follows the models and migrations.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
@@ -12,7 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
-from psycopg import ClientCursor, Cursor
+from psycopg import ClientCursor, RawCursor
 from psycopg.errors import DuplicatePreparedStatement, FeatureNotSupported, InvalidSqlStatementName
 from psycopg.pq import TransactionStatus
 
@@ -20,6 +21,8 @@ from payments.runtime.process import process
 
 # The rows of a statement, as the database driver returns them.
 Rows: TypeAlias = list[tuple[Any, ...]]
+
+PLACEHOLDER = re.compile(r"%\((\w+)\)s|%%")
 
 # A prepared statement cannot be used: a table has changed, or a pooler has given the session another connection.
 UNUSABLE = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
@@ -46,6 +49,12 @@ class Statement:
     def __init__(self, sql: str, *, is_planned_each_time: bool = False) -> None:
         self.sql = sql
         self.is_planned_each_time = is_planned_each_time
+        self.names = list(dict.fromkeys(filter(None, PLACEHOLDER.findall(sql))))
+        self.numbered_sql = PLACEHOLDER.sub(self.numbered, sql).encode()
+
+    def numbered(self, match: re.Match[str]) -> str:
+        """Return a placeholder as PostgreSQL numbers it, such as `$1`."""
+        return f"${self.names.index(match[1]) + 1}" if match[1] else "%"
 
     def rows(self, values: Mapping[str, Any], using: str = DEFAULT_DB_ALIAS) -> Rows:
         """Run the statement on the database with this alias and return its rows."""
@@ -69,14 +78,14 @@ class Statement:
             if self.is_planned_each_time:
                 return ClientCursor(driver).execute(self.sql, values).fetchall()
             # PostgreSQL infers the types of texts. Numbers have several types, each with its statement.
-            cursor = getattr(driver, "statement_cursor", None) or Cursor(driver)  # an attribute of our engine
-            texts = {name: None if value is None else str(value) for name, value in values.items()}
+            texts = [None if values[name] is None else str(values[name]) for name in self.names]
+            cursor = getattr(driver, "statement_cursor", None) or RawCursor(driver)  # an attribute of our engine
             try:
-                return cursor.execute(self.sql, texts, prepare=True).fetchall()
+                return cursor.execute(self.numbered_sql, texts, prepare=True).fetchall()
             except UNUSABLE:
                 if driver.info.transaction_status != TransactionStatus.IDLE:
                     raise
-                return cursor.execute(self.sql, texts, prepare=False).fetchall()
+                return cursor.execute(self.numbered_sql, texts, prepare=False).fetchall()
 
 
 def open_connection(connection: BaseDatabaseWrapper) -> BaseDatabaseWrapper:

@@ -33,7 +33,10 @@ KEY_STATEMENTS_MAX = 1000
 
 
 class Proof(NamedTuple):
-    """The database knows the start of a page. With filters, it says where the previous page starts."""
+    """The first row, after its ID: the database knows the start of a page.
+
+    With filters, it says where the previous page starts.
+    """
 
     previous_from: str | None
 
@@ -47,32 +50,43 @@ class State(NamedTuple):
     change_id: int
 
 
-class KeyRow(NamedTuple):
-    """An API key, as a statement returns it: the time of its last use is in seconds since 1970."""
+class End(NamedTuple):
+    """The last row, after its ID: the values of `State`, and the API key if the statement has read it.
 
-    id: str
-    organization_id: str
-    mode: str
+    All are texts. The time of the key's last use is in seconds since 1970.
+    """
+
+    revision: str | None
+    epoch: str | None
+    change_number: str | None
+    change_id: str | None
+    key_id: str | None
+    organization_id: str | None
+    mode: str | None
     last_used_at: str | None
 
-
-# Their columns: those of the proof in the first row, those of the state and the key in the last row.
-PROOF_VALUES = slice(1, 1 + len(Proof._fields))
-STATE_VALUES = slice(1, 1 + len(State._fields))
-KEY_VALUES = slice(STATE_VALUES.stop, STATE_VALUES.stop + len(KeyRow._fields))
+    @property
+    def state(self) -> State | None:
+        values = self[: len(State._fields)]
+        return None if None in values else State._make(map(int, values))  # type: ignore[arg-type]
 
 
 class Content(NamedTuple):
-    """Payments, and their state in the same snapshot. Without a state, the payments have never changed.
+    """Payments, and their state in the same snapshot.
 
-    `revision` identifies the state: 0 without a state, but None for a replica, which may lack the first change.
+    `revision` identifies the state: 0 if the payments have never changed, but None for a replica, which may lack the
+    first change.
     """
 
     rows: list[RowValues]
-    state: State | None = None
+    end: End | None = None
     proof: Proof | None = None
-    key: KeyRow | None = None
     revision: int | None = 0
+
+    @property
+    def state(self) -> State | None:
+        """Return the state; None if the payments have never changed."""
+        return self.end and self.end.state
 
 
 class WrongStatement(OperationalError):
@@ -95,37 +109,26 @@ class ContentStatement:
     def __init__(self, payments: str | None = None, *, proof: str | None = None, has_filters: bool = False) -> None:
         self.parts = [part for part in (proof, payments) if part is not None]
         self.has_proof = proof is not None
+        self.has_filters = has_filters
         self.end_id = f"end {xxh3_64_hexdigest(''.join(self.parts).encode())}"
         end = padded(f"SELECT '{self.end_id}', state.* FROM ({state_sql()}) AS state", columns=1 + len(State._fields))
         self.statement = Statement(" UNION ALL ".join([*self.parts, end]), is_planned_each_time=has_filters)
-
-    @property
-    def has_filters(self) -> bool:
-        return self.statement.is_planned_each_time
 
     def content(self, rows: Rows, *, using: str = PRIMARY) -> Content:
         """Return the content that the statement's rows contain.
 
         :raises WrongStatement: they are the rows of another statement
         """
-        state = proof = key = None
+        end = proof = None
         if rows and named(rows[-1]).id == self.end_id:
-            end = rows.pop()
-            state, key = state_of(end[STATE_VALUES]), key_of(end[KEY_VALUES])
+            end = End._make(rows.pop()[1 : 1 + len(End._fields)])
         if rows and named(rows[0]).id == PROOF:
-            proof = Proof._make(rows.pop(0)[PROOF_VALUES])
+            proof = Proof._make(rows.pop(0)[1 : 1 + len(Proof._fields)])
         if rows and not named(rows[-1]).id.startswith(PAYMENT):
             raise WrongStatement
-        unchanged = 0 if using == PRIMARY else None
-        return Content(rows, state, proof, key, unchanged if state is None else state.revision)
-
-
-def state_of(values: RowValues) -> State | None:
-    return None if None in values else State._make(map(int, values))
-
-
-def key_of(values: RowValues) -> KeyRow | None:
-    return None if values[0] is None else KeyRow._make(values)
+        if end is None or end.revision is None:
+            return Content(rows, end, proof, revision=0 if using == PRIMARY else None)
+        return Content(rows, end, proof, revision=int(end.revision))
 
 
 class Query(NamedTuple):
@@ -151,12 +154,12 @@ class Query(NamedTuple):
         rows = self.statement.statement.rows({**self.values, **access_values(access)}, using)
         return self.statement.content(rows, using=using)
 
-    def read_with_key(self, key_sql: str, key_values: Mapping[str, str]) -> Content:
-        """Return the content for the access of a key, and the key. Without a key, there is no content.
+    def read_with_key(self, key_sql: str, digest: str) -> Content:
+        """Return the content for the access of the key with a digest, and the key. Without a key, there is no content.
 
-        `key_sql` selects the columns of `KeyRow`. Only on PostgreSQL.
+        `key_sql` selects the last four columns of `End`, and has the placeholder `digest`. Only on PostgreSQL.
         """
-        rows = statement_with_key(self.statement, key_sql).rows({**self.values, **key_values})
+        rows = statement_with_key(self.statement, key_sql).rows({**self.values, "digest": digest})
         return self.statement.content(rows)
 
 
@@ -165,13 +168,12 @@ def statement_with_key(content: ContentStatement, key_sql: str) -> Statement:
     """Return a statement for the content and its key.
 
     The key is a materialized subquery, so PostgreSQL reads the key first, and uses its organization and mode to find
-    the payments in the same indexes. psycopg caches the parsed form of statements of at most 4,096 characters.
+    the payments in the same indexes.
     """
     end = (
         f"SELECT '{content.end_id}', state.*, i::text, o::text, m, l FROM k LEFT JOIN ({state_sql()}) AS state ON TRUE"
     )
-    columns = 1 + len(State._fields) + len(KeyRow._fields)
-    sql = " UNION ALL ".join([*content.parts, padded(end, columns=columns)])
+    sql = " UNION ALL ".join([*content.parts, padded(end, columns=1 + len(End._fields))])
     for placeholder, column in (("organization_id", "o"), ("mode", "m")):
         sql = sql.replace(f"%({placeholder})s", f"(SELECT {column} FROM k)")
     return Statement(f"WITH k(i, o, m, l) AS MATERIALIZED ({key_sql}) {sql}")

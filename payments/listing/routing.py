@@ -9,7 +9,6 @@ from payments.database.statements import Statement, compile_queryset
 from payments.listing.content import Content, Query, access_values, state_of_access
 from payments.models import Access
 from payments.runtime.circuit_breaker import Guard
-from payments.runtime.database_errors import is_timeout
 from payments.runtime.process import process
 from payments.runtime.servers import PRIMARY, REPLICA, has_replica
 
@@ -24,14 +23,14 @@ class PaymentsOf(NamedTuple):
         return str(self.access) if self.using == PRIMARY else f"{self.access} on the replica"
 
 
-class PaymentsGuard(Guard):
-    """The guard of a read of payments. With a replica, the circuit breakers of the servers decide which one responds.
-
-    Then only a timeout is an outage of these payments: the server works.
-    """
-
-    def is_outage(self, error: BaseException) -> bool:
-        return (is_timeout(error) or not has_replica()) and super().is_outage(error)
+def guard(access: Access, using: str, *, timeouts_count: bool = True) -> Guard:
+    """Return the guard of a read of payments. With a replica, the servers have circuit breakers for outages."""
+    payments = PaymentsOf(access, using)
+    return Guard(
+        process.data_breakers,
+        outages=None if has_replica() else payments,
+        timeouts=payments if timeouts_count else None,
+    )
 
 
 def server_for_lists() -> str:
@@ -55,8 +54,8 @@ def read_content(query: Query, access: Access, *, using: str, revision: int | No
     :raises NoPlace: the client uses its share
     :raises CircuitOpen: another read of these payments from this server has just failed after a long time
     """
-    guard = PaymentsGuard(process.data_breakers, PaymentsOf(access, using), timeouts_count=not query.has_filters)
-    with process.shares.filters(client) if query.has_filters else nullcontext(), guard:
+    share = process.shares.filters(client) if query.has_filters else nullcontext()
+    with share, guard(access, using, timeouts_count=not query.has_filters):
         if using == PRIMARY:
             return query.read(access)
         return read_replica(query, access, revision) or read_without_primary(query, access)
@@ -100,7 +99,7 @@ def read_revision(access: Access) -> int | None:
     """
 
     def read(_alias: str = PRIMARY) -> int:
-        with PaymentsGuard(process.data_breakers, PaymentsOf(access, PRIMARY)):
+        with guard(access, PRIMARY):
             rows = revision_statement().rows(access_values(access))
         return int(rows[0][0]) if rows else 0
 

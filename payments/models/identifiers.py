@@ -12,6 +12,8 @@ import zlib
 from datetime import UTC, datetime, timedelta
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
+
 RANDOM_BYTES = 10
 DIGITS = 22  # 62 ** 22 > 2 ** 128
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,10 +56,10 @@ def change_time(change_id: int) -> datetime:
 def base62(number: int, *, digits: int) -> str:
     """Return `number` in base 62 with a fixed number of digits, the most significant first."""
     text = ""
-    for _ in range(digits):
-        number, digit = divmod(number, 62)
-        text = ALPHABET[digit] + text
-    return text
+    while len(text) < digits:
+        number, pair = divmod(number, len(PAIRS))
+        text = PAIRS[pair] + text
+    return text[-digits:]
 
 
 def new_key(mode: str) -> str:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Hashable
 from threading import Lock
 from time import monotonic
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 from django.db import OperationalError
 
@@ -58,34 +58,36 @@ DataBreakers: TypeAlias = dict[Hashable, CircuitBreaker]
 
 
 class Guard:
-    """A context manager that reads some data behind a circuit breaker, which a slow outage opens.
+    """A context manager that reads some data behind circuit breakers, which a slow failure opens.
 
-    `timeouts_count`: a statement that PostgreSQL ends at its time limit is an outage, because it is usually fast.
-    `error` is the error of the read; set it if the block does not raise it.
+    `timeouts` names the data that fails when PostgreSQL ends the statement at its time limit, and `outages` the data
+    that fails when the server does not respond. None: such a failure opens nothing.
 
-    Entering raises CircuitOpen while the circuit breaker is open.
+    Entering raises CircuitOpen while one of the two circuit breakers is open.
     """
 
-    def __init__(self, breakers: DataBreakers, name: Hashable, *, timeouts_count: bool = True) -> None:
+    def __init__(self, breakers: DataBreakers, *, outages: Hashable, timeouts: Hashable) -> None:
         self.breakers = breakers
-        self.name = name
-        self.timeouts_count = timeouts_count
-        self.error: BaseException | None = None
+        self.names = (timeouts, outages) if timeouts != outages else (outages,)
 
-    def __enter__(self) -> Self:
-        breaker = self.breakers.get(self.name)
-        if breaker is not None and not breaker.admits():
-            raise CircuitOpen("The database has just failed to respond to another request.")
+    def __enter__(self) -> None:
+        for breaker in filter(None, map(self.breakers.get, self.names)):
+            if not breaker.admits():
+                raise CircuitOpen("The database has just failed to respond to another request.")
         self.started_at = monotonic()
-        return self
 
-    def __exit__(self, _type: object, raised: BaseException | None, _traceback: object) -> None:
-        error = raised or self.error
-        if error is not None and monotonic() - self.started_at >= conf.OUTAGE_SECONDS_MIN and self.is_outage(error):
-            breaker = self.breakers.setdefault(self.name, CircuitBreaker(str(self.name)))
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        failed = None if error is None else self.failed_data(error)
+        if error is not None and failed is not None:
+            breaker = self.breakers.setdefault(failed, CircuitBreaker(str(failed)))
             breaker.open(error, seconds=conf.OUTAGE_OPEN_SECONDS)
-        elif closing := self.breakers.pop(self.name, None):
-            closing.close()
+        if self.breakers:
+            for name in self.names:
+                if name != failed and (breaker_to_close := self.breakers.pop(name, None)):
+                    breaker_to_close.close()
 
-    def is_outage(self, error: BaseException) -> bool:
-        return is_outage(error) and (self.timeouts_count or not is_timeout(error))
+    def failed_data(self, error: BaseException) -> Hashable | None:
+        """Return the name of the data that has failed; None for another error, or a fast one."""
+        if monotonic() - self.started_at < conf.OUTAGE_SECONDS_MIN or not is_outage(error):
+            return None
+        return self.names[0] if is_timeout(error) else self.names[-1]

@@ -4,25 +4,14 @@ Write `process.hooks` where the hooks are needed, and do not store the attribute
 """
 
 from datetime import datetime
-from typing import NamedTuple
 
 from payments.conf import conf
 from payments.runtime.circuit_breaker import DataBreakers
-from payments.runtime.deadlines import Deadline
 from payments.runtime.hooks import Hooks
 from payments.runtime.rate_limits import RateLimits
 from payments.runtime.servers import PRIMARY, REPLICA, Replica, Server
 from payments.runtime.shares import Shares
-
-KNOWN_KEYS_MAX = 5000
-
-
-class KnownKey(NamedTuple):
-    """An API key, as this process last read it. It gives no access: each request reads its key in the database."""
-
-    id: int
-    organization_id: int
-    mode: str
+from payments.runtime.time_limits import Deadline
 
 
 class Process:
@@ -36,17 +25,11 @@ class Process:
         self.data_breakers: DataBreakers = {}
         self.rate_limits = RateLimits()
         self.shares = Shares(conf.WEB_THREADS)
-        self.known_keys: dict[str, KnownKey] = {}  # by the digest of the key
         self.last_use_paused_until: dict[int, datetime] = {}  # by the ID of an API key
 
     def report_lag(self, seconds: float) -> None:
         """Call the hooks that are registered now; a test may have replaced `hooks`."""
         self.hooks.replica_lag_measured(seconds)
-
-    def remember_key(self, digest: str, key: KnownKey) -> None:
-        if len(self.known_keys) >= KNOWN_KEYS_MAX:
-            self.known_keys.clear()
-        self.known_keys[digest] = key
 
 
 process = Process()

@@ -6,6 +6,7 @@ view. All other requests go to Django's own application.
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -23,14 +24,13 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import ResolverMatch, resolve, set_script_prefix
 
 from payments.api import request_ids
-from payments.api.error_pages import is_api
 from payments.conf import conf
 from payments.runtime.process import process
 from payments.runtime.shares import NoPlace
 from payments.service.bodies import InvalidBody, read_body
 from payments.service.error_pages import error_page, server_error, too_many_pages
 
-PROBES = {"/healthz", "/readyz", *(["/metrics"] if conf.METRICS else [])}
+NEEDS_NO_MIDDLEWARE = re.compile("/v2(?:/.*)?|/healthz|/readyz" + ("|/metrics" if conf.METRICS else ""), re.DOTALL)
 
 # Read once: later, the setting begins with the path that the site is mounted at, which the path of a request lacks.
 STATIC_PATH = settings.STATIC_URL
@@ -57,7 +57,7 @@ class Handler:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         path = environ["PATH_INFO"]
-        if needs_no_middleware(path):
+        if NEEDS_NO_MIDDLEWARE.fullmatch(path):
             with process.deadline:
                 close_old_connections()
                 return self.send(environ, start_response, respond_directly)
@@ -85,10 +85,6 @@ class Handler:
         response: Any = respond(request)
         start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
         return [response.content]
-
-
-def needs_no_middleware(path: str) -> bool:
-    return is_api(path) or path in PROBES
 
 
 def respond_directly(request: HttpRequest) -> HttpResponseBase:

@@ -9,7 +9,7 @@ import pytest
 from django.db import close_old_connections, connection
 from pytest_django import Settings
 
-from payments.access.keys import key_statement, key_values
+from payments.access.keys import key_statement
 from payments.listing.content import Content, Query
 from payments.listing.feed import changes_query
 from payments.listing.filters import EVERYTHING
@@ -152,7 +152,7 @@ def test_statement_reads_no_payments_for_an_unusable_key(
     contents = []
     for change in (lambda _key: None, make_unusable):
         change(reading.key)
-        contents.append(query.read_with_key(key_statement().sql, key_values(reading.key.digest)))
+        contents.append(query.read_with_key(key_statement().sql, reading.key.digest))
 
     usable, unusable = contents
     assert "pt_1" in [named(row).id for row in usable.rows]

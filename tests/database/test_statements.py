@@ -3,28 +3,21 @@
 import cProfile
 import pstats
 from collections.abc import Callable
-from itertools import product
 
 import pytest
 from django.db import connection
 
-from payments.access.keys import key_statement
 from payments.database.statements import Placeholder, compile_queryset
-from payments.listing.content import statement_with_key
-from payments.listing.feed import PAGE_CHANGES_MAX, changes_statement
 from payments.listing.filters import parse_selection
-from payments.listing.page import evaluate_page, fetch_page, page_statement
-from payments.listing.query import Listing, payment_statement, select, visible_payments
+from payments.listing.page import evaluate_page, fetch_page
+from payments.listing.query import Listing, select
 from payments.models import Access, Organization, Payment
-from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
 from payments.rows import named
 from tests.support.api import Api
 from tests.support.factories import PaymentFactory
 from tests.support.lists import noon_plus
 
 pytestmark = pytest.mark.django_db
-
-DRIVERS_CACHE_CHARACTERS_MAX = 4096
 
 
 def compiler_calls(function: Callable[[], object]) -> set[str]:
@@ -97,24 +90,3 @@ def test_compiled_statement_reads_what_the_orm_evaluates(
     assert [named(row).id for row in compiled.rows] == [payment.id for payment in evaluated.rows]
     assert compiled._replace(rows=[]) == evaluated._replace(rows=[])
     assert compiled.rows
-
-
-@pytest.mark.only("postgresql")
-def test_statements_with_a_key_are_short_enough_for_the_drivers_cache() -> None:
-    """psycopg parses a longer statement each time it runs."""
-    payments = visible_payments()
-    statements = [
-        *(
-            page_statement(payments, payments, 250, *shape)
-            for shape in product([False, True], [NEWEST_FIRST, OLDEST_FIRST])
-        ),
-        *(
-            changes_statement(250, PAGE_CHANGES_MAX, checks_epoch=checks_epoch, checks_change=checks_change)
-            for checks_epoch, checks_change in ((False, False), (True, False), (True, True))
-        ),
-        payment_statement(),
-    ]
-
-    lengths = [len(statement_with_key(statement, key_statement().sql).sql) for statement in statements]
-
-    assert max(lengths) <= DRIVERS_CACHE_CHARACTERS_MAX

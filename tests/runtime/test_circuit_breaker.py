@@ -1,5 +1,6 @@
 """After a failure, requests fail fast, except for one at a time that tries again."""
 
+from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Barrier, BrokenBarrierError
@@ -23,8 +24,12 @@ def at_once(settings: Settings) -> None:
     settings.PAYMENTS_OUTAGE_OPEN_SECONDS = 0
 
 
-def fail(breakers: DataBreakers, name: str, error: Error, *, timeouts_count: bool = True) -> None:
-    with pytest.raises(type(error)), Guard(breakers, name, timeouts_count=timeouts_count):
+def guard(breakers: DataBreakers, name: Hashable) -> Guard:
+    return Guard(breakers, outages=name, timeouts=name)
+
+
+def fail(breakers: DataBreakers, name: str, error: Error) -> None:
+    with pytest.raises(type(error)), guard(breakers, name):
         raise error
 
 
@@ -81,9 +86,9 @@ def test_trial_without_a_result_admits_another_one_later(settings: Settings) -> 
 def test_log_says_when_data_fails_and_when_it_responds_again(caplog: pytest.LogCaptureFixture, at_once: None) -> None:
     breakers: DataBreakers = {}
     for _ in range(2):
-        with pytest.raises(OperationalError), Guard(breakers, Access(7, "live")):
+        with pytest.raises(OperationalError), guard(breakers, Access(7, "live")):
             raise OUTAGE
-    with Guard(breakers, Access(7, "live")):
+    with guard(breakers, Access(7, "live")):
         pass
 
     assert caplog.messages == [
@@ -96,9 +101,9 @@ def test_reads_of_the_same_data_fail_fast_after_an_outage(failing_fast: None) ->
     breakers: DataBreakers = {}
     fail(breakers, "a", OUTAGE)
 
-    with pytest.raises(CircuitOpen), Guard(breakers, "a"):
+    with pytest.raises(CircuitOpen), guard(breakers, "a"):
         raise AssertionError("unreachable")
-    with Guard(breakers, "b"):
+    with guard(breakers, "b"):
         pass
 
 
@@ -107,9 +112,9 @@ def test_one_read_at_a_time_tries_again() -> None:
     breakers: DataBreakers = {}
     fail(breakers, "a", OUTAGE)
 
-    with Guard(breakers, "a"), pytest.raises(CircuitOpen), Guard(breakers, "a"):
+    with guard(breakers, "a"), pytest.raises(CircuitOpen), guard(breakers, "a"):
         raise AssertionError("unreachable")
-    with Guard(breakers, "a"), Guard(breakers, "a"):
+    with guard(breakers, "a"), guard(breakers, "a"):
         pass
 
     assert breakers == {}
@@ -132,10 +137,10 @@ def test_interrupted_trial_lets_others_try(interruption: type[BaseException]) ->
     breakers: DataBreakers = {}
     fail(breakers, "a", OUTAGE)
 
-    with pytest.raises(interruption), Guard(breakers, "a"):
+    with pytest.raises(interruption), guard(breakers, "a"):
         raise interruption
 
-    with Guard(breakers, "a"):
+    with guard(breakers, "a"):
         pass
 
 
@@ -146,17 +151,46 @@ def test_fast_failure_is_no_outage() -> None:
     assert breakers == {}
 
 
-@pytest.mark.parametrize(("timeouts_count", "names"), [(True, ["a"]), (False, [])])
-def test_timeout_of_a_statement_can_be_an_outage(failing_fast: None, timeouts_count: bool, names: list[str]) -> None:
+@pytest.mark.usefixtures("failing_fast")
+@pytest.mark.parametrize("names", [("keys", "payments"), ("keys", None), (None, "payments"), ("keys", "keys")])
+def test_outage_and_timeout_open_the_circuit_breakers_of_their_data(names: tuple[str | None, str | None]) -> None:
+    for error, name in zip((OUTAGE, timeout_error()), names, strict=True):
+        breakers: DataBreakers = {}
+        with pytest.raises(OperationalError), Guard(breakers, outages=names[0], timeouts=names[1]):
+            raise error
+
+        assert list(breakers) == ([name] if name else [])
+
+
+@pytest.mark.usefixtures("failing_fast")
+@pytest.mark.parametrize("name", ["keys", "payments"])
+def test_read_of_two_kinds_of_data_fails_fast_after_a_failure_of_one(name: str) -> None:
     breakers: DataBreakers = {}
-    fail(breakers, "a", timeout_error(), timeouts_count=timeouts_count)
+    fail(breakers, name, OUTAGE)
 
-    assert list(breakers) == names
+    with pytest.raises(CircuitOpen), Guard(breakers, outages="keys", timeouts="payments"):
+        raise AssertionError("unreachable")
 
 
-def test_error_that_is_not_raised_can_be_an_outage(failing_fast: None) -> None:
+@pytest.mark.usefixtures("failing_fast", "at_once")
+def test_read_of_two_kinds_of_data_closes_both_circuit_breakers() -> None:
     breakers: DataBreakers = {}
-    with Guard(breakers, "a") as guard:
-        guard.error = OUTAGE
+    fail(breakers, "keys", OUTAGE)
+    fail(breakers, "payments", OUTAGE)
 
-    assert list(breakers) == ["a"]
+    with Guard(breakers, outages="keys", timeouts="payments"):
+        pass
+
+    assert breakers == {}
+
+
+@pytest.mark.usefixtures("failing_fast", "at_once")
+def test_timeout_of_some_data_closes_the_circuit_breaker_of_the_others() -> None:
+    """The server has responded."""
+    breakers: DataBreakers = {}
+    fail(breakers, "keys", OUTAGE)
+
+    with pytest.raises(OperationalError), Guard(breakers, outages="keys", timeouts="payments"):
+        raise timeout_error()
+
+    assert list(breakers) == ["payments"]

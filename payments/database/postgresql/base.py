@@ -41,9 +41,9 @@ class TimedConnection(psycopg.Connection[Any]):
     Binary = psycopg.Binary
 
     @cached_property
-    def statement_cursor(self) -> psycopg.Cursor[Any]:
+    def statement_cursor(self) -> psycopg.RawCursor[Any]:
         """Return the cursor for compiled statements. A new one for each would take 5 µs."""
-        return psycopg.Cursor(self)
+        return psycopg.RawCursor(self)
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         deadline = process.deadline

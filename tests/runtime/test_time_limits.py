@@ -9,7 +9,7 @@ from psycopg import OperationalError
 from pytest_django import Settings
 
 from payments.runtime import time_limits
-from payments.runtime.deadlines import Deadline
+from payments.runtime.time_limits import Deadline
 from tests.support.replica import database_as_replica
 
 pytestmark = pytest.mark.once
