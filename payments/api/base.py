@@ -60,6 +60,7 @@ class ReadView(GenericAPIView[Payment]):
     metadata_class = SimpleMetadata
     schema = None
     format_kwarg = None  # the API has no format suffixes
+    default_response_headers: dict[str, str] = {}  # `finalize_response` adds the fields
 
     known: Sequence[str]  # the ETags that the client knows
     links: Links
@@ -158,11 +159,6 @@ class ReadView(GenericAPIView[Payment]):
         throttles = super().get_throttles() if conf.RATE_LIMIT else []
         self.throttles = throttles
         return throttles
-
-    @property
-    def default_response_headers(self) -> dict[str, str]:
-        """Return no fields: `finalize_response` adds them."""
-        return {}
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         super().finalize_response(request, response, *args, **kwargs)

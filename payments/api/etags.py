@@ -51,7 +51,7 @@ def conditional(get: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
         if renderer.media_type != HAL:
             return Response(get(view, request, **kwargs))
         identity = (view.links.parts, request.auth.access, request.path, request.META["QUERY_STRING"])
-        if etag := find_current(view.known, identity, view.reader.revision):
+        if view.known and (etag := find_current(view.known, identity, view.reader.revision)):
             return not_modified(etag)
         body = renderer.render(get(view, request, **kwargs))
         return response_to(body, identity, view.reader.content.revision, known=view.known)

@@ -13,6 +13,7 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.core.signals import setting_changed
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, get_script_prefix, reverse, set_script_prefix
+from django.utils.encoding import escape_uri_path
 from rest_framework.request import Request
 
 from payments.conf import conf
@@ -64,7 +65,7 @@ class Links:
     def page(self, path: str, *, limit: int, start: str | None, query: str = "") -> Link:
         """Return the link to a page at a path; `query` has the filters and the order, and starts with `&`."""
         from_ = "" if start is None else f"&from={start}"
-        return Link(f"{self.base}{path}?limit={limit}{from_}{query}", HAL)
+        return Link(f"{self.base}{cached_escape(path)}?limit={limit}{from_}{query}", HAL)
 
     def payment(self, payment_id: str) -> str:
         return f"{self.list}/{payment_id}"
@@ -115,6 +116,7 @@ class Links:
 
 
 cached_links = lru_cache(CACHED_MAX)(Links)
+cached_escape = lru_cache(CACHED_MAX)(escape_uri_path)
 
 
 @lru_cache(CACHED_MAX)

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
-from django.utils.encoding import escape_uri_path
 from msgspec import to_builtins
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.pagination import BasePagination
@@ -121,7 +120,7 @@ class KeysetPagination(BasePagination):
         `self` names the page's first payment, so the link still leads to this page when newer payments have arrived.
         """
         (limit, start, selection), page = self.parameters, self.page
-        link = partial(links.page, escape_uri_path(path), limit=limit, query=selection.query)
+        link = partial(links.page, path, limit=limit, query=selection.query)
         return page_document(
             records,
             itself=link(start=page.first_id or start),
@@ -168,7 +167,7 @@ class ChangesPagination(BasePagination):
     def get_document(self, records: Sequence[Any], *, path: str, links: Links) -> dict[str, Any]:
         """Return the HAL document of the page."""
         limit, token, _ = self.parameters
-        link = partial(links.page, escape_uri_path(path), limit=limit)
+        link = partial(links.page, path, limit=limit)
         later = link(start=format_token(self.page.later))
         return page_document(
             records,

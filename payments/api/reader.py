@@ -21,7 +21,7 @@ from payments.listing.content import Content, Query
 from payments.listing.routing import read_content, read_revision, server_for_lists
 from payments.runtime.circuit_breaker import CircuitOpen
 from payments.runtime.database_errors import is_timeout
-from payments.runtime.servers import PRIMARY, REPLICA
+from payments.runtime.servers import PRIMARY, has_replica
 
 
 class Reader:
@@ -52,7 +52,7 @@ class Reader:
 
     def find_key_with_more(self, query: Query, digest: str) -> AuthenticatedKey | None:
         """Return the key. Read the content or its revision by the same statement, if possible."""
-        needs_revision = self.is_conditional or self.using != PRIMARY
+        needs_revision = self.is_conditional or (has_replica() and self.using != PRIMARY)
         database = connections[PRIMARY]
         if not (needs_revision or can_read_with_key(query, database)):
             return find_key(digest)
@@ -76,7 +76,7 @@ class Reader:
     @cached_property
     def using(self) -> str:
         """Return the alias of the server that the content is read from."""
-        return server_for_lists() if REPLICA in connections else PRIMARY
+        return server_for_lists() if has_replica() else PRIMARY
 
     @cached_property
     def revision(self) -> int | None:
@@ -119,4 +119,4 @@ def can_read_with_key(query: Query, database: BaseDatabaseWrapper) -> bool:
     PostgreSQL plans a query with filters for its values, so it must know the access. With a replica, the key can come
     from another server than the content.
     """
-    return not query.has_filters and REPLICA not in connections and database.vendor == "postgresql"
+    return not query.has_filters and not has_replica() and database.vendor == "postgresql"

@@ -16,7 +16,7 @@ from xxhash import xxh3_64_hexdigest
 from payments.database.statements import Placeholder, Rows, Statement, compile_queryset
 from payments.models import Access, AccessState, current_epoch
 from payments.models.expressions import Literal
-from payments.rows import COLUMNS, Row, RowValues, named
+from payments.rows import COLUMNS, ID, Row, RowValues
 from payments.runtime.servers import PRIMARY
 
 NO_VALUE: Any = Value(None, output_field=TextField())
@@ -120,11 +120,11 @@ class ContentStatement:
         :raises WrongStatement: they are the rows of another statement
         """
         end = proof = None
-        if rows and named(rows[-1]).id == self.end_id:
+        if rows and rows[-1][ID] == self.end_id:
             end = End._make(rows.pop()[1 : 1 + len(End._fields)])
-        if rows and named(rows[0]).id == PROOF:
+        if rows and rows[0][ID] == PROOF:
             proof = Proof._make(rows.pop(0)[1 : 1 + len(Proof._fields)])
-        if rows and not named(rows[-1]).id.startswith(PAYMENT):
+        if rows and not rows[-1][ID].startswith(PAYMENT):
             raise WrongStatement
         if end is None or end.revision is None:
             return Content(rows, end, proof, revision=0 if using == PRIMARY else None)

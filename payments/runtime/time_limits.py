@@ -24,7 +24,8 @@ class TimeLimit(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        return self.share * float(conf.REQUEST_SECONDS_MAX)
+        seconds: float = self.share * conf.REQUEST_SECONDS_MAX
+        return seconds
 
     @property
     def milliseconds(self) -> str:
