@@ -4,6 +4,7 @@ from typing import Any
 
 from django.apps import AppConfig, apps
 from django.core.management.base import CommandError
+from django.db.backends.signals import connection_created
 from django.db.models.signals import pre_migrate
 
 
@@ -16,6 +17,9 @@ class PaymentsConfig(AppConfig):
     def ready(self) -> None:
         pre_migrate.connect(refuse_obsolete, sender=self)
         from payments import checks  # noqa: F401, PLC0415  registers the checks
+        from payments.listing import search_terms  # noqa: PLC0415
+
+        connection_created.connect(search_terms.add_function)
 
         if apps.is_installed("django.contrib.admin"):
             # They register model admins on the project's admin site. The package `payments.admin` cannot import them:

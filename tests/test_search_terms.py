@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from moneyed import Money
 
 from payments.anonymization import anonymize_payments
-from payments.database.sqlite.search_index import SEPARATORS as SEPARATORS_OF_SQLITE
 from payments.listing.search_terms import HasSearchTerms, words
 from payments.models import Access, Mode, Payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
@@ -154,13 +153,6 @@ def test_anonymized_payment_is_not_found_by_its_words(found: Found) -> None:
 
     assert [found(group) for group in (":zanzibar", ":quux", "#2900")] == [[], [], []]
     assert found("=10.00") == ["pt_1"]
-
-
-def test_both_databases_separate_words_at_the_same_characters() -> None:
-    text = "".join(map(chr, [*range(1, 0xD800), *range(0xE000, 0x10000)]))
-
-    assert words(text) == words(text.translate(dict.fromkeys(map(ord, SEPARATORS_OF_SQLITE), " ")))
-    assert words(SEPARATORS_OF_SQLITE) == []
 
 
 characters = st.characters(exclude_characters="\0", exclude_categories=["Cs", "Co"])

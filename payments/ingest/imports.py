@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from django.db import Error, transaction
 
-from payments.database.sqlite.search_index import merge_parts
 from payments.ingest.background import background_writer
 from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divide_into_rounds, read_batches
 from payments.ingest.change_log import ChangeLog
@@ -79,7 +78,6 @@ def import_payments(
                     break
         if run.will_commit:
             run.log.record(run.changed_days, is_import=True)
-            merge_parts(written=result.changed)
         else:
             transaction.set_rollback(True)
             result.changed = 0

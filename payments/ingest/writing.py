@@ -7,7 +7,6 @@ from typing import TypeAlias
 from django.db import IntegrityError, connection, transaction
 from msgspec.structs import astuple
 
-from payments.database.sqlite.search_index import index_new_payments
 from payments.ingest.change_log import ChangeLog
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.stored_rows import STORED_COLUMNS, StoredRow
@@ -75,7 +74,6 @@ def write_rows(rows: Sequence[StoredRow], *, key: PrimaryKey, log: ChangeLog) ->
     # New payments need no staging table. In a distributed table, the shards find out which payments are new.
     if not (key == ID_KEY and are_new(sorted_rows) and insert_all(sorted_rows, change_ids)):
         change_ids = upsert(sorted_rows, change_ids, key=key)
-    index_new_payments()
     log.payments.update(change_ids)
     return len(change_ids)
 

@@ -35,7 +35,7 @@ class Filter:
     example: Any
     values_are_literals: bool = False  # they decide which index is best, so they are part of the SQL
     terms: Terms | None = None  # the condition by which PostgreSQL finds the payments of one access in an index
-    replaces_list: bool = False  # the condition finds the payments: reading the list in its order would take longer
+    has_own_index: bool = False  # PostgreSQL finds the payments by it: to read the list in its order would take longer
 
     @property
     def takes_list(self) -> bool:

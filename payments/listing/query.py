@@ -24,9 +24,9 @@ class UnboundPayments(PaymentQuerySet):
 
 
 @lru_cache
-def visible_payments(*, hides_mode: bool = False, hides_list: bool = False) -> UnboundPayments:
+def visible_payments(*, hides_mode: bool = False) -> UnboundPayments:
     """Return the payments of an access that is bound when the statement runs. Each statement starts here."""
-    payments = UnboundPayments(Payment).visible_to(UNBOUND_ACCESS, hides_mode=hides_mode, hides_list=hides_list)
+    payments = UnboundPayments(Payment).visible_to(UNBOUND_ACCESS, hides_mode=hides_mode)
     return cast("UnboundPayments", payments)
 
 
@@ -96,7 +96,7 @@ class Listing(NamedTuple):
     @property
     def all_payments(self) -> UnboundPayments:
         """Return all payments of the access, from which the filters select."""
-        return visible_payments(hides_list=any(applied.filter.replaces_list for applied in self.selection.filters))
+        return visible_payments()
 
 
 @lru_cache

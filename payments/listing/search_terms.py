@@ -5,8 +5,8 @@
 - the last four digits of a card, after `#`
 
 PostgreSQL has the GIN index `payment_search`. Its entries begin with the organization and the mode,
-such as `1001live:84820`, for the reason that `terms` gives. SQLite has a table of its full-text search FTS5
-(database/sqlite/search_index.py), in which each organization and mode has a range of row numbers.
+such as `1001live:84820`, for the reason that `terms` gives. SQLite calls a function of this module for each payment of
+the list, which takes about 3 µs: SQLite is for small databases.
 """
 
 import re
@@ -16,13 +16,13 @@ from typing import Any
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression
 from django.db.models.sql.compiler import SQLCompiler
+from msgspec.json import decode
 
-from payments.database.quoting import quoted
-from payments.database.sqlite import search_index
 from payments.listing.terms import TermCondition, truncated_sql
-from payments.models.expressions import Sql
+from payments.models.expressions import Sql, quoted
 
 WORD, AMOUNT, CARD = ":", "=", "#"
+CARD_DIGITS = 4  # the last ones
 
 # The characters that separate words: those of ASCII without letters and digits, and frequent ones of other scripts.
 # Both PostgreSQL's and Python's regular expressions understand these ranges. The backslash is missing.
@@ -36,22 +36,25 @@ BETWEEN_WORDS = rf"[\\{SEPARATORS}]+"
 BETWEEN_JSON_WORDS = rf'(?:\\(?:["\\/bfnrt]|u[0-9a-f]{{4}})|[{SEPARATORS}])+'
 
 
+FUNCTION = "payments_has_terms"  # of SQLite
+
+
 def words(text: str) -> list[str]:
     return [word for word in re.split(BETWEEN_WORDS, text) if word]
 
 
-def prefix_sql(organization_id: str, mode: str) -> str:
+def search_prefix_sql(organization_id: str, mode: str) -> str:
     return f"{organization_id}::text || {mode}"
 
 
-def terms_sql(**columns: str) -> str:
+def search_terms_sql(**columns: str) -> str:
     """Return PostgreSQL's SQL for all search terms of a payment: the expression of the index.
 
     `columns` has the SQL of each of `HasSearchTerms.columns`.
 
     It costs 8 µs for a payment. A split with `translate`, or PostgreSQL's parser of words, takes several times as long.
     """
-    prefix = prefix_sql(columns["organization_id"], columns["mode"])
+    prefix = search_prefix_sql(columns["organization_id"], columns["mode"])
     values = f"jsonb_path_query_array({columns['metadata']}::jsonb, '$.*')::text"
     split_description = f"regexp_replace(lower({columns['description']}), {quoted(BETWEEN_WORDS)}, ' ', 'g')"
     split_values = f"regexp_replace(lower({values}), {quoted(BETWEEN_JSON_WORDS)}, ' ', 'g')"
@@ -70,11 +73,11 @@ class HasSearchTerms(TermCondition):
 
     The planner of PostgreSQL does not see the terms, for the reason that `expressions.Opaque` gives.
 
-    `uses_index`: the database finds the payments in the index. Otherwise it reads the terms of each payment, which is
+    `uses_index`: PostgreSQL finds the payments in the index. Otherwise it reads the terms of each payment, which is
     faster if most payments match.
     """
 
-    columns = search_index.SEARCHED_COLUMNS
+    columns = ("organization_id", "mode", "description", "metadata", "amount", "details")
 
     def __init__(
         self,
@@ -89,8 +92,8 @@ class HasSearchTerms(TermCondition):
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
         columns, organization_id, mode, groups = self.parts(compiler)
-        terms = terms_sql(**dict(zip(self.columns, columns, strict=True)))
-        prefix = prefix_sql(organization_id, mode)
+        terms = search_terms_sql(**dict(zip(self.columns, columns, strict=True)))
+        prefix = search_prefix_sql(organization_id, mode)
         conditions = [f"({terms}) && (SELECT {wanted_sql(prefix, group)})" for group in groups]
         if self.uses_index:
             # PostgreSQL expects a condition with unknown terms to be true for 0.5 % of all payments, and would read the
@@ -100,12 +103,32 @@ class HasSearchTerms(TermCondition):
         have_terms = " AND ".join(f"terms && (SELECT {wanted_sql(prefix, group)})" for group in groups)
         return f"(SELECT {have_terms} FROM (SELECT {terms} AS terms OFFSET 0) AS of_payment)", ()
 
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
-        columns, organization_id, mode, groups = self.parts(compiler)
-        row = f"{columns[0].rpartition('.')[0]}.rowid"
-        return search_index.condition_sql(row, organization_id, mode, groups, uses_index=self.uses_index), ()
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_context: Any) -> Sql:
+        (_, _, description, metadata, amount, details), _, _, groups = self.parts(compiler)
+        arguments = [description, metadata, f"printf('%%.2f', {amount})", details, *groups]
+        return f"{FUNCTION}({', '.join(arguments)})", ()
 
 
 def wanted_sql(prefix: str, group: str) -> str:
     """Return PostgreSQL's SQL for the array of the terms of a group."""
     return truncated_sql(f"string_to_array({prefix} || replace(lower({group}), ' ', ' ' || {prefix}), ' ')")
+
+
+def add_function(*, connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """Define the function that `HasSearchTerms` calls on SQLite: a receiver of Django's signal `connection_created`."""
+    if connection.vendor == "sqlite":
+        connection.connection.create_function(FUNCTION, -1, has_terms, deterministic=True)
+
+
+def has_terms(description: str, metadata: str, amount: str, details: str | None, *groups: str) -> bool:
+    """Return whether a payment with these values has a term of each group."""
+    text = " ".join([description, *decode(metadata).values()]).lower()
+    terms = {f"{AMOUNT}{amount}"}
+    if card_number := decode(details or "{}").get("cardNumber"):
+        terms.add(f"{CARD}{card_number.replace(' ', '')[-CARD_DIGITS:]}")
+
+    def has_term(term: str) -> bool:
+        # To split the text takes longest, so a text without the word is not split.
+        return term in terms or (term.startswith(WORD) and term[1:] in text and term[1:] in words(text))
+
+    return all(any(map(has_term, group.lower().split(" "))) for group in groups)

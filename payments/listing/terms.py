@@ -34,7 +34,7 @@ CHARACTERS_MAX = 128
 SEPARATOR = '", "'
 
 
-def prefix_sql(organization_id: str, mode: str) -> str:
+def filter_prefix_sql(organization_id: str, mode: str) -> str:
     return f"{organization_id}::text || {mode} || ' '"
 
 
@@ -57,12 +57,12 @@ def truncated_sql(terms: str) -> str:
     return f'({terms})::varchar({CHARACTERS_MAX})[] COLLATE "C"'
 
 
-def terms_sql(payment_id: str, organization_id: str, mode: str, metadata: str, *words: str) -> str:
+def filter_terms_sql(payment_id: str, organization_id: str, mode: str, metadata: str, *words: str) -> str:
     """Return the SQL for all terms of a payment: the expression of the index."""
     parts = [*(word_sql(name, word) for name, word in zip(WORD_COLUMNS, words, strict=True)), members_sql(metadata)]
     joined = f" || '{SEPARATOR}' || ".join(parts)
     rare = f"CASE WHEN mod(hashtext({payment_id}), 1000) = 0 THEN ARRAY['{RARE_TERM}'] END"
-    return truncated_sql(f"{split_sql(prefix_sql(organization_id, mode), joined)} || {rare}")
+    return truncated_sql(f"{split_sql(filter_prefix_sql(organization_id, mode), joined)} || {rare}")
 
 
 class TermCondition(Func):
@@ -80,8 +80,8 @@ class TermCondition(Func):
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
         columns, organization_id, mode, values = self.parts(compiler)
-        wanted = truncated_sql(self.wanted_sql(prefix_sql(organization_id, mode), values))
-        return f"({terms_sql(*columns)}) {self.operator} ({wanted})", ()
+        wanted = truncated_sql(self.wanted_sql(filter_prefix_sql(organization_id, mode), values))
+        return f"({filter_terms_sql(*columns)}) {self.operator} ({wanted})", ()
 
     def parts(self, compiler: SQLCompiler) -> tuple[list[str], str, str, list[str]]:
         """Return the SQL of the columns, of the organization, of the mode, and of the values."""

@@ -17,7 +17,6 @@ from django.conf import settings
 from django.db import migrations, models
 
 from payments.listing import search_terms, terms
-from payments.database.sqlite import search_index
 
 # GIN indexes. New entries first go to the index's pending list (`fastupdate`): without the list, imports would take
 # 50 % longer. PostgreSQL uses `payment_terms` after ANALYZE has collected the statistics of the terms. It would not use
@@ -28,8 +27,8 @@ from payments.database.sqlite import search_index
 # find the start of a page. Citus accepts the setting only before it distributes the table. It needs none there, because
 # it makes each plan for its values.
 ON_POSTGRESQL = (
-    f"CREATE INDEX payment_terms ON payments_payment USING gin (({terms.terms_sql(*terms.TermCondition.columns)}))",
-    f"CREATE INDEX payment_search ON payments_payment USING gin (({search_terms.terms_sql(**{name: name for name in search_terms.HasSearchTerms.columns})}))",
+    f"CREATE INDEX payment_terms ON payments_payment USING gin (({terms.filter_terms_sql(*terms.TermCondition.columns)}))",
+    f"CREATE INDEX payment_search ON payments_payment USING gin (({search_terms.search_terms_sql(**{name: name for name in search_terms.HasSearchTerms.columns})}))",
     "ALTER INDEX payment_search ALTER COLUMN 1 SET STATISTICS 0",
     "ALTER TABLE payments_payment ALTER COLUMN organization_id SET (n_distinct = 1)",
 )
@@ -37,8 +36,9 @@ ON_POSTGRESQL = (
 
 def add_indexes_of_terms(apps, schema_editor):
     """Add the indexes for filters and for the admin's search, and correct the statistics of organizations."""
-    for statement in ON_POSTGRESQL if schema_editor.connection.vendor == "postgresql" else search_index.CREATE:
-        schema_editor.execute(statement, params=None)
+    if schema_editor.connection.vendor == "postgresql":
+        for statement in ON_POSTGRESQL:
+            schema_editor.execute(statement, params=None)
 
 
 class Migration(migrations.Migration):

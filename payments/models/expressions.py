@@ -7,7 +7,6 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BooleanField, DateField, Expression, Func, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
-from payments.database.quoting import quoted
 from payments.models.fields import DocumentField
 
 # SQL and its parameters.
@@ -75,16 +74,6 @@ class Opaque(Func):
         return self.as_sql(compiler, connection, template="CASE WHEN %(expressions)s THEN TRUE ELSE FALSE END")
 
 
-class NotByIndex(Func):
-    """A condition by which SQLite finds no payments in an index."""
-
-    template = "%(expressions)s"
-    output_field = BooleanField()
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        return self.as_sql(compiler, connection, template="+(%(expressions)s)", **context)
-
-
 def hidden(value: Any, sql_type: str = "text") -> Any:
     """Return an expression whose value the planner of PostgreSQL does not see, for the reason that `Opaque` gives.
 
@@ -105,6 +94,11 @@ class Hidden(Func):
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
         return self.as_sql(compiler, connection, template=f"(SELECT %(expressions)s::{self.sql_type})")
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of SQL, with standard-conforming strings."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 class Literal(Expression):

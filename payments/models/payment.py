@@ -15,7 +15,7 @@ from djmoney.models.fields import MoneyField
 
 from payments.models import currencies  # noqa: F401  registers currencies, which djmoney needs to read stored amounts
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
-from payments.models.expressions import Literal, NotByIndex, Opaque, hidden
+from payments.models.expressions import Literal, Opaque, hidden
 from payments.models.fields import DocumentField, IdentifierField, MillisecondField
 from payments.models.identifiers import RANDOM_BYTES, make_payment_id
 from payments.models.ordering import NEWEST_FIRST
@@ -68,15 +68,12 @@ class PaymentQuerySet(RecordingQuerySet["Payment"]):
     the values of filters (`hidden`, `Opaque`), because its statistics cover all organizations.
     """
 
-    def visible_to(self, access: Access, *, hides_mode: bool = False, hides_list: bool = False) -> PaymentQuerySet:
+    def visible_to(self, access: Access, *, hides_mode: bool = False) -> PaymentQuerySet:
         """Return the payments of the organization and mode. Every list starts here.
 
         `hides_mode`: the planner of PostgreSQL does not use the mode to find the payments.
-        `hides_list`: SQLite does not read the list along its index.
         """
         is_of_organization, is_of_mode = Q(organization_id=access.organization_id), Q(mode=access.mode)
-        if hides_list:
-            return self.filter(NotByIndex(is_of_organization), NotByIndex(is_of_mode))
         return self.filter(Opaque(is_of_mode) if hides_mode else is_of_mode, is_of_organization)
 
     def with_status(self, statuses: Collection[str]) -> PaymentQuerySet:

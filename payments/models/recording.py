@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from django.db import models, transaction
 from django.db.models.constants import OnConflict
 
-from payments.database.sqlite.search_index import index_new_payments
 from payments.models.access_state import AccessState
 from payments.models.change import CHANGE_PAYMENTS_MAX, new_change_id
 from payments.models.organization import Access
@@ -91,7 +90,6 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
         changes = assign_changes(objs)
         with transaction.atomic(using=using, savepoint=False):
             rows = super()._insert(objs, fields, **options)  # type: ignore[misc]
-            index_new_payments(using)
             if on_conflict == OnConflict.UPDATE:
                 # Stored payments may have another access. They are read after the write, which locks them.
                 changes = self.with_keys([payment.pk for payment in objs], using=using).changes()

@@ -295,7 +295,7 @@ PACKAGE = ROOT / "payments"
 # In the source: the code of a request selects payments only through `visible_to`.
 
 # Code that may select all payments. No request of the API runs it.
-UNRESTRICTED = {"admin", "checks.py", "database/sqlite/search_index.py", "ingest", "management", "migrations"}
+UNRESTRICTED = {"admin", "checks.py", "ingest", "management", "migrations"}
 MANAGERS = {"objects", "_default_manager", "_base_manager", "payments"}
 
 

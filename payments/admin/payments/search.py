@@ -29,7 +29,7 @@ def terms_filter(*, uses_index: bool) -> Filter:
         schema={"type": "string"},
         example=":84820",
         terms=lambda access, groups: HasSearchTerms(*access, groups, uses_index=uses_index),
-        replaces_list=uses_index,
+        has_own_index=uses_index,
     )
 
 

@@ -105,11 +105,11 @@ def exact_totals(listing: Listing, *, created: DateRange) -> list[Total]:
 def listed_totals(listing: Listing) -> list[Total]:
     """Return the totals of the payments in the list; raise `TooManyPayments` for more than `SUMMED_PAYMENTS_MAX`."""
     filters, order, _ = listing.selection
-    replaces_list = any(applied.filter.replaces_list for applied in filters)
+    has_own_index = any(applied.filter.has_own_index for applied in filters)
     statement = totals_statement(
         select(listing.all_payments, filters),
         # In the order of the list, PostgreSQL reads it along its index, and not the payments of all organizations.
-        order=None if replaces_list else order,
+        order=None if has_own_index else order,
         has_filters=bool(filters),
         payments_max=conf.SUMMED_PAYMENTS_MAX,
     )
