@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
 from django import forms
-from django.http import HttpRequest, QueryDict
+from django.http import QueryDict
 
-from payments.admin.preferences import remember_access
 from payments.models import Access, Mode, Organization, Payment, StaffPreferences
 
 if TYPE_CHECKING:
@@ -73,13 +72,9 @@ class AccessForm(forms.Form):
         mode = Mode.TEST if self.access.mode == Mode.LIVE else Mode.LIVE
         return Payment.objects.visible_to(self.access._replace(mode=mode)).exists()
 
-    @classmethod
-    def from_request(cls, request: HttpRequest, preferences: StaffPreferences) -> Self:
-        """Return the form of a request. If it is valid and names an organization or a mode, remember them."""
-        form = cls.from_query(request.GET, preferences=preferences)
-        if form.is_valid() and not request.GET.keys().isdisjoint(AccessForm.base_fields):
-            remember_access(preferences, form.access)
-        return form
+    def names_access(self, query: QueryDict) -> bool:
+        """Return whether the query string names an organization or a mode, and the form is valid."""
+        return self.is_valid() and not query.keys().isdisjoint(AccessForm.base_fields)
 
 
 def access_query(access: Access) -> str:

@@ -32,14 +32,6 @@ SECOND_FACTOR_PASSED = "second_factor_passed"
 logger = logging.getLogger(__name__)
 
 
-class SecondFactorNeeded(Exception):
-    """The password is right. The user must not be logged in before a code of the second factor."""
-
-    def __init__(self, user: User) -> None:
-        super().__init__()
-        self.user = user
-
-
 class LoginForm(AdminAuthenticationForm):
     """Counts the attempt before it checks the password, so that a refused attempt reveals nothing.
 
@@ -47,6 +39,7 @@ class LoginForm(AdminAuthenticationForm):
     """
 
     wait_seconds = 0.0
+    second_factor_user: User | None = None  # the password is right, and a code of the second factor is missing
 
     def clean(self) -> dict[str, Any]:
         address = client_address(self.request.META) if self.request else ""

@@ -9,13 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
-from payments.admin.login import (
-    LoginForm,
-    SecondFactorNeeded,
-    began_with_password,
-    lacks_second_factor,
-    mark_as_limited,
-)
+from payments.admin.login import LoginForm, began_with_password, lacks_second_factor, mark_as_limited
 from payments.admin.overview.views import overview_context
 from payments.conf import conf
 
@@ -60,15 +54,17 @@ class PaymentsAdminSite(AdminSite):
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if request.method != "GET" and not conf.PASSWORD_LOGIN:
             raise PermissionDenied
-        try:
-            response = super().login(request, extra_context)
-        except SecondFactorNeeded as needed:
+        response = super().login(request, extra_context)
+        form = getattr(response, "context_data", {}).get("form")
+        if form is None:
+            return response
+        if form.second_factor_user:
             from payments.admin.sign_in import pages, pending  # noqa: PLC0415  needs the site
 
-            pending.begin_login(request, needed.user, next_url=pages.safe_next(request, request.POST.get("next")))
+            next_url = pages.safe_next(request, request.POST.get("next"))
+            pending.begin_login(request, form.second_factor_user, next_url=next_url)
             return HttpResponseRedirect(reverse("admin:second_factor"))
-        form = getattr(response, "context_data", {}).get("form")
-        if form is not None and form.wait_seconds:
+        if form.wait_seconds:
             mark_as_limited(response, form.wait_seconds)
         return response
 
@@ -83,7 +79,7 @@ def sign_in_urls() -> list[URLPattern]:
         from payments.admin.sign_in import single_sign_on  # noqa: PLC0415  imports django-allauth
 
         urls += [
-            path("sign-in/", single_sign_on.begin, name="sign_in"),
+            path("sign-in/", single_sign_on.redirect_to_provider, name="sign_in"),
             path("sign-in/callback/", single_sign_on.callback, name="sign_in_callback"),
         ]
     if conf.SECOND_FACTOR != "off":

@@ -17,7 +17,7 @@ from payments.admin.access_form import AccessForm
 from payments.admin.overview.figures import Overview
 from payments.admin.overview.statistics import Statistics
 from payments.admin.periods import Period, PeriodFields, Preset, current_day, preset_period
-from payments.admin.preferences import read_preferences
+from payments.admin.preferences import read_preferences, remember_access
 from payments.models import Access, StaffPreferences
 from payments.runtime import time_limits
 from payments.runtime.database_errors import is_locked, is_timeout
@@ -91,9 +91,12 @@ def check_dates(since: date | None, until: date | None) -> None:
 
 def overview_context(request: HttpRequest) -> dict[str, Any]:
     """Return the start page's template context: the form, and the overview if the form is valid."""
-    form = OverviewForm.from_request(request, read_preferences(request))
+    preferences = read_preferences(request)
+    form = OverviewForm.from_query(request.GET, preferences=preferences)
     if not form.is_valid():
         return {"form": form}
+    if form.names_access(request.GET):
+        remember_access(preferences, form.access)
     return {
         "form": form,
         "title": form.title,

@@ -20,10 +20,10 @@ from payments.admin.payments.actions import action_urls
 from payments.admin.payments.display import PaymentDisplay, payment_href
 from payments.admin.payments.downloads import FORMATS, Format
 from payments.admin.payments.form import TIMED_OUT, SearchForm
-from payments.admin.payments.list import ListedPayments, fetch_list, fetch_selected, find_position, list_context
+from payments.admin.payments.list import ListedPayments, fetch_list, fetch_selected, find_list_context, list_context
 from payments.admin.payments.query import list_query, query_of_parts
 from payments.admin.payments.reads import record_read
-from payments.admin.preferences import read_preferences
+from payments.admin.preferences import read_preferences, remember_access
 from payments.api.errors import RETRY_SECONDS
 from payments.api.links import Links
 from payments.api.serializers import build_records
@@ -54,7 +54,9 @@ class PaymentAdmin(ReadOnlyAdmin):
         """List the payments that match the form, from the payment `from` on. Redirect a search for a payment ID."""
         self.require_view_permission(request)
         preferences = read_preferences(request)
-        form = SearchForm.from_request(request, preferences)
+        form = SearchForm.from_query(request.GET, preferences=preferences)
+        if form.names_access(request.GET):
+            remember_access(preferences, form.access)
         payments, extra = ListedPayments(), {}
         if form.is_valid():
             payment_id = form.search.payment_id
@@ -90,7 +92,7 @@ class PaymentAdmin(ReadOnlyAdmin):
             request,
             payment.record.id,
             **payment_context(payment, links=Links.of(request)),
-            position=find_position(request.GET, payment),
+            position=find_list_context(request.GET, payment),
             others_with_id=others,
         )
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 from django.contrib.auth import login
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
-from payments.admin.login import SECOND_FACTOR_PASSED, LoginForm, SecondFactorNeeded
+from payments.admin.login import SECOND_FACTOR_PASSED, LoginForm
 from payments.admin.sign_in.second_factor import has_second_factor
 from payments.conf import conf
 
@@ -19,12 +20,13 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class FirstFactorForm(LoginForm):
-    """Checks the password. It does not let users log in who need a second factor."""
+    """Checks the password. The form is invalid while a second factor is missing, so nobody is logged in."""
 
     def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)
         if conf.SECOND_FACTOR == "required" or has_second_factor(user):
-            raise SecondFactorNeeded(user)
+            self.second_factor_user = user
+            raise ValidationError("Enter a code of your second factor.", code="second_factor")
 
 
 class PendingLogin(NamedTuple):
