@@ -13,7 +13,7 @@ from payments.models.ordering import NEWEST_FIRST, compare
 BATCH_PAYMENTS = 1000
 
 # `created_at` and `id` of a payment, which determine its position in the list.
-Position: TypeAlias = tuple[datetime, str]
+ListPosition: TypeAlias = tuple[datetime, str]
 
 # The columns that may contain personal data, with their values after anonymization. Merchants can write anything into
 # the texts. A customer ID is a pseudonym of a person (GDPR recital 26). The values are empty, because a placeholder
@@ -68,8 +68,8 @@ def batches(payments: PaymentQuerySet, *, before: datetime | None, size: int = B
 
 
 def next_batch(
-    payments: PaymentQuerySet, position: Position | None, *, size: int = BATCH_PAYMENTS
-) -> QuerySet[Payment, Position]:
+    payments: PaymentQuerySet, position: ListPosition | None, *, size: int = BATCH_PAYMENTS
+) -> QuerySet[Payment, ListPosition]:
     """Return the positions of the next payments: those that are older than a position, or the newest ones."""
     if position is not None:
         created_at, payment_id = position

@@ -87,9 +87,9 @@ def demo_record(rng: random.Random, shop: Shop, mode: Mode, created_at: datetime
     return Record(
         id=make_payment_id(created_at, rng.randbytes(RANDOM_BYTES)),
         mode=mode.value,
-        amount=money(cents, currency),
-        amount_net=money(cents - 25 - cents // 50, currency) if paid else UNSET,
-        amount_remaining=money(cents, currency) if paid else UNSET,
+        amount=demo_money(cents, currency),
+        amount_net=demo_money(cents - 25 - cents // 50, currency) if paid else UNSET,
+        amount_remaining=demo_money(cents, currency) if paid else UNSET,
         description=f"Subscription {created_at:%Y-%m}" if recurring else f"Order {order}",
         method=UNSET if status == Status.OPEN else method,
         redirect_url=UNSET if recurring else f"https://shop.example/orders/{order}",
@@ -114,7 +114,7 @@ def choose(rng: random.Random, weights: dict[Choice, int]) -> Choice:
     return rng.choices(list(weights), list(weights.values()))[0]
 
 
-def money(cents: int, currency: str) -> Money:
+def demo_money(cents: int, currency: str) -> Money:
     return Money(value=f"{cents // 100}.{cents % 100:02}", currency=currency)
 
 
@@ -128,7 +128,7 @@ def details(rng: random.Random, method: str, currency: str) -> Raw | UnsetType:
                     "cardCountryCode": COUNTRIES[currency],
                     "cardHolder": name,
                     "cardLabel": label,
-                    "cardNumber": grouped(f"{prefix}{'X' * (length - 10)}{rng.randrange(10_000):04}"),
+                    "cardNumber": group_digits(f"{prefix}{'X' * (length - 10)}{rng.randrange(10_000):04}"),
                 }
             )
         )
@@ -137,5 +137,5 @@ def details(rng: random.Random, method: str, currency: str) -> Raw | UnsetType:
     return Raw(encode({"consumerName": name}))
 
 
-def grouped(number: str) -> str:
+def group_digits(number: str) -> str:
     return " ".join(number[start : start + 4] for start in range(0, len(number), 4))

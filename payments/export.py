@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from payments.database.postgresql.planning import planned_as_pages
 from payments.listing.feed import ChangesPage, fetch_changes
-from payments.listing.tokens import Position
+from payments.listing.tokens import FeedPosition
 from payments.models import PaymentQuerySet
 from payments.models.ordering import NEWEST_FIRST
 from payments.record import encode
@@ -20,7 +20,7 @@ def export_payments(payments: PaymentQuerySet) -> Iterator[bytes]:
         yield export_line(row)
 
 
-def read_changes(position: Position) -> Iterator[ChangesPage]:
+def read_changes(position: FeedPosition) -> Iterator[ChangesPage]:
     """Yield the pages of the change feed from a position to its end.
 
     :raises UnknownPosition: the database does not know the position

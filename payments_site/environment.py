@@ -168,7 +168,7 @@ def secret_keys(text: str) -> list[str]:
     return keys
 
 
-def describe(errors: Mapping[str, Iterable[str]]) -> str:
+def describe_errors(errors: Mapping[str, Iterable[str]]) -> str:
     reasons = [f"{name}: {reason}" for name, reasons in errors.items() for reason in reasons]
     return f"Invalid settings. {' '.join(reasons)}"
 

@@ -14,7 +14,7 @@ from payments_site.environment import (
     base_url,
     choice,
     database,
-    describe,
+    describe_errors,
     describe_misspelt,
     directory,
     duration,
@@ -116,7 +116,7 @@ if not errors:
 # manage.py prints these sentences, so that scripts/start prints them once. HOST and PORT are too short to be misspelt.
 PAYMENTS_SETTINGS_WARNINGS = describe_misspelt(os.environ, known={*env.dump(), *errors})
 if errors:
-    raise ImproperlyConfigured(" ".join([describe(errors), *PAYMENTS_SETTINGS_WARNINGS]))
+    raise ImproperlyConfigured(" ".join([describe_errors(errors), *PAYMENTS_SETTINGS_WARNINGS]))
 
 try:
     if not DATABASE_URL:

@@ -27,7 +27,7 @@ urlpatterns = [
 if conf.METRICS:
     from payments.service.telemetry import metrics
 
-    urlpatterns.append(path("metrics", metrics.page))
+    urlpatterns.append(path("metrics", metrics.metrics_page))
 
 handler400 = "payments.service.error_pages.bad_request"
 handler403 = "payments.service.error_pages.permission_denied"

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from payments.database.postgresql.planning import planned_as_pages
-from payments.listing.tokens import Position, format_token
+from payments.listing.tokens import FeedPosition, format_token
 from payments.models import Access, Payment
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory
@@ -96,7 +96,7 @@ def change_one_by_one(number: int) -> None:
 
 def plan_of_feed(access: Access, *, number: int, limit: int = 20) -> dict[str, Any]:
     """Run a page of the feed that starts at a change, and return its plan."""
-    token = format_token(Position(*access, number=number))
+    token = format_token(FeedPosition(*access, number=number))
     execution = execution_of(partial(read_changes, access, {"from": token, "limit": limit}))
     return plan_of(execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {execution}"))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.listing.tokens import TOKEN, InvalidToken, Newest, Position, format_token, parse_token
+from payments.listing.tokens import TOKEN, FeedPosition, InvalidToken, Newest, format_token, parse_token
 from payments.models import Mode
 
 pytestmark = pytest.mark.once
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.once
 numbers = st.integers(0, 2**62)
 int64 = st.integers(-(2**63) + 1, 2**63 - 1)
 positions = st.builds(
-    Position,
+    FeedPosition,
     st.integers(1, 2**63 - 1),
     st.sampled_from(Mode.values),
     newest=st.builds(Newest, int64, numbers, int64),
@@ -25,7 +25,7 @@ positions = st.builds(
 
 
 @given(positions)
-def test_token_stands_for_its_position(position: Position) -> None:
+def test_token_stands_for_its_position(position: FeedPosition) -> None:
     token = format_token(position)
 
     assert re.fullmatch(TOKEN, token)
@@ -41,23 +41,23 @@ def test_any_other_text_is_refused(text: str) -> None:
     assert format_token(position) == text
 
 
-POSITION = Position(1, "live", Newest(2, 3, 4), number=3, after="pt_A")
+POSITION = FeedPosition(1, "live", Newest(2, 3, 4), number=3, after="pt_A")
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        Position(0, "live"),
-        Position(2**63, "live"),
-        Position(1, "other"),
-        Position(1, "live", number=-1),
-        Position(1, "live", number=2**62 + 1),
-        Position(1, "live", Newest(0, -1, 0)),
-        Position(1, "live", after="ct_A"),
-        Position(1, "live", after="pt_\0"),
+        FeedPosition(0, "live"),
+        FeedPosition(2**63, "live"),
+        FeedPosition(1, "other"),
+        FeedPosition(1, "live", number=-1),
+        FeedPosition(1, "live", number=2**62 + 1),
+        FeedPosition(1, "live", Newest(0, -1, 0)),
+        FeedPosition(1, "live", after="ct_A"),
+        FeedPosition(1, "live", after="pt_\0"),
     ],
 )
-def test_token_with_an_invalid_value_is_refused(wrong: Position) -> None:
+def test_token_with_an_invalid_value_is_refused(wrong: FeedPosition) -> None:
     with pytest.raises(InvalidToken):
         parse_token(format_token(wrong))
 

@@ -18,7 +18,7 @@ from payments.models import Access, StaffPreferences
 logger = logging.getLogger(__name__)
 
 
-class Column(TextChoices):
+class ListColumn(TextChoices):
     """The columns that users choose, in their order on the page."""
 
     STATUS = "status", "Status"
@@ -31,10 +31,10 @@ class Column(TextChoices):
     METADATA = "metadata", "Metadata"
 
 
-DEFAULT_COLUMNS = (Column.STATUS, Column.METHOD, Column.CUSTOMER, Column.DESCRIPTION)
+DEFAULT_COLUMNS = (ListColumn.STATUS, ListColumn.METHOD, ListColumn.CUSTOMER, ListColumn.DESCRIPTION)
 
 # The columns whose cells repeat a filter that has one value.
-SELECTED_BY = {Column.STATUS: "status", Column.METHOD: "method", Column.SEQUENCE: "sequenceType"}
+SELECTED_BY = {ListColumn.STATUS: "status", ListColumn.METHOD: "method", ListColumn.SEQUENCE: "sequenceType"}
 
 
 def read_preferences(request: HttpRequest) -> StaffPreferences:
@@ -57,12 +57,12 @@ def write_preferences(user_id: int, **values: Any) -> None:
     StaffPreferences.objects.update_or_create(user_id=user_id, defaults=values)
 
 
-def chosen_columns(names: Sequence[str] | None) -> list[Column]:
+def chosen_columns(names: Sequence[str] | None) -> list[ListColumn]:
     """Return the columns with these names; without names, the default. A release may lack a column that is stored."""
-    return [column for column in Column if column in (DEFAULT_COLUMNS if names is None else names)]
+    return [column for column in ListColumn if column in (DEFAULT_COLUMNS if names is None else names)]
 
 
-def shown_columns(columns: Sequence[Column], filters: Sequence[AppliedFilter]) -> list[Column]:
+def shown_columns(columns: Sequence[ListColumn], filters: Sequence[AppliedFilter]) -> list[ListColumn]:
     """Return the columns whose cells can differ: not those of a filter with one value."""
     fixed = {applied.name for applied in filters if len(applied.values) == 1}
     fixed |= {"customer"} if "search customerId" in fixed else set()

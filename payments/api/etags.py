@@ -36,7 +36,7 @@ def digest_of_source(directory: Path) -> str:
 # Another release may render the same payment differently, so its states differ.
 RELEASE = digest_of_source(Path(payments.__file__).parent)
 
-encode = msgspec.msgpack.Encoder().encode
+encode_identity = msgspec.msgpack.Encoder().encode
 
 
 def conditional(get: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
@@ -105,4 +105,4 @@ def parse_known(if_none_match: str | None) -> Sequence[str]:
 
 
 def state_digest(identity: tuple[Any, ...], revision: int) -> str:
-    return xxh3_128_hexdigest(encode((RELEASE, identity, revision)))
+    return xxh3_128_hexdigest(encode_identity((RELEASE, identity, revision)))

@@ -35,7 +35,7 @@ from payments.listing.feed import (
 )
 from payments.listing.page import Page, UnknownStart, evaluate_page, page_of_content, page_query
 from payments.listing.query import select, visible_payments
-from payments.listing.tokens import Position, format_token
+from payments.listing.tokens import FeedPosition, format_token
 from payments.models import Access
 from payments.rows import RowValues
 
@@ -159,7 +159,7 @@ class ChangesPagination(BasePagination):
         if position is not None and position.access != access:
             raise invalid_token()
         try:
-            self.page = build_changes_page(content, position or Position(*access), limit=limit)
+            self.page = build_changes_page(content, position or FeedPosition(*access), limit=limit)
         except UnknownPosition:
             raise LostChanges from None
         return self.page.rows

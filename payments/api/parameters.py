@@ -16,7 +16,7 @@ from payments.listing.filters import (
     parse_selection,
     safe_name,
 )
-from payments.listing.tokens import InvalidToken, Position, parse_token
+from payments.listing.tokens import FeedPosition, InvalidToken, parse_token
 from payments.models import PAYMENT_ID
 
 LIMIT_DEFAULT = 20
@@ -47,7 +47,7 @@ class ChangesParameters(NamedTuple):
 
     limit: int = LIMIT_DEFAULT
     token: str | None = None
-    position: Position | None = None
+    position: FeedPosition | None = None
 
 
 def parse_list_parameters(query: str) -> ListParameters:

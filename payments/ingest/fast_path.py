@@ -42,7 +42,7 @@ from payments.record import (
 )
 from payments.rows import FIELDS, MONEY, NOT_STORED, TIME, StoredField
 
-read_texts = msgspec.json.Decoder(dict[str, str]).decode
+decode_texts = msgspec.json.Decoder(dict[str, str]).decode
 
 
 def unanchored(pattern: str) -> str:
@@ -119,7 +119,7 @@ match_canonical = re.compile(rf"\{{{join_with_commas(field_patterns())}\}}").ful
 GROUPS = [name for field in FIELDS for name in (["card", "details"] if field.name == "details" else field.columns)]
 
 
-def store_expressions(field: StoredField) -> dict[str, str]:
+def canonical_expressions(field: StoredField) -> dict[str, str]:
     """Return the Python expression of each column of a field, from the groups of the match."""
     if field.name == "details":
         return {"details": f"groups[{GROUPS.index('card')}] or groups[{GROUPS.index('details')}]"}
@@ -131,7 +131,7 @@ def store_expressions(field: StoredField) -> dict[str, str]:
 
 
 build_row = row_function(
-    "build_row", "groups", {name: text for field in FIELDS for name, text in store_expressions(field).items()}
+    "build_row", "groups", {name: text for field in FIELDS for name, text in canonical_expressions(field).items()}
 )
 
 get_currencies = itemgetter(*(GROUPS.index(field.columns[1]) for field in FIELDS if field.kind == MONEY))
@@ -194,7 +194,7 @@ def are_calendar_times(times: Sequence[str | None]) -> bool:
 
 def read_unique_texts(document: str) -> dict[str, str] | None:
     """Return the members of a JSON object of texts; None if a name is repeated."""
-    texts = read_texts(document)
+    texts = decode_texts(document)
     return texts if encode(texts).decode() == document else None
 
 

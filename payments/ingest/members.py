@@ -47,7 +47,7 @@ class Findings:
 
 
 # Returns the value of a member; UNSET if it is invalid.
-Reader: TypeAlias = Callable[[Raw, str, Findings], Any]
+ReadMember: TypeAlias = Callable[[Raw, str, Findings], Any]
 
 
 class Member(NamedTuple):
@@ -56,7 +56,7 @@ class Member(NamedTuple):
     name: str
     json_name: str
     is_required: bool
-    read: Reader
+    read: ReadMember
 
 
 def read_record(text: bytes, findings: Findings) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def read_money(raw: Raw, path: str, findings: Findings) -> Money | UnsetType:
     return Money(**values) if len(values) == len(MONEY_MEMBERS) else UNSET
 
 
-def read_texts(raw: Raw, path: str, findings: Findings) -> dict[str, str] | UnsetType:
+def read_text_members(raw: Raw, path: str, findings: Findings) -> dict[str, str] | UnsetType:
     members = read_object(raw, path, findings, reason="must be a JSON object whose values are texts")
     if members is UNSET:
         return UNSET
@@ -151,7 +151,7 @@ def read_details(raw: Raw, path: str, findings: Findings) -> Raw | UnsetType:
     return Raw(msgspec.json.encode(kept)) if is_null else raw
 
 
-READERS: dict[Any, Reader] = {Money: read_money, Metadata: read_texts, DetailsDocument: read_details}
+READERS: dict[Any, ReadMember] = {Money: read_money, Metadata: read_text_members, DetailsDocument: read_details}
 
 
 def members_of(struct: type[Struct], *, without: tuple[str, ...] = ()) -> list[Member]:
@@ -163,7 +163,7 @@ def members_of(struct: type[Struct], *, without: tuple[str, ...] = ()) -> list[M
     ]
 
 
-def reader_of(type_hint: Any) -> Reader:
+def reader_of(type_hint: Any) -> ReadMember:
     type_ = without_unset(type_hint)
     if type_ in READERS:
         return READERS[type_]

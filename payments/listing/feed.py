@@ -29,7 +29,7 @@ from payments.listing.content import (
     state_of_access,
 )
 from payments.listing.query import visible_payments
-from payments.listing.tokens import NEVER_CHANGED, Newest, Position
+from payments.listing.tokens import NEVER_CHANGED, FeedPosition, Newest
 from payments.models import Access, Change, current_epoch
 from payments.rows import named
 
@@ -50,11 +50,11 @@ class ChangesPage(NamedTuple):
     """Payments in the order of the feed, and the position after them. `has_next`: there is more to read now."""
 
     rows: list[Any]
-    later: Position
+    later: FeedPosition
     has_next: bool
 
 
-def fetch_changes(position: Position, *, limit: int) -> ChangesPage:
+def fetch_changes(position: FeedPosition, *, limit: int) -> ChangesPage:
     """Return up to `limit` payments after a position.
 
     :raises UnknownPosition: the database does not know the newest change of the position
@@ -62,7 +62,7 @@ def fetch_changes(position: Position, *, limit: int) -> ChangesPage:
     return build_changes_page(changes_query(position, limit=limit).read(position.access), position, limit=limit)
 
 
-def build_changes_page(content: Content, position: Position, *, limit: int) -> ChangesPage:
+def build_changes_page(content: Content, position: FeedPosition, *, limit: int) -> ChangesPage:
     """Return the page after a position that the query for it has read. For errors, see `fetch_changes`."""
     if not (position.is_beginning or content.proof):
         raise UnknownPosition
@@ -86,15 +86,15 @@ def build_end(content: Content, access: Access) -> ChangesPage:
     return ChangesPage([], end_position(access, content.state), has_next=False)
 
 
-def end_position(access: Access, state: State | None) -> Position:
+def end_position(access: Access, state: State | None) -> FeedPosition:
     """Return the position after all changes. Without a state, it is the beginning, which every database knows."""
     if state is None:
-        return Position(*access)
+        return FeedPosition(*access)
     newest = Newest(state.epoch, state.change_number, state.change_id)
-    return Position(*access, newest, number=state.change_number + 1)
+    return FeedPosition(*access, newest, number=state.change_number + 1)
 
 
-def changes_query(position: Position | None, *, limit: int) -> Query:
+def changes_query(position: FeedPosition | None, *, limit: int) -> Query:
     """Return the query for the page after a position, or for the first page, and for the first payment after it."""
     newest, number, after = (position.newest, position.number, position.after) if position else BEGINNING
     statement = changes_statement(

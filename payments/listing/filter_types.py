@@ -56,7 +56,7 @@ def any_word(name: str) -> Terms:
     return lambda access, words: HasAnyWord(*access, name, words)
 
 
-def words(
+def word_filter(
     select: Callable[[PaymentQuerySet, Collection[Any]], PaymentQuerySet],
     *,
     pattern: str,
@@ -67,10 +67,10 @@ def words(
     rule = f"{description}, or up to {VALUES_MAX} of them, separated by commas"
     schema = list_schema({"type": "string", "pattern": pattern})
     matches = re.compile(pattern).match
-    return Filter(select, lambda text: split_words(text, matches), rule, schema, example)
+    return Filter(select, lambda text: parse_words(text, matches), rule, schema, example)
 
 
-def known_words(
+def known_word_filter(
     select: Callable[[PaymentQuerySet, Collection[Any]], PaymentQuerySet],
     known: Collection[str],
     *,
@@ -82,11 +82,11 @@ def known_words(
     rule = rule or f"{', '.join(known)}, or some of them, separated by commas"
     schema = list_schema({"type": "string", "enum": list(known)})
     return Filter(
-        select, lambda text: split_words(text, known.__contains__), rule, schema, example, values_are_literals
+        select, lambda text: parse_words(text, known.__contains__), rule, schema, example, values_are_literals
     )
 
 
-def split_words(text: str, is_valid: Callable[[str], object]) -> Values | None:
+def parse_words(text: str, is_valid: Callable[[str], object]) -> Values | None:
     """Return the words of a comma-separated list without duplicates, sorted; None if one of them is invalid."""
     words = text.split(",")
     return tuple(sorted(set(words))) if len(words) <= VALUES_MAX and all(map(is_valid, words)) else None
@@ -126,7 +126,7 @@ def parse_amount(text: str) -> Values | None:
     return (Decimal(text),) if re.match(AMOUNT, text) else None
 
 
-def document(
+def document_filter(
     select: Callable[[PaymentQuerySet, Any], PaymentQuerySet],
     *,
     rule: str,

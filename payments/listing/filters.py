@@ -50,28 +50,28 @@ def status_terms(access: Access, statuses: Values) -> TermCondition | None:
 
 # In the order of their parameters in a link.
 FILTERS: Mapping[str, Filter] = {
-    "status": filter_types.known_words(
+    "status": filter_types.known_word_filter(
         PaymentQuerySet.with_status,
         Status.values,
         example=["open", "pending"],
         values_are_literals=True,
     ).with_terms(status_terms),
-    "method": filter_types.words(
+    "method": filter_types.word_filter(
         PaymentQuerySet.with_method,
         pattern=METHOD,
         description="a word of 1 to 32 letters, digits, underscores or hyphens",
         example=["creditcard"],
     ).with_terms(any_word("method")),
-    "customerId": filter_types.words(
+    "customerId": filter_types.word_filter(
         PaymentQuerySet.of_customer,
         pattern=CUSTOMER_ID,
         description="a customer ID, ct_ and 1 to 61 letters, digits, underscores or hyphens",
         example=["ct_7"],
     ),
-    "sequenceType": filter_types.known_words(
+    "sequenceType": filter_types.known_word_filter(
         PaymentQuerySet.with_sequence_type, SequenceType.values, example=["recurring"]
     ).with_terms(any_word("sequence")),
-    "currency": filter_types.known_words(
+    "currency": filter_types.known_word_filter(
         PaymentQuerySet.in_currency,
         CURRENCIES,
         rule=f"an ISO 4217 currency code, or up to {VALUES_MAX} of them, separated by commas",
@@ -82,7 +82,7 @@ FILTERS: Mapping[str, Filter] = {
         for name, (select, filter_type) in RANGES.items()
         for bound in BOUNDS
     },
-    "metadata": filter_types.document(
+    "metadata": filter_types.document_filter(
         PaymentQuerySet.with_metadata,
         rule=f"at most {METADATA_PAIRS_MAX} pairs, key and value of 1 to {METADATA_CHARACTERS_MAX} characters each",
         schema={

@@ -39,7 +39,7 @@ BETWEEN_JSON_WORDS = rf'(?:\\(?:["\\/bfnrt]|u[0-9a-f]{{4}})|[{SEPARATORS}])+'
 FUNCTION = "payments_has_terms"  # of SQLite
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     return [word for word in re.split(BETWEEN_WORDS, text) if word]
 
 
@@ -129,6 +129,6 @@ def has_terms(description: str, metadata: str, amount: str, details: str | None,
 
     def has_term(term: str) -> bool:
         # To split the text takes longest, so a text without the word is not split.
-        return term in terms or (term.startswith(WORD) and term[1:] in text and term[1:] in words(text))
+        return term in terms or (term.startswith(WORD) and term[1:] in text and term[1:] in split_words(text))
 
     return all(any(map(has_term, group.lower().split(" "))) for group in groups)

@@ -43,7 +43,7 @@ class Newest(Struct, frozen=True, array_like=True):
 NEVER_CHANGED = Newest()
 
 
-class Position(Struct, frozen=True, array_like=True):
+class FeedPosition(Struct, frozen=True, array_like=True):
     """A position in the feed of an organization and mode: after the payment `after` within the change `number`.
 
     With an empty `after`, it is before all payments of the change.
@@ -65,16 +65,16 @@ class Position(Struct, frozen=True, array_like=True):
         return self.newest == NEVER_CHANGED
 
 
-encode = msgspec.msgpack.Encoder().encode
-decode = msgspec.msgpack.Decoder(Position).decode
+encode_position = msgspec.msgpack.Encoder().encode
+decode_position = msgspec.msgpack.Decoder(FeedPosition).decode
 
 
-def format_token(position: Position) -> str:
+def format_token(position: FeedPosition) -> str:
     """Return the token of a position: letters, digits, `-` and `_`."""
-    return urlsafe_b64encode(encode(position)).rstrip(b"=").decode()
+    return urlsafe_b64encode(encode_position(position)).rstrip(b"=").decode()
 
 
-def parse_token(text: str) -> Position:
+def parse_token(text: str) -> FeedPosition:
     """Return the position that a token stands for.
 
     :raises InvalidToken: the text is not a token
@@ -82,7 +82,7 @@ def parse_token(text: str) -> Position:
     if not re.fullmatch(TOKEN, text):
         raise InvalidToken
     try:
-        position: Position = decode(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        position: FeedPosition = decode_position(urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except ValueError as error:  # of base64 and of msgspec
         raise InvalidToken from error
     # Base64 has several texts for the same bytes. Only one of them is the token.

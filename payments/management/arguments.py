@@ -48,7 +48,7 @@ def parse_past_day(text: str) -> datetime:
     return start
 
 
-def parse_time(text: str) -> datetime:
+def time_argument(text: str) -> datetime:
     """Return a date or a time in ISO 8601, in UTC. A text without an offset is in UTC; a date is its first instant."""
     try:
         moment = datetime.fromisoformat(text)

@@ -62,7 +62,7 @@ class TableState(NamedTuple):
     has_local_rows: bool
 
 
-class State(NamedTuple):
+class DistributionState(NamedTuple):
     """The state of a distribution."""
 
     key_has_organization: bool
@@ -84,8 +84,8 @@ def is_true(query: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def read_state() -> State:
-    return State(
+def read_state() -> DistributionState:
+    return DistributionState(
         key_has_organization=is_true(KEY_HAS_ORGANIZATION),
         has_reference=is_true(HAS_REFERENCE),
         knows_migrations=is_true(KNOWS_MIGRATIONS),
@@ -104,7 +104,7 @@ def read_table(table: str) -> TableState:
         return TableState._make(cursor.fetchone())
 
 
-def remaining_statements(state: State) -> Iterator[str]:
+def remaining_statements(state: DistributionState) -> Iterator[str]:
     """Yield the remaining statements, in order.
 
     Each statement must run in its own transaction, because Citus refuses some orders of them within one.
@@ -118,7 +118,7 @@ def remaining_statements(state: State) -> Iterator[str]:
     yield from complete_tables(state)
 
 
-def prepare_tables(state: State) -> Iterator[str]:
+def prepare_tables(state: DistributionState) -> Iterator[str]:
     if not state.key_has_organization:
         yield (
             f"ALTER TABLE {PAYMENTS} DROP CONSTRAINT {PRIMARY_KEY}, "
@@ -132,7 +132,7 @@ def prepare_tables(state: State) -> Iterator[str]:
         yield "SELECT create_reference_table('payments_organization')"
 
 
-def complete_tables(state: State) -> Iterator[str]:
+def complete_tables(state: DistributionState) -> Iterator[str]:
     # Unlike Django's constraint, this one is not DEFERRABLE: workers would remember every row until the commit, and SET
     # CONSTRAINTS does not reach workers.
     for name, table in state.tables.items():

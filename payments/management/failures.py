@@ -60,10 +60,10 @@ def explain(error: Exception) -> str | None:
     if isinstance(error, OSError):
         step = FILE_STEPS.get(error.errno or 0)
         return f"{error.filename or 'stdout'}: {error.strerror}. {step}" if step else None
-    return f"The database failed: {describe(error)}" if is_outage(error) else None
+    return f"The database failed: {describe_failure(error)}" if is_outage(error) else None
 
 
-def describe(error: Exception) -> str:
+def describe_failure(error: Exception) -> str:
     """Return the reason that the database gives, and the next step if there is one."""
     step = MIGRATE if is_unmigrated(error) else next_step(error)
     return f"{reason(error)}. {step}" if step else reason(error)

@@ -113,7 +113,7 @@ class RateLimits:
         """
         with self.lock:
             if self.connection is None:
-                self.connection = connect()
+                self.connection = open_windows()
             return self.connection
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class RateLimits:
             logger.warning("Rate limiting is disabled: %s", error)
 
 
-def connect() -> sqlite3.Connection:
+def open_windows() -> sqlite3.Connection:
     path = prepare_runtime_directory() / FILE_NAME
     connection = sqlite3.connect(
         path, timeout=time_limits.COUNTING.seconds, isolation_level=None, check_same_thread=False

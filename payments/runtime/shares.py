@@ -101,10 +101,10 @@ class Shares:
 
         :raises NoPlace: there was none in time, or the thread had to give way
         """
-        own = self.waiting[name] = object()
+        ticket = self.waiting[name] = object()
 
         def gives_way() -> bool:
-            return self.waiting.get(name) is not own
+            return self.waiting.get(name) is not ticket
 
         self.changed.wait_for(lambda: gives_way() or self.running[name] < places_max, seconds)
         if gives_way():

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from payments.admin.payments.downloads import TITLES, cells
+from payments.admin.payments.downloads import TITLES, csv_cells
 from payments.ingest.formats.formulas import FORMULA, escape_formulas, unescape_formulas
 from payments.models import Organization
 from payments.runtime.process import process
@@ -160,7 +160,7 @@ def test_all_cells_but_amounts_are_escaped(texts: list[str]) -> None:
 
     expected = [text if amount else escape_formulas(text) for text, amount in zip(texts, is_amount, strict=True)]
 
-    assert cells(tuple(texts)) == expected
+    assert csv_cells(tuple(texts)) == expected
 
 
 def test_negative_amount_stays_a_number(admin_client: Client, organization: Organization, tmp_path: Any) -> None:

@@ -8,7 +8,7 @@ from django.db.models import Case, Value, When
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from payments.listing.tokens import Newest, Position, format_token
+from payments.listing.tokens import FeedPosition, Newest, format_token
 from payments.models import AccessState, Change, Organization, Payment
 from payments.models.change import new_change_id
 from tests.support.api import Api, payment_ids
@@ -45,7 +45,7 @@ def test_page_has_the_payments_and_links_of_the_feed(api: Api, payments: None) -
     page = api.get(FEED, limit=2).json()
 
     newest = AccessState.objects.get()
-    position = Position(1, "live", Newest(0, 3, newest.change_id), number=2, after="pt_B")
+    position = FeedPosition(1, "live", Newest(0, 3, newest.change_id), number=2, after="pt_B")
     next_page = hal_link(f"http://testserver{FEED}?limit=2&from={format_token(position)}")
     assert list(page) == ["count", "_embedded", "_links"]
     assert (page["count"], payment_ids(page)) == (2, ["pt_A", "pt_B"])

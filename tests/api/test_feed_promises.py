@@ -16,7 +16,7 @@ from payments.api.pagination import ChangesPagination
 from payments.api.views import PaymentChanges
 from payments.listing.content import Content
 from payments.listing.feed import ChangesPage
-from payments.listing.tokens import Position
+from payments.listing.tokens import FeedPosition
 from payments.models import Payment
 from tests.api.feed_machine import Feeds
 from tests.support.api import Api
@@ -81,7 +81,7 @@ class PaginationByChangeId(ChangesPagination):
         read = list(payments[: limit + 1])
         last = read[:limit][-1].change_id if read else number
         self.page = ChangesPage(
-            read[:limit], Position(access.organization_id, access.mode, number=last), len(read) > limit
+            read[:limit], FeedPosition(access.organization_id, access.mode, number=last), len(read) > limit
         )
         return self.page.rows
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from payments.management.distribution import FOREIGN_KEYS, PAYMENTS, State, TableState, read_state
+from payments.management.distribution import FOREIGN_KEYS, PAYMENTS, DistributionState, TableState, read_state
 from payments.models import AccessState, Organization, Payment, SummedDay
 from payments.totals import sum_days
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
@@ -17,7 +17,7 @@ from tests.support.sql import execute, fetch_value
 pytestmark = pytest.mark.only("citus")
 
 DISTRIBUTED_TABLE = TableState(has_foreign_key=True, is_distributed=True, has_local_rows=False)
-DISTRIBUTED = State(
+DISTRIBUTED = DistributionState(
     key_has_organization=True,
     has_reference=True,
     knows_migrations=True,

@@ -23,7 +23,7 @@ from payments.export import export_payments
 from payments.ingest import ImportResult, import_payments
 from payments.ingest.writing import ID_KEY, fetch_primary_key
 from payments.listing.filters import FILTERS
-from payments.management.distribution import FOREIGN_KEYS, State, TableState, remaining_statements
+from payments.management.distribution import FOREIGN_KEYS, DistributionState, TableState, remaining_statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay
 from payments.totals import sum_days
 from tests.support.api import Api, payment_ids
@@ -37,7 +37,7 @@ from tests.support.sql import execute, fetch_value
 pytestmark = pytest.mark.only("postgresql")
 
 LOCAL_TABLE = TableState(has_foreign_key=True, is_distributed=False, has_local_rows=True)
-NOT_DISTRIBUTED = State(
+NOT_DISTRIBUTED = DistributionState(
     key_has_organization=False,
     has_reference=False,
     knows_migrations=False,

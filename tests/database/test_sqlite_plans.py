@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from payments.listing.tokens import Position, format_token
+from payments.listing.tokens import FeedPosition, format_token
 from payments.models import Access, Payment
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory
@@ -35,5 +35,5 @@ def test_page_of_the_feed_looks_up_payments_by_their_change(tmp_path: Path, is_a
 
 def plan_of_page(*, number: int) -> str:
     """Return the query plan of a page that starts at a change."""
-    token = format_token(Position(*ACCESS, number=number))
+    token = format_token(FeedPosition(*ACCESS, number=number))
     return plan_of(partial(read_changes, ACCESS, {"from": token}))

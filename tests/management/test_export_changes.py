@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 from django.core.management import CommandError, call_command
 
-from payments.listing.tokens import Position, format_token, parse_token
+from payments.listing.tokens import FeedPosition, format_token, parse_token
 from payments.models import Organization, Payment
 from tests.support.factories import PaymentFactory
 from tests.support.revisions import restore
@@ -111,7 +111,7 @@ def test_lost_changes_are_an_error_that_says_what_to_do(payments: None, file: Pa
     assert file.read_text() == before
 
 
-FOREIGN = format_token(Position(2, "test"))
+FOREIGN = format_token(FeedPosition(2, "test"))
 
 
 @pytest.mark.parametrize(

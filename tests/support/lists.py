@@ -17,7 +17,7 @@ from payments.api.parameters import parse_changes_parameters, parse_list_paramet
 from payments.listing.feed import fetch_changes, fetch_end
 from payments.listing.page import fetch_page
 from payments.listing.query import Listing
-from payments.listing.tokens import Position, format_token
+from payments.listing.tokens import FeedPosition, format_token
 from payments.models import Access, Organization, Payment
 from payments.rows import named
 from tests.support.factories import NOON, PaymentFactory
@@ -72,7 +72,7 @@ def read_changes(access: Access, parameters: Mapping[str, Any] | None = None) ->
     if parsed.token == "now":  # noqa: S105
         page = fetch_end(access)
     else:
-        page = fetch_changes(parsed.position or Position(*access), limit=parsed.limit)
+        page = fetch_changes(parsed.position or FeedPosition(*access), limit=parsed.limit)
     return FeedPage([named(row).id for row in page.rows], format_token(page.later), page.has_next)
 
 

@@ -46,11 +46,11 @@ class PaymentDisplay:
 
     @property
     def created_at(self) -> datetime:
-        return parse_time(self.record.created_at)
+        return parse_record_time(self.record.created_at)
 
     @property
     def paid_at(self) -> datetime | None:
-        return parse_time(self.record.paid_at) if self.record.paid_at else None
+        return parse_record_time(self.record.paid_at) if self.record.paid_at else None
 
     @property
     def card_end(self) -> str:
@@ -92,7 +92,7 @@ def text_members(document: bytes) -> list[tuple[str, str]]:
 
 def build_timeline(record: Any) -> list[Event]:
     """Return the events of a record, oldest first. A payment that ended unpaid ends with its state."""
-    created_at = parse_time(record.created_at)
+    created_at = parse_record_time(record.created_at)
     if record.status in FINAL_WITHOUT_PAYMENT:
         return [Event("Created", created_at), ending(record)]
     return list(times_of(record))
@@ -113,11 +113,11 @@ def times_of(record: Any) -> Iterator[Event]:
 
 
 def event(name: str, text: str, record: Any) -> Event:
-    time = parse_time(text)
-    return Event(name, time, format_duration(time - parse_time(record.created_at)))
+    time = parse_record_time(text)
+    return Event(name, time, format_duration(time - parse_record_time(record.created_at)))
 
 
-def parse_time(text: str) -> datetime:
+def parse_record_time(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 

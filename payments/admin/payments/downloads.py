@@ -30,7 +30,7 @@ def write_json_lines(rows: Sequence[RowValues]) -> bytes:
 
 
 def write_csv(rows: Sequence[RowValues]) -> bytes:
-    return csv_lines(map(cells, rows))
+    return csv_lines(map(csv_cells, rows))
 
 
 def csv_lines(rows: Iterable[Sequence[str]]) -> bytes:
@@ -39,7 +39,7 @@ def csv_lines(rows: Iterable[Sequence[str]]) -> bytes:
     return text.getvalue().encode()
 
 
-def cells(row: RowValues) -> list[str]:
+def csv_cells(row: RowValues) -> list[str]:
     """Return a row's cells in the order of `TITLES`. Amounts stay numbers; other text cannot become a formula."""
     texts = [text or "" for text in row[: len(TITLES)]]
     if not may_contain_formulas(texts):

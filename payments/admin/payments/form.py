@@ -38,7 +38,7 @@ class WordsInput(forms.CheckboxSelectMultiple):
         self.others_label = others_label
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
-        return list(dict.fromkeys(split_words(data.getlist(name))))
+        return list(dict.fromkeys(split_texts(data.getlist(name))))
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
         known = [str(word) for word, _ in self.choices]
@@ -70,7 +70,7 @@ class PairsField(forms.Field):
         return dict(pairs)
 
 
-def split_words(texts: Iterable[str]) -> Iterator[str]:
+def split_texts(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
         yield from filter(None, SEPARATORS.split(text))
 
@@ -213,8 +213,8 @@ class SearchForm(PeriodFields, AccessForm):
         pairs: list[tuple[str, str]] = []
         with optional_statements():
             pairs = list(newest.values_list("method", "amount_currency")[:KNOWN_PAYMENTS])
-        self.fields["method"].widget.choices = known_words(method for method, _ in pairs)
-        self.fields["currency"].widget.choices = known_words(currency for _, currency in pairs)
+        self.fields["method"].widget.choices = most_frequent(method for method, _ in pairs)
+        self.fields["currency"].widget.choices = most_frequent(currency for _, currency in pairs)
 
     @property
     def search_fields(self) -> list[BoundField]:
@@ -238,7 +238,7 @@ def day_parameters(name: str, days: DateRange) -> dict[str, str]:
     return {f"{name}[gte]": str(first or ""), f"{name}[lte]": f"{last}T23:59:59.999" if last else ""}
 
 
-def known_words(words: Iterable[str]) -> list[tuple[str, str]]:
+def most_frequent(words: Iterable[str]) -> list[tuple[str, str]]:
     return [(word, word) for word in sorted(word for word, _ in Counter(words).most_common(KNOWN_WORDS_MAX) if word)]
 
 

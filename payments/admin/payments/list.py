@@ -17,7 +17,7 @@ from payments.admin.payments.form import TIMED_OUT, SearchForm
 from payments.admin.payments.query import chips, list_query, query_for_words
 from payments.admin.payments.search import PAGE_ROWS, SearchedPage, fetch_search
 from payments.admin.payments.totals import ListTotals, fetch_list_totals
-from payments.admin.preferences import Column, chosen_columns, shown_columns
+from payments.admin.preferences import ListColumn, chosen_columns, shown_columns
 from payments.database.limits import optional_statements
 from payments.listing.page import Page, UnknownStart
 from payments.listing.query import Listing
@@ -56,7 +56,7 @@ class Neighbour(NamedTuple):
     href: str | None
 
 
-class ListPosition(NamedTuple):
+class ListContext(NamedTuple):
     """The list's query string, and the links to the neighbours of a payment. There are none if they are unknown."""
 
     query: str
@@ -102,7 +102,7 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
         "words_query": query_for_words(form),
         "chips": chips(form),
         "columns": shown_columns(columns, form.selection.filters),
-        "column_choices": [(column, column in columns) for column in Column],
+        "column_choices": [(column, column in columns) for column in ListColumn],
         "saved_filters": filter_links(preferences.user_id, form),
         "can_save": bool(filter_query(form)),
         "page_names": PAGE_NAMES[form.selection.order],
@@ -110,7 +110,7 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
     }
 
 
-def find_position(query: QueryDict, payment: PaymentDisplay) -> ListPosition:
+def find_list_context(query: QueryDict, payment: PaymentDisplay) -> ListContext:
     """Return the position of a payment in the list of a query.
 
     Without a query, and if the list cannot contain the payment, it is the list of the payment's organization and mode.
@@ -119,8 +119,8 @@ def find_position(query: QueryDict, payment: PaymentDisplay) -> ListPosition:
     own_query = QueryDict(access_query(access))
     form = SearchForm.from_query(query or own_query)
     if not form.is_valid() or form.access != access or form.search.payment_id:
-        return ListPosition(own_query.urlencode())
-    return ListPosition(list_query(form).urlencode(), find_neighbours(form, payment.record.id))
+        return ListContext(own_query.urlencode())
+    return ListContext(list_query(form).urlencode(), find_neighbours(form, payment.record.id))
 
 
 def find_neighbours(form: SearchForm, payment_id: str) -> tuple[Neighbour, ...]:

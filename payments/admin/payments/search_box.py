@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from payments.listing.search_terms import AMOUNT, CARD, WORD, words
+from payments.listing.search_terms import AMOUNT, CARD, WORD, split_words
 from payments.models import CUSTOMER_ID, PAYMENT_ID, Status
 from payments.models.currencies import CURRENCIES
 from payments.templatetags.numbers import grouped
@@ -47,7 +47,7 @@ class Search:
         return ", and ".join(self.meanings)
 
     def add_words(self, text: str) -> None:
-        new_words = words(text)
+        new_words = split_words(text)
         self.groups += [f"{WORD}{word}" for word in new_words]
         if new_words:
             self.meanings.append(f"the {'words' if len(new_words) > 1 else 'word'} {' '.join(new_words)}")

@@ -1,4 +1,4 @@
-"""The views of the sign-in at the OpenID provider: begin, and return from there."""
+"""The views of the sign-in at the OpenID provider: the redirect, and the return from there."""
 
 import logging
 import re
@@ -35,7 +35,7 @@ ERROR_CHARACTERS_MAX = 300
 logger = logging.getLogger(__name__)
 
 
-def describe(error: Exception) -> str:
+def describe_provider_error(error: Exception) -> str:
     """Return an error for the log, without tokens and without a long answer of the provider."""
     text = re.sub(r"eyJ[\w.-]+", "[token]", str(error))
     return f"{type(error).__name__}: {text:.{ERROR_CHARACTERS_MAX}}"
@@ -60,7 +60,7 @@ def limited(view: View) -> View:
             return view(request)
         except (RequestException, OAuth2Error, *INVALID_ANSWER) as error:
             has_traceback = isinstance(error, INVALID_ANSWER)
-            logger.warning("The OpenID provider failed: %s", describe(error), exc_info=has_traceback)
+            logger.warning("The OpenID provider failed: %s", describe_provider_error(error), exc_info=has_traceback)
             return refusal(request, UNAVAILABLE, status=HTTPStatus.BAD_GATEWAY)
 
     return limited_view
@@ -68,7 +68,7 @@ def limited(view: View) -> View:
 
 @require_GET
 @limited
-def begin(request: HttpRequest) -> HttpResponse:
+def redirect_to_provider(request: HttpRequest) -> HttpResponse:
     """Redirect to the provider. Only `next` is used of the query string."""
     next_url = safe_next(request, request.GET.get("next"))
     response: HttpResponse = staff_provider(request).redirect(request, process=AuthProcess.LOGIN, next_url=next_url)

@@ -113,14 +113,14 @@ def record_of(cells: list[str], header: Header) -> dict[str, Any]:
 
 def add(record: dict[str, Any], column: Column, cell: str) -> None:
     if column.is_document:
-        record[column.member] = document(cell)
+        record[column.member] = decode_document(cell)
     elif column.inner:
         record.setdefault(column.member, {})[column.inner] = cell
     else:
         record[column.member] = cell
 
 
-def document(cell: str) -> Raw | str:
+def decode_document(cell: str) -> Raw | str:
     """Return a JSON document. Any other text stays a text, which the validation refuses."""
     text = cell.encode()
     try:

@@ -111,10 +111,10 @@ def is_known(name: str) -> bool:
 
 def find_delimiter(line: str) -> str | None:
     """Return the character between the cells of a header that has a column `id`; None for any other line."""
-    return next((delimiter for delimiter in DELIMITERS if "id" in cells(line, delimiter)), None)
+    return next((delimiter for delimiter in DELIMITERS if "id" in split_line(line, delimiter)), None)
 
 
-def cells(line: str, delimiter: str) -> list[str]:
+def split_line(line: str, delimiter: str) -> list[str]:
     """Return the cells of a line, as far as it can be split."""
     try:
         return next(csv.reader([line], delimiter=delimiter), [])

@@ -74,7 +74,7 @@ def split_values(source: Source, *, ignores_unknown_fields: bool) -> Iterator[Ra
         if is_json_document(first_chunk):
             return DocumentSplitter(source.name).split(all_chunks)
         return read_json_lines(source.name, all_chunks)
-    if delimiter := find_delimiter(first_line(first_chunk)):
+    if delimiter := find_delimiter(first_filled_line(first_chunk)):
         return read_rows(source.name, all_chunks, delimiter=delimiter, ignores_unknown_fields=ignores_unknown_fields)
     raise UnreadableSource(Location(source.name, 1), other_format(text))
 
@@ -93,7 +93,7 @@ def read_start(chunks: Iterator[bytes]) -> bytes:
     return start
 
 
-def first_line(first_chunk: bytes) -> str:
+def first_filled_line(first_chunk: bytes) -> str:
     """Return the first line that is not blank, also if the lines end in CR."""
     line, *_ = first_chunk.strip(b"\r\n").splitlines()
     return line.decode(errors="replace")

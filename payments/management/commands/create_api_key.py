@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from payments.api.links import Links
 from payments.conf import conf
-from payments.management.arguments import find_organization, parse_time
+from payments.management.arguments import find_organization, time_argument
 from payments.management.command import PaymentsCommand
 from payments.models import ApiKey, Mode
 
@@ -80,7 +80,7 @@ def parse_name(text: str) -> str:
 
 
 def parse_future_time(text: str) -> datetime:
-    time = parse_time(text)
+    time = time_argument(text)
     if time <= timezone.now():
         raise ArgumentTypeError(f"{text!r} is not in the future")
     return time

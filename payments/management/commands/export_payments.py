@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from payments.export import export_line, export_payments, read_changes
 from payments.listing.feed import UnknownPosition
-from payments.listing.tokens import InvalidToken, Position, format_token, parse_token
+from payments.listing.tokens import FeedPosition, InvalidToken, format_token, parse_token
 from payments.management.arguments import add_mode_option, add_organization_option, find_organization
 from payments.management.command import PaymentsCommand
 from payments.management.failures import explain
@@ -64,10 +64,10 @@ class Command(PaymentsCommand):
         if options["changes"] or options["token_file"]:
             export_changes(access, options)
         else:
-            write_lines(export_payments(select(options, access)))
+            write_lines(export_payments(selected_payments(options, access)))
 
 
-def select(options: dict[str, Any], access: Access | None) -> PaymentQuerySet:
+def selected_payments(options: dict[str, Any], access: Access | None) -> PaymentQuerySet:
     payments = Payment.objects.all()
     if options["organization"] is not None:
         payments = payments.filter(organization_id=options["organization"])
@@ -107,7 +107,7 @@ def export_changes(access: Access | None, options: dict[str, Any]) -> None:
     write_position(file, position)
 
 
-def read_position(file: Path, access: Access) -> Position:
+def read_position(file: Path, access: Access) -> FeedPosition:
     """Return the position in the file; the beginning of the feed if there is no file.
 
     :raises CommandError: the file cannot be read, or does not contain a token of the organization and mode
@@ -117,7 +117,7 @@ def read_position(file: Path, access: Access) -> Position:
     except FileNotFoundError:
         if not file.parent.is_dir():
             raise CommandError(f"{file.parent}: this directory does not exist.") from None
-        return Position(*access)
+        return FeedPosition(*access)
     except OSError as error:
         raise CommandError(f"{file}: {error.strerror}") from error
     try:
@@ -130,7 +130,7 @@ def read_position(file: Path, access: Access) -> Position:
     return position
 
 
-def write_position(file: Path, position: Position) -> None:
+def write_position(file: Path, position: FeedPosition) -> None:
     """Replace the file by one with the token, at once: after a crash, the file has the old or the new token.
 
     :raises CommandError: the file cannot be written

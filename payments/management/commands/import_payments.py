@@ -23,7 +23,7 @@ from payments.ingest.formats.sources import Location
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
 from payments.ingest.validation import Options
 from payments.management.command import INTERRUPTED, PaymentsCommand
-from payments.management.failures import describe
+from payments.management.failures import describe_failure
 from payments.models import ApiKey, Mode, Organization, Payment
 
 
@@ -103,7 +103,9 @@ class Command(PaymentsCommand):
             except (OperationalError, InterfaceError) as error:
                 if interrupt.is_set():
                     raise interrupted() from None
-                raise CommandError(f"The database failed, and nothing was changed: {describe(error)}") from error
+                raise CommandError(
+                    f"The database failed, and nothing was changed: {describe_failure(error)}"
+                ) from error
             except OutcomeUnknown as error:
                 raise CommandError(
                     "Interrupted during the commit: either all payments were written or none. Run the import again.",

@@ -29,7 +29,7 @@ class Command(PaymentsCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        key = find_key(options["key"])
+        key = selected_key(options["key"])
         if key.revoked_at is not None:
             self.write_success(
                 f"API key {key.pk}, {key}, was already revoked at {key.revoked_at:%Y-%m-%d %H:%M:%S} UTC."
@@ -39,7 +39,7 @@ class Command(PaymentsCommand):
         self.write_success(f"Revoked API key {key.pk}, {key}.")
 
 
-def find_key(argument: str) -> ApiKey:
+def selected_key(argument: str) -> ApiKey:
     """Return the key that an argument identifies. A key itself comes from stdin, because shells store arguments.
 
     :raises CommandError: if the argument is invalid or the key does not exist

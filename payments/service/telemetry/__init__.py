@@ -35,7 +35,7 @@ def register_tracing() -> None:
     if conf.TRACING:
         from payments.service.telemetry import tracing  # noqa: PLC0415
 
-        tracing.begin()
+        tracing.begin_tracing()
 
 
 @cache

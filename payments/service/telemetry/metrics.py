@@ -180,7 +180,7 @@ class BuildInfo(Collector):
 
 
 @require_safe
-def page(request: HttpRequest) -> HttpResponse:
+def metrics_page(request: HttpRequest) -> HttpResponse:
     """Return the metrics of all processes of this machine in Prometheus' text format."""
     headers = {"Cache-Control": "no-store"}
     if not METRICS_DIRECTORY.is_dir():

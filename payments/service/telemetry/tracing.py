@@ -45,7 +45,7 @@ SUBQUERY_NAME = re.compile(r"^WITH (\w+)\(")
 trace_context = TraceContextTextMapPropagator()
 
 
-def begin() -> None:
+def begin_tracing() -> None:
     """Trace this process's requests and send the spans from a background thread."""
     # The environment overrides our own name and version of the service.
     defaults = {"service.name": "payments", "service.version": version()}
