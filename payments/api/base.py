@@ -26,10 +26,9 @@ from payments.api.browsable.renderer import PageRenderer
 from payments.api.errors import InvalidParameter, problem_response
 from payments.api.etags import can_skip_content, parse_known
 from payments.api.links import Links
-from payments.api.negotiation import HALNegotiation
 from payments.api.parameters import invalid_from
 from payments.api.reader import Reader
-from payments.api.renderers import HALRenderer
+from payments.api.renderers import HALNegotiation, HALRenderer
 from payments.conf import conf
 from payments.listing.content import Query
 from payments.listing.query import payment_query
@@ -92,7 +91,7 @@ class ReadView(GenericAPIView[Payment]):
         The context refers to the request and the view. That reference cycle would keep both in memory until the
         garbage collector runs.
         """
-        self.request_id = request_ids.assign(request.META)
+        self.request_id = request.META.get(request_ids.ENVIRON_KEY) or request_ids.assign(request.META)
         self.errors: list[APIException] = []  # at most one
         query = self.prepare_query(request) if request.method in READING else None
         self.known = parse_known(request.META.get("HTTP_IF_NONE_MATCH"))
@@ -130,9 +129,6 @@ class ReadView(GenericAPIView[Payment]):
         """Return the authenticator, which gets the key from the reader."""
         authentication_class = BrowserAuthentication if conf.BROWSABLE_API else BearerAuthentication
         return [authentication_class(self.reader.find_key)]
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        return {"request": self.request, "links": self.links}
 
     def head(self, request: Request, **kwargs: str) -> HttpResponseBase:
         """Respond as to GET. Without this method Django sets `self.head = self.get`, which is a reference cycle."""

@@ -3,15 +3,14 @@
 from typing import Any
 
 from django.db import OperationalError, connections
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.functional import cached_property
 
 from payments.access.keys import (
+    KEYS,
     AuthenticatedKey,
     PaymentsOfKey,
     find_key,
     find_key_and_revision,
-    key_guard,
     key_statement,
 )
 from payments.access.throttling import is_over_limit
@@ -19,8 +18,9 @@ from payments.api.errors import QueryTimeout
 from payments.conf import conf
 from payments.listing.content import Content, Query
 from payments.listing.routing import read_content, read_revision, server_for_lists
-from payments.runtime.circuit_breaker import CircuitOpen
+from payments.runtime.circuit_breaker import CircuitOpen, Guard
 from payments.runtime.database_errors import is_timeout
+from payments.runtime.process import process
 from payments.runtime.servers import PRIMARY, has_replica
 
 
@@ -52,9 +52,12 @@ class Reader:
 
     def find_key_with_more(self, query: Query, digest: str) -> AuthenticatedKey | None:
         """Return the key. Read the content or its revision by the same statement, if possible."""
-        needs_revision = self.is_conditional or (has_replica() and self.using != PRIMARY)
-        database = connections[PRIMARY]
-        if not (needs_revision or can_read_with_key(query, database)):
+        database, has_only_primary = connections[PRIMARY], not has_replica()
+        needs_revision = self.is_conditional or not (has_only_primary or self.using == PRIMARY)
+        # PostgreSQL plans a query with filters for its values, so it must know the access. With a replica, the key can
+        # come from another server than the content.
+        reads_content = has_only_primary and database.vendor == "postgresql" and not query.statement.has_filters
+        if not (needs_revision or reads_content):
             return find_key(digest)
         if uses_citus(database):
             self.reads_revision_apart = needs_revision
@@ -66,7 +69,7 @@ class Reader:
             return find_key(digest)
 
     def read_with_key(self, query: Query, digest: str) -> AuthenticatedKey | None:
-        with key_guard(timeouts=PaymentsOfKey(digest)):
+        with Guard(process.data_breakers, outages=KEYS, timeouts=PaymentsOfKey(digest)):
             content = self.content_with_key = query.read_with_key(key_statement().sql, digest)
         end = content.end
         if end is None:
@@ -111,12 +114,3 @@ def uses_citus(database: Any) -> bool:
     if getattr(database, "uses_citus", False) is None:  # our engine knows it as soon as the connection is open
         database.ensure_connection()
     return bool(getattr(database, "uses_citus", False))
-
-
-def can_read_with_key(query: Query, database: BaseDatabaseWrapper) -> bool:
-    """Return whether one statement can read a key and content.
-
-    PostgreSQL plans a query with filters for its values, so it must know the access. With a replica, the key can come
-    from another server than the content.
-    """
-    return not query.has_filters and not has_replica() and database.vendor == "postgresql"

@@ -7,8 +7,7 @@ from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from payments.api.links import Links
-from payments.api.negotiation import parse_accept, prefers_html
-from payments.api.renderers import HALRenderer
+from payments.api.renderers import HALRenderer, parse_accept, prefers_html
 from payments.hal import HAL, HTML, Link
 
 

@@ -40,7 +40,7 @@ class PageSerializer:
     @property
     def data(self) -> list[Any]:
         # The views of this API have looked up the links.
-        links = self.context.get("links") or Links.of(self.context["request"])
+        links = getattr(self.context.get("view"), "links", None) or Links.of(self.context["request"])
         instances: list[Any] = self.instance  # all of one type
         if not instances or isinstance(instances[0], tuple):
             return build_records(instances, links=links)

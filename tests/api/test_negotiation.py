@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from payments.api.negotiation import cached_media_type, parse_accept
+from payments.api.renderers import cached_media_type, parse_accept
 from tests.support.api import BROWSER, Api
 from tests.support.growth import LINEAR_MAX, growth
 
