@@ -81,15 +81,20 @@ def response_to(
     for known_etag in known:
         if known_etag.endswith(ending) or known_etag == ANY:
             return not_modified(etag if known_etag == ANY else known_etag)
-    return HttpResponse(body, headers={**caching_headers(etag), "Content-Type": HAL})
+    return HttpResponse(body, headers=content_headers(etag))
 
 
 def not_modified(etag: str) -> HttpResponseNotModified:
-    return HttpResponseNotModified(headers=caching_headers(etag))
+    return HttpResponseNotModified(headers=content_headers(etag))
 
 
-def caching_headers(etag: str) -> dict[str, str]:
-    return {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization", "ETag": etag}
+def content_headers(etag: str) -> dict[str, str]:
+    return {
+        "Content-Type": HAL,  # a response without a body removes it; Django would compute another one first
+        "Cache-Control": "private, no-cache",
+        "Vary": "Accept, Authorization",
+        "ETag": etag,
+    }
 
 
 def can_skip_content(known: Sequence[str]) -> bool:
