@@ -138,7 +138,8 @@ def test_page_of_a_table_larger_than_the_cache_reads_few_buffers(without_statist
     for table in TABLES:
         execute(f"VACUUM {'ANALYZE' if is_analyzed else ''} {table}")
     change_one_by_one(100)
-    execute("SET effective_cache_size = 1; SET enable_bitmapscan = off")
+    execute("SET effective_cache_size = 1")
+    execute("SET enable_bitmapscan = off")
 
     assert max(buffers_of_feed(ACCESS, number=number) for number in (1, 50)) < BUFFERS_MAX
 

@@ -276,7 +276,8 @@ def test_request_succeeds_if_its_use_cannot_be_written(
 @pytest.mark.only("postgresql", "citus")
 def test_writing_a_use_restores_the_settings_of_the_transaction(api: Api, key: ApiKey) -> None:
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=None)
-    execute("SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '2s'")
+    execute("SET LOCAL statement_timeout = '3s'")
+    execute("SET LOCAL lock_timeout = '2s'")
     synchronous_commit = fetch_value("SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'")
 
     api.get()

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 import psycopg
@@ -90,8 +91,7 @@ class Pooled(NamedTuple):
 
 @contextmanager
 def pooling(server: BreakablePostgresql, *, tracks_statements: bool) -> Iterator[Pgbouncer]:
-    directory = server.data.with_name("pooler" if tracks_statements else "old_pooler")
-    directory.mkdir()
+    directory = Path(mkdtemp(prefix="pooler-", dir=server.data.parent))
     directory.chmod(0o755)
     pooler = Pgbouncer(directory, server.port, SERVER_CONNECTIONS, tracks_statements=tracks_statements)
     pooler.configure(user=USER)
@@ -182,7 +182,7 @@ def test_concurrent_walks_over_few_connections_are_correct(pooled: Pooled, expec
         wait_for_value(other, "SELECT count(*) FROM pg_stat_activity WHERE usename = 'payments'", SERVER_CONNECTIONS)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def untracked(pooled: Pooled, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pooled]:
     """A pooler that does not track prepared statements: an old version, or one with a wrong configuration."""
     log = tmp_path_factory.mktemp("untracked") / "log"

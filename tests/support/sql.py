@@ -86,5 +86,6 @@ def rolled_back(blocker: DjangoDbBlocker) -> Iterator[None]:
 def update_statistics() -> None:
     """Update the statistics of the database, without rows of other tests."""
     if connection.vendor == "postgresql":
-        execute("SET CONSTRAINTS ALL IMMEDIATE; REINDEX TABLE payments_payment")
+        execute("SET CONSTRAINTS ALL IMMEDIATE")
+        execute("REINDEX TABLE payments_payment")
     execute("ANALYZE")
