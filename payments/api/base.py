@@ -1,7 +1,7 @@
 """The base class of this API's views: DRF's view without what the API does not need, and with one read of the database.
 
-The methods that replace DRF's save a third of a request's processor time. The comments have the microseconds that each
-saves, of 250 for a page of 20 payments.
+Some methods replace DRF's to save processor time. Their comments have the microseconds that each saves, of 165 that a
+page of 20 payments takes in Python.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class ReadView(GenericAPIView[Payment]):
     metadata_class = SimpleMetadata
     schema = None
     format_kwarg = None  # the API has no format suffixes
-    default_response_headers: dict[str, str] = {}  # `finalize_response` adds the fields
+    default_response_headers: dict[str, str] = {}  # 6 µs: `finalize_response` adds the fields
 
     known: Sequence[str]  # the ETags that the client knows
     links: Links
@@ -86,11 +86,7 @@ class ReadView(GenericAPIView[Payment]):
         raise NotImplementedError
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """Return the request, and prepare the reader. DRF would create parsers and a context; the API reads no bodies.
-
-        The context refers to the request and the view. That reference cycle would keep both in memory until the
-        garbage collector runs.
-        """
+        """Return the request, and prepare the reader. The API reads no bodies, so it needs no parsers."""
         self.request_id = request.META.get(request_ids.ENVIRON_KEY) or request_ids.assign(request.META)
         self.errors: list[APIException] = []  # at most one
         query = self.prepare_query(request) if request.method in READING else None
@@ -98,8 +94,9 @@ class ReadView(GenericAPIView[Payment]):
         self.reader = Reader(query, is_conditional=can_skip_content(self.known))
         authenticators, negotiator = self.get_authenticators(), self.get_content_negotiator()
         drf_request = Request(request, authenticators=authenticators, negotiator=negotiator)
+        # 9 µs: the context refers to the request, so both would wait for the garbage collector.
         drf_request.parser_context.clear()
-        # These are read often. DRF would look them up in the other request, after a search that fails.
+        # 5 µs: DRF would look them up in the other request, after a search that fails.
         drf_request.META, drf_request.method = request.META, request.method
         return drf_request
 
@@ -131,24 +128,17 @@ class ReadView(GenericAPIView[Payment]):
         return [authentication_class(self.reader.find_key)]
 
     def head(self, request: Request, **kwargs: str) -> HttpResponseBase:
-        """Respond as to GET. Without this method Django sets `self.head = self.get`, which is a reference cycle."""
+        """Respond as to GET. 12 µs: Django would set `self.head = self.get`, which is a reference cycle."""
         return self.get(request, **kwargs)
 
     def get(self, request: Request, **kwargs: str) -> HttpResponseBase:
         raise NotImplementedError
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Check the request in DRF's order. The API has no versions and no format suffixes."""
+        """Check the request in DRF's order, and then the parameters."""
         self.links = Links.of(request)  # refuses a host that is not allowed
-        request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
-        self.perform_authentication(request)
-        self.check_permissions(request)
-        self.check_throttles(request)
+        super().initial(request, *args, **kwargs)
         self.refuse_invalid()
-
-    def perform_authentication(self, request: Request) -> None:
-        """Authenticate the request. `request.user`, which DRF reads, first searches the other request in vain."""
-        request._authenticate()  # type: ignore[attr-defined]  # noqa: SLF001  missing in the stubs
 
     def get_throttles(self) -> list[BaseThrottle]:
         """Return the throttles; none without RATE_LIMIT. Keep them: `finalize_response` adds their headers."""
