@@ -11,7 +11,7 @@ from django.db.models import OuterRef, Q, Subquery, TextField
 from django.db.models.functions import Cast, Now
 
 from payments.database.limits import transaction_without_waiting
-from payments.database.statements import Placeholder, Statement, compile_queryset
+from payments.database.statements import Placeholder, Statement, WrongStatement, compile_queryset
 from payments.models import Access, AccessState, ApiKey, ApiKeyQuerySet
 from payments.models.expressions import SecondsText
 from payments.runtime.circuit_breaker import Guard
@@ -30,13 +30,14 @@ PAUSE_AFTER_FAILURE = timedelta(seconds=10)
 logger = logging.getLogger(__name__)
 
 
-class PaymentsOfKey(NamedTuple):
-    """The payments that a key gives access to, as the name of a circuit breaker."""
+class DataOfKey(NamedTuple):
+    """What an API key gives access to, as the name of a circuit breaker. `name` is plural."""
 
     digest: str
+    name: str
 
     def __str__(self) -> str:
-        return "the payments of an API key"
+        return f"the {self.name} of an API key"
 
 
 class AuthenticatedKey(NamedTuple):
@@ -53,16 +54,21 @@ class AuthenticatedKey(NamedTuple):
 
     @classmethod
     def of(cls, digest: str, row: Sequence[Any]) -> Self:
-        """Return the key with the values of a row of `key_statement` or `key_and_revision_statement`."""
-        key_id, organization_id, mode, used_at, *revision = row
-        access = Access(int(organization_id), mode)
-        return cls(
-            int(key_id),
-            access,
-            digest,
-            used_at=None if used_at is None else float(used_at),
-            revision=int(revision[0] or 0) if revision else None,  # null: the payments have never changed
-        )
+        """Return the key with the values of a row of `key_statement` or `key_and_revision_statement`.
+
+        :raises WrongStatement: it is a row of another statement
+        """
+        try:
+            key_id, organization_id, mode, used_at, *revision = row
+            return cls(
+                int(key_id),
+                Access(int(organization_id), mode),
+                digest,
+                used_at=None if used_at is None else float(used_at),
+                revision=int(revision[0] or 0) if revision else None,  # null: the payments have never changed
+            )
+        except (TypeError, ValueError):
+            raise WrongStatement from None
 
 
 def find_key(digest: str) -> AuthenticatedKey | None:
@@ -76,7 +82,7 @@ def find_key(digest: str) -> AuthenticatedKey | None:
 
 def find_key_and_revision(digest: str) -> AuthenticatedKey | None:
     """Return the same key with the revision of its payments, read by the same statement. Citus cannot run it."""
-    return read_key(key_and_revision_statement(), digest, guard=key_guard(PaymentsOfKey(digest)))
+    return read_key(key_and_revision_statement(), digest, guard=key_guard(DataOfKey(digest, "revisions")))
 
 
 def key_guard(timeouts: Hashable) -> Guard:

@@ -22,6 +22,7 @@ from payments.api.parameters import (
     invalid_token,
     parse_changes_parameters,
     parse_list_parameters,
+    query_string,
 )
 from payments.hal import HTML, Link
 from payments.listing.content import Content, Query
@@ -106,7 +107,7 @@ class KeysetPagination(BasePagination):
         :raises InvalidParameter: for the first invalid parameter
         """
         if self.request is not request:
-            self.parameters = parse_list_parameters(request.META["QUERY_STRING"])
+            self.parameters = parse_list_parameters(query_string(request.META))
             self.request = request
         return self.parameters
 
@@ -141,7 +142,7 @@ class ChangesPagination(BasePagination):
 
         :raises InvalidParameter: for the first invalid parameter
         """
-        self.parameters = parse_changes_parameters(request.META["QUERY_STRING"])
+        self.parameters = parse_changes_parameters(query_string(request.META))
         limit, token, position = self.parameters
         return end_query() if token == NOW else changes_query(position, limit=limit)
 

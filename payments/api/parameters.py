@@ -1,8 +1,8 @@
 """The query string of a list: typed parameters, or the first error. Invalid values are refused, never corrected."""
 
 import re
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from payments.api.errors import InvalidParameter
@@ -27,6 +27,8 @@ START = re.compile(PAYMENT_ID)
 PAGE_NAMES = frozenset({"limit", "from"})
 NAMES = PAGE_NAMES.union(PARAMETERS)
 
+WSGI = "wsgi.url_scheme"  # a variable of each request of WSGI, and of none of ASGI
+
 # The value of `from` for the end of the change feed.
 NOW = "now"
 
@@ -48,6 +50,18 @@ class ChangesParameters(NamedTuple):
     limit: int = LIMIT_DEFAULT
     token: str | None = None
     position: FeedPosition | None = None
+
+
+def query_string(variables: Mapping[str, Any]) -> str:
+    """Return the query string of a request with these variables.
+
+    With WSGI, each character stands for a byte (PEP 3333). Bytes that are not UTF-8 become lone surrogates, which no
+    parameter accepts.
+    """
+    query: str = variables["QUERY_STRING"]
+    if query.isascii() or WSGI not in variables:
+        return query
+    return query.encode("latin-1").decode(errors="surrogateescape")
 
 
 def parse_list_parameters(query: str) -> ListParameters:
@@ -108,12 +122,10 @@ def parse_query(query: str, *, known: Collection[str] = (), pattern: re.Pattern[
 def split_query(query: str) -> list[tuple[str, str]]:
     """Return the names and values of a query string.
 
-    Most query strings have no encoded characters. For those, `str.partition` is faster than `parse_qsl`. Bytes that are
-    not UTF-8 become lone surrogates, which no parameter accepts.
+    Most query strings have no encoded characters. For those, `str.partition` is faster than `parse_qsl`.
     """
-    if "%" in query or "+" in query or not query.isascii():
-        text = query.encode("latin-1").decode(errors="surrogateescape")  # WSGI strings hold bytes (PEP 3333)
-        return parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
+    if "%" in query or "+" in query:
+        return parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
     return [part.partition("=")[::2] for part in query.split("&") if part]
 
 

@@ -8,7 +8,7 @@ from django.utils.functional import cached_property
 from payments.access.keys import (
     KEYS,
     AuthenticatedKey,
-    PaymentsOfKey,
+    DataOfKey,
     find_key,
     find_key_and_revision,
     key_statement,
@@ -69,7 +69,7 @@ class Reader:
             return find_key(digest)
 
     def read_with_key(self, query: Query, digest: str) -> AuthenticatedKey | None:
-        with Guard(process.data_breakers, outages=KEYS, timeouts=PaymentsOfKey(digest)):
+        with Guard(process.data_breakers, outages=KEYS, timeouts=DataOfKey(digest, "payments")):
             content = self.content_with_key = query.read_with_key(key_statement().sql, digest)
         end = content.end
         if end is None:

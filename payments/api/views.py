@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from payments.api.base import ReadView
 from payments.api.etags import conditional
 from payments.api.pagination import ChangesPagination, KeysetPagination, SelectionFilter
-from payments.api.parameters import parse_query
+from payments.api.parameters import parse_query, query_string
 from payments.api.serializers import PaymentSerializer
 from payments.listing.content import Query
 from payments.listing.query import UnboundPayments, payment_query, visible_payments
@@ -61,7 +61,7 @@ class PaymentDetail(ReadView):
     serializer_class = PaymentSerializer
 
     def get_query(self, request: HttpRequest) -> Query:
-        parse_query(request.META["QUERY_STRING"])  # refuses all parameters
+        parse_query(query_string(request.META))  # refuses all parameters
         payment_id = self.kwargs["payment_id"]
         if not re.fullmatch(PAYMENT_ID, payment_id):
             raise NotFound

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, QuerySet
 from django.db.models.sql.compiler import SQLCompiler
@@ -26,6 +26,16 @@ PLACEHOLDER = re.compile(r"%\((\w+)\)s|%%")
 
 # A prepared statement cannot be used: a table has changed, or a pooler has given the session another connection.
 UNUSABLE = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
+
+
+class WrongStatement(OperationalError):
+    """The database has run another statement. A pooler that does not track prepared statements mixes them up."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The pooler does not track prepared statements. Add prepare_threshold=off to DATABASE_URL, or use a pooler "
+            "that tracks them."
+        )
 
 
 class Placeholder(Expression):

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.db import OperationalError
 from django.db.models import QuerySet, TextField, Value
 from django.db.models.functions import Cast
 from xxhash import xxh3_64_hexdigest
 
-from payments.database.statements import Placeholder, Rows, Statement, compile_queryset
+from payments.database.statements import Placeholder, Rows, Statement, WrongStatement, compile_queryset
 from payments.models import Access, AccessState, current_epoch
 from payments.models.expressions import Literal
 from payments.rows import COLUMNS, ID, Row, RowValues
@@ -89,16 +88,6 @@ class Content(NamedTuple):
         return self.end and self.end.state
 
 
-class WrongStatement(OperationalError):
-    """The database has run another statement. A pooler that does not track prepared statements mixes them up."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The pooler does not track prepared statements. Add prepare_threshold=off to DATABASE_URL, or use a pooler "
-            "that tracks them."
-        )
-
-
 class ContentStatement:
     """A statement for the content of a response; `payments` and `proof` are SQL for rows of `Row`'s columns.
 
@@ -124,7 +113,7 @@ class ContentStatement:
             end = End._make(rows.pop()[1 : 1 + len(End._fields)])
         if rows and rows[0][ID] == PROOF:
             proof = Proof._make(rows.pop(0)[1 : 1 + len(Proof._fields)])
-        if rows and not rows[-1][ID].startswith(PAYMENT):
+        if rows and not str(rows[-1][ID]).startswith(PAYMENT):
             raise WrongStatement
         if end is None or end.revision is None:
             return Content(rows, end, proof, revision=0 if using == PRIMARY else None)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from django.db import OperationalError
 
 from payments.conf import conf
-from payments.runtime.database_errors import is_outage, is_timeout
+from payments.runtime.database_errors import is_locked, is_outage, is_timeout
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +60,8 @@ DataBreakers: TypeAlias = dict[Hashable, CircuitBreaker]
 class Guard:
     """A context manager that reads some data behind circuit breakers, which a slow failure opens.
 
-    `timeouts` names the data that fails when PostgreSQL ends the statement at its time limit, and `outages` the data
-    that fails when the server does not respond. None: such a failure opens nothing.
+    `timeouts` names the data that fails when PostgreSQL ends the statement at its time limit or while it waits for a
+    lock, and `outages` the data that fails when the server does not respond. None: such a failure opens nothing.
 
     Entering raises CircuitOpen while one of the two circuit breakers is open.
     """
@@ -71,9 +71,10 @@ class Guard:
         self.names = (timeouts, outages) if timeouts != outages else (outages,)
 
     def __enter__(self) -> None:
-        for breaker in filter(None, map(self.breakers.get, self.names)):
-            if not breaker.admits():
-                raise CircuitOpen("The database has just failed to respond to another request.")
+        breakers = list(filter(None, map(self.breakers.get, self.names)))
+        # Only if none is open, a request starts a trial.
+        if any(breaker.is_open for breaker in breakers) or not all(breaker.admits() for breaker in breakers):
+            raise CircuitOpen("The database has just failed to respond to another request.")
         self.started_at = monotonic()
 
     def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
@@ -90,4 +91,4 @@ class Guard:
         """Return the name of the data that has failed; None for another error, or a fast one."""
         if monotonic() - self.started_at < conf.OUTAGE_SECONDS_MIN or not is_outage(error):
             return None
-        return self.names[0] if is_timeout(error) else self.names[-1]
+        return self.names[0] if is_timeout(error) or is_locked(error) else self.names[-1]

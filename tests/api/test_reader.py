@@ -268,7 +268,7 @@ def short_outages(settings: Settings) -> None:
         (("payments_apikey", END), (200, ["the primary"])),  # it may fail for all payments
         (("payments_accessstate", END), (200, ["the primary"])),
         # The replica would need as long.
-        (("payments_accessstate", SLEEP), (503, ["the payments of an API key"])),
+        (("payments_accessstate", SLEEP), (503, ["the revisions of an API key"])),
     ],
 )
 def test_outage_is_one_of_the_primary_or_of_some_payments(
@@ -293,17 +293,3 @@ def opened_breakers(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the names of the circuit breakers that the log reports as opened."""
     messages = [message.partition(" opened: ") for message in caplog.messages]
     return [name.removeprefix("Circuit breaker of ") for name, is_opened, _ in messages if is_opened]
-
-
-@pytest.mark.usefixtures("short_outages")
-def test_outage_in_a_round_trip_without_the_key_is_one_of_the_primary(
-    reading: Api, conditions: Callable[[str, str], None], caplog: pytest.LogCaptureFixture
-) -> None:
-    new = Api(reading.client, ApiKeyFactory.create(organization=reading.key.organization))
-    conditions("payments_accessstate", f"current_setting('application_name') = 'replica' OR {END}")
-
-    with database_as_replica():
-        response = new.get()
-
-    assert response.status_code == 200
-    assert opened_breakers(caplog) == ["the primary"]

@@ -7,6 +7,7 @@ from threading import Barrier, BrokenBarrierError
 
 import pytest
 from django.db import Error, OperationalError
+from psycopg.errors import LockNotAvailable
 from pytest_django import Settings
 
 from payments.models import Access
@@ -149,6 +150,34 @@ def test_fast_failure_is_no_outage() -> None:
     fail(breakers, "a", OUTAGE)
 
     assert breakers == {}
+
+
+@pytest.mark.usefixtures("failing_fast")
+def test_lock_of_some_data_leaves_the_others_readable() -> None:
+    """PostgreSQL ends a statement that waits too long for a lock."""
+    breakers: DataBreakers = {}
+    error = OperationalError()
+    error.__cause__ = LockNotAvailable()
+    with pytest.raises(OperationalError), Guard(breakers, outages="keys", timeouts="payments"):
+        raise error
+
+    with guard(breakers, "keys"):
+        pass
+    assert list(breakers) == ["payments"]
+
+
+@pytest.mark.usefixtures("failing_fast")
+def test_read_that_one_circuit_breaker_refuses_starts_no_trial_of_the_other(settings: Settings) -> None:
+    breakers: DataBreakers = {}
+    settings.PAYMENTS_OUTAGE_OPEN_SECONDS = 0
+    fail(breakers, "payments", OUTAGE)
+    settings.PAYMENTS_OUTAGE_OPEN_SECONDS = 60
+    fail(breakers, "keys", OUTAGE)
+
+    with pytest.raises(CircuitOpen), Guard(breakers, outages="keys", timeouts="payments"):
+        raise AssertionError("unreachable")
+    with guard(breakers, "payments"):
+        pass
 
 
 @pytest.mark.usefixtures("failing_fast")
