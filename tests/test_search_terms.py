@@ -84,6 +84,19 @@ def test_payment_is_not_found_by_other_terms(found: Found, group: str) -> None:
     assert found(group) == []
 
 
+def test_metadata_of_any_type_has_words(found: Found) -> None:
+    """The project may store payments by its own code."""
+    create_payment(description="", metadata='{"number":84820,"flag":true}', details='{"cardNumber":42424242}')
+
+    assert [found(group) for group in (":84820", ":true", "#4242")] == [["pt_1"]] * 3
+
+
+def test_case_of_a_letter_with_two_small_forms_does_not_matter(found: Found) -> None:
+    create_payment(description="ΟΔΟΣ.Λ")
+
+    assert found(":ΟΔΟΣ") == ["pt_1"]
+
+
 def test_negative_amount_is_found(found: Found) -> None:
     create_payment(amount=Money("-7.05", "EUR"))
 

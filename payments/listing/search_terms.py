@@ -122,13 +122,13 @@ def add_function(*, connection: BaseDatabaseWrapper, **_: Any) -> None:
 
 def has_terms(description: str, metadata: str, amount: str, details: str | None, *groups: str) -> bool:
     """Return whether a payment with these values has a term of each group."""
-    text = " ".join([description, *decode(metadata).values()]).lower()
+    text = " ".join([description, *map(str, decode(metadata).values())]).casefold()
     terms = {f"{AMOUNT}{amount}"}
     if card_number := decode(details or "{}").get("cardNumber"):
-        terms.add(f"{CARD}{card_number.replace(' ', '')[-CARD_DIGITS:]}")
+        terms.add(f"{CARD}{str(card_number).replace(' ', '')[-CARD_DIGITS:]}")
 
     def has_term(term: str) -> bool:
         # To split the text takes longest, so a text without the word is not split.
         return term in terms or (term.startswith(WORD) and term[1:] in text and term[1:] in split_words(text))
 
-    return all(any(map(has_term, group.lower().split(" "))) for group in groups)
+    return all(any(map(has_term, group.casefold().split(" "))) for group in groups)

@@ -153,7 +153,7 @@ def test_words_of_another_organization_do_not_change_the_plan(access: Access, gr
     assert plans[0].replace(group, ":nowhere") == plans[1]
 
 
-def test_search_is_first_tried_by_the_index(access: Access) -> None:
+def test_search_is_first_tried_by_one_statement(access: Access) -> None:
     with CaptureQueriesContext(connection) as statements:
         searched = fetch_search(searchable_list(access), [":order"], start=None, limit=50)
 
@@ -162,6 +162,7 @@ def test_search_is_first_tried_by_the_index(access: Access) -> None:
     assert len([query for query in statements if "payments_payment" in query["sql"]]) == 1
 
 
+@pytest.mark.only("postgresql", "citus")
 @pytest.mark.parametrize("word", [":order", ":retired"])
 def test_search_that_takes_too_long_by_the_index_is_repeated(access: Access, word: str) -> None:
     with failing_statements("UNION ALL", timeout_error(), times=1):

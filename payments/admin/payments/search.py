@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import sqrt
 from typing import NamedTuple
 
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.db.models import Value
 
 from payments.database.limits import statement_limit
@@ -62,12 +62,15 @@ class SearchedPage(NamedTuple):
 def fetch_search(listing: Listing, groups: Sequence[str], *, start: str | None, limit: int) -> SearchedPage:
     """Return a page of the listing's payments that have a term of each group. Without groups, it is the listing's page.
 
-    The index of terms is tried first. If that takes too long, the search has many results.
+    On PostgreSQL, the index of terms is tried first. If that takes too long, the search has many results.
 
     :raises UnknownStart: see `fetch_page`
     """
     if not groups:
         return SearchedPage(fetch_page(listing, start=start, limit=limit), listing)
+    if connection.vendor == "sqlite":  # it has no index of terms
+        searched = search_by_list(listing, groups)
+        return SearchedPage(fetch_page(searched, start=start, limit=limit), searched)
     by_index = search_by_index(listing, groups)
     try:
         with statement_limit(time_limits.SEARCH_BY_INDEX):
@@ -87,8 +90,12 @@ def faster_search(listing: Listing, groups: Sequence[str], sample: Sample, *, li
     cost of reading the list falls with it. So the share at which both are equal grows with the root of `limit`.
     """
     if sample.is_all or sample.share > FREQUENT_SHARE * sqrt(limit / PAGE_ROWS):
-        return add_filter(listing, AppliedFilter("search", LIST_SEARCH, tuple(groups)))
+        return search_by_list(listing, groups)
     return search_by_index(listing, groups)
+
+
+def search_by_list(listing: Listing, groups: Sequence[str]) -> Listing:
+    return add_filter(listing, AppliedFilter("search", LIST_SEARCH, tuple(groups)))
 
 
 def search_by_index(listing: Listing, groups: Sequence[str]) -> Listing:
