@@ -1,19 +1,43 @@
 """System checks: what the application needs of the project."""
 
+import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core import checks
 from django.db import DEFAULT_DB_ALIAS, connections, router
+from django.urls import NoReverseMatch, reverse
+
+from payments.conf import Settings, conf
+from payments.docs.pages import DIRECTORY, PAGES
 
 VENDORS = {"postgresql", "sqlite"}
+
+# What the value of a setting must be.
+RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "PUBLIC_BASE_URL": (
+        "a URL without a slash at its end, such as https://pay.example",
+        lambda url: url == "" or re.fullmatch(r"https?://[^/?#]+(/[^/?#]+)*", url) is not None,
+    ),
+    "RATE_LIMIT": (
+        "None, or the requests and the seconds, such as (600, 60)",
+        lambda rate: rate is None or (isinstance(rate, tuple) and [type(part) for part in rate] == [int, int]),
+    ),
+    "RUNTIME_DIRECTORY": ("a pathlib.Path", lambda path: isinstance(path, Path)),
+}
 
 
 @checks.register(checks.Tags.compatibility)
 def project_uses_time_zones(**_options: Any) -> list[checks.CheckMessage]:
-    if settings.USE_TZ:
+    if not settings.USE_TZ:
+        text, hint = "USE_TZ is False, but times of payments are in UTC.", "Set USE_TZ."
+    elif connections.settings[DEFAULT_DB_ALIAS]["TIME_ZONE"] not in {None, "UTC"}:
+        text, hint = "The database `default` has a TIME_ZONE, but times of payments are in UTC.", "Remove it."
+    else:
         return []
-    return [checks.Error("USE_TZ is False, but times of payments are in UTC.", hint="Set USE_TZ.", id="payments.E001")]
+    return [checks.Error(text, hint=hint, id="payments.E001")]
 
 
 @checks.register(checks.Tags.compatibility)
@@ -40,3 +64,34 @@ def driver_is_psycopg_3(**_options: Any) -> list[checks.CheckMessage]:
     if is_psycopg3:
         return []
     return [checks.Error("Django uses psycopg2.", hint="Uninstall psycopg2, install psycopg 3.", id="payments.E003")]
+
+
+@checks.register(checks.Tags.compatibility)
+def settings_are_valid(**_options: Any) -> list[checks.CheckMessage]:
+    """Refuse unknown settings of the application, and values whose errors a request would be the first to meet."""
+    names = {name.removeprefix("PAYMENTS_") for name in dir(settings) if name.startswith("PAYMENTS_")}
+    unknown = sorted(names - vars(Settings).keys())
+    texts = [f"PAYMENTS_{name} is not a setting of the application." for name in unknown]
+    texts += [
+        f"PAYMENTS_{name} must be {rule}." for name, (rule, is_met) in RULES.items() if not is_met(getattr(conf, name))
+    ]
+    return [checks.Error(text, hint="See payments/conf.py.", id="payments.E004") for text in texts]
+
+
+@checks.register(checks.Tags.urls)
+def links_can_be_made(**_options: Any) -> list[checks.CheckMessage]:
+    try:
+        reverse("payments:payment-list")
+    except NoReverseMatch:
+        text = "The project's URLs do not include payments.urls, or give them another namespace."
+        hint = 'Add path("billing/", include("payments.urls")) to the URLs. Responses of the API contain links.'
+        return [checks.Error(text, hint=hint, id="payments.E005")]
+    return []
+
+
+@checks.register(checks.Tags.compatibility)
+def documentation_is_complete(**_options: Any) -> list[checks.CheckMessage]:
+    if all((DIRECTORY / page.file).is_file() for page in PAGES):
+        return []
+    text, hint = f"The documentation is not in {DIRECTORY}.", "Put the whole repository on the project's path."
+    return [checks.Error(text, hint=hint, id="payments.E006")]

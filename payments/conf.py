@@ -57,7 +57,7 @@ class Settings:
     REQUEST_SECONDS_MAX = Setting(2.5)
 
     # The requests that a worker handles at a time. Slow work uses only shares of them.
-    WEB_THREADS = Setting(4)
+    WEB_THREADS = Setting(5)
 
     # A replica that lags by more is not read.
     REPLICA_LAG_SECONDS_MAX = Setting(10)
@@ -81,7 +81,7 @@ class Settings:
     # A list of more payments is not summed payment by payment.
     SUMMED_PAYMENTS_MAX = Setting(10_000)
 
-    # How staff sign in (docs/operate/sign-in.md).
+    # How staff sign in (docs/sign-in.md).
     PASSWORD_LOGIN = Setting(True)  # noqa: FBT003
     SECOND_FACTOR = Setting("off")
     OIDC_ISSUER = Setting("")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -278,16 +279,36 @@ def test_tests_of_the_project_run_in_parallel(project: Project) -> None:
             'DATABASE_ROUTERS = ["shop.elsewhere.Router"]\nDATABASES["other"] = DATABASES["default"]',
             "(payments.E002) The router sends payments to the database other.",
         ),
+        (
+            'DATABASES["default"]["TIME_ZONE"] = "Asia/Kolkata"',
+            "(payments.E001) The database `default` has a TIME_ZONE",
+        ),
+        ("PAYMENTS_RATE = (600, 60)", "(payments.E004) PAYMENTS_RATE is not a setting of the application."),
+        ('PAYMENTS_RATE_LIMIT = "600/60"', "(payments.E004) PAYMENTS_RATE_LIMIT must be None, or the requests"),
+        ('PAYMENTS_RUNTIME_DIRECTORY = "/tmp/payments"', "PAYMENTS_RUNTIME_DIRECTORY must be a pathlib.Path."),
+        ('PAYMENTS_PUBLIC_BASE_URL = "https://pay.example/"', "PAYMENTS_PUBLIC_BASE_URL must be a URL without a slash"),
+        ('ROOT_URLCONF = "shop.no_urls"', "(payments.E005) The project's URLs do not include payments.urls"),
     ],
 )
 def test_check_says_what_cannot_work(project: Project, settings: str, expected: str) -> None:
     project.write("shop/settings.py", settings)
     project.write("shop/urls.py", URLS.format(prefix=""))
+    project.write("shop/no_urls.py", "urlpatterns = []")
     project.write("shop/elsewhere.py", "class Router:\n    def db_for_write(self, model, **hints): return 'other'\n")
 
     done = project.run("manage.py", "check")
 
     assert expected in done.stdout + done.stderr
+
+
+@pytest.mark.once
+def test_check_says_that_the_documentation_is_missing(project: Project) -> None:
+    project.write("shop/urls.py", URLS.format(prefix=""))
+    copytree(ROOT / "payments", project.directory / "payments")
+
+    done = project.run("manage.py", "check")
+
+    assert f"(payments.E006) The documentation is not in {project.directory / 'docs'}." in done.stderr
 
 
 README_SECTION = re.compile(r"## Use it in your own Django project\n(.*?)\n## ", re.DOTALL)
