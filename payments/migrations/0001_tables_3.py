@@ -1,7 +1,7 @@
 """All tables, with their indexes.
 
 Until the first release, a change of the schema edits this migration and gives it a new name, with the number of edits:
-`0001_tables_3`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
+`0001_tables_4`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
 models cannot declare needs SQL.
 """
 
@@ -197,5 +197,5 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('organization', 'mode', 'day'), name='summed_day_once'), models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='summed_day_mode_known')],
             },
         ),
-        migrations.RunPython(add_indexes_of_terms),
+        migrations.RunPython(add_indexes_of_terms, migrations.RunPython.noop),
     ]
