@@ -1,4 +1,4 @@
-"""The client that sent a request: its API key, or its address."""
+"""The address of the client that sent a request."""
 
 import re
 from collections.abc import Mapping
@@ -11,12 +11,6 @@ from payments.conf import conf
 IPV6_PREFIX = 64
 
 WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([0-9.]+))(?::[0-9]+)?")
-
-
-def client_of(request: Any) -> str:
-    """Return the digest of the request's valid API key, or the address of the client. Shares of threads are for it."""
-    key = getattr(request, "auth", None)
-    return key.digest if key else client_address(request.META)
 
 
 def client_address(environ: Mapping[str, Any]) -> str:

@@ -77,12 +77,8 @@ def build_changes_page(content: Content, position: FeedPosition, *, limit: int) 
     return ChangesPage(rows, end, has_next=False)
 
 
-def fetch_end(access: Access) -> ChangesPage:
-    """Return an empty page at the end of the feed."""
-    return build_end(end_query().read(access), access)
-
-
 def build_end(content: Content, access: Access) -> ChangesPage:
+    """Return an empty page at the end of the feed, which `end_query` has read."""
     return ChangesPage([], end_position(access, content.state), has_next=False)
 
 

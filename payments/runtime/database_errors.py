@@ -6,7 +6,7 @@ from django.db import DatabaseError, InterfaceError, InternalError, OperationalE
 from psycopg.errors import InsufficientPrivilege, LockNotAvailable, QueryCanceled, UndefinedColumn, UndefinedTable
 
 # PostgreSQL's errors before a migration, or if the database user lacks a privilege on a table.
-NOT_MIGRATED = (InsufficientPrivilege, UndefinedColumn, UndefinedTable)
+UNUSABLE_TABLE = (InsufficientPrivilege, UndefinedColumn, UndefinedTable)
 
 # SQLite's extended error codes have their primary code in the lowest byte.
 PRIMARY_CODE = 0xFF
@@ -21,7 +21,7 @@ def is_outage(error: BaseException | None) -> bool:
     return (
         isinstance(error, InterfaceError | OperationalError | InternalError)
         or type(error) is DatabaseError
-        or isinstance(error.__cause__ if error else None, NOT_MIGRATED)
+        or isinstance(error.__cause__ if error else None, UNUSABLE_TABLE)
     )
 
 

@@ -36,7 +36,6 @@ REQUIRED = (
     *("id", "mode", "amount", "description", "status", "organizationId", "sequenceType", "metadata"),
     "createdAt",
 )
-OPTIONAL = [key for key in RECORD if key not in {*REQUIRED, "resource"}]
 
 
 def refusal(text: bytes) -> str:
