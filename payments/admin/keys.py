@@ -26,6 +26,14 @@ from payments.api.links import Links
 from payments.models import ApiKey
 
 
+class UTCField(forms.DateTimeField):
+    """A time. Without an offset it is in UTC, not in the time zone of the project."""
+
+    def to_python(self, value: Any) -> datetime | None:
+        with timezone.override(UTC):
+            return super().to_python(value)
+
+
 class ApiKeyForm(ModelForm):
     """The attributes of a new key, and a one-time ID: if the form is sent twice, the database refuses the second key.
 
@@ -34,7 +42,7 @@ class ApiKeyForm(ModelForm):
     """
 
     organization = OrganizationField()
-    expires_at = forms.DateTimeField(
+    expires_at = UTCField(
         label="Expires at (UTC)",
         required=False,
         help_text="Leave this empty for a key that does not expire.",

@@ -55,8 +55,8 @@ class OrganizationAdmin(NoDeleteAdmin):
     """Organizations can be added and renamed. Their ID never changes, because payments contain it."""
 
     form = OrganizationForm
-    list_display = ("id", "name", "active_keys", "payments_link")
-    list_display_links = ("id", "name")
+    list_display = ("ungrouped_id", "name", "active_keys", "payments_link")
+    list_display_links = ("ungrouped_id", "name")
     ordering = ("name", "id")
     search_fields = ("name__istartswith", "id__exact")
     inlines = (KeyInline,)
@@ -67,10 +67,15 @@ class OrganizationAdmin(NoDeleteAdmin):
         return organizations.annotate(active_key_count=Count("keys", filter=active))
 
     def get_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
-        return ("id", "name") if obj is None else ("id", "name", "last_imports")
+        return ("id", "name") if obj is None else ("ungrouped_id", "name", "last_imports")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
-        return () if obj is None else ("id", "last_imports")
+        return () if obj is None else ("ungrouped_id", "last_imports")
+
+    @admin.display(description="ID", ordering="id")
+    def ungrouped_id(self, organization: Organization) -> str:
+        """Return the ID as a text, to which Django does not add separators of thousands."""
+        return str(organization.pk)
 
     @admin.display(description="last imports")
     def last_imports(self, organization: Organization) -> SafeString:

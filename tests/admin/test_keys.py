@@ -11,6 +11,7 @@ from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from payments.models import ApiKey, Organization
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
@@ -87,7 +88,9 @@ def test_form_names_the_extent_of_its_permission(admin_client: Client, organizat
     assert "Staff who can add keys can read the payments of every organization." in page
 
 
-def test_new_key_can_expire(admin_client: Client, filled: dict[str, str]) -> None:
+@pytest.mark.parametrize("time_zone", ["UTC", "Asia/Kolkata"])
+def test_new_key_can_expire(admin_client: Client, filled: dict[str, str], settings: Settings, time_zone: str) -> None:
+    settings.TIME_ZONE = time_zone
     expires_at = (timezone.now() + timedelta(days=2)).replace(second=0, microsecond=0)
 
     admin_client.post(ADD, {**filled, "expires_at": f"{expires_at:%Y-%m-%dT%H:%M}"})

@@ -168,7 +168,8 @@ def open_admin(prefix: str) -> dict[str, Any]:
     client.force_login(get_user_model().objects.create_superuser("staff", "staff@shop.example", "password"))
     access = "organization=9001&mode=live"
     pages = {
-        "start": "",
+        "start": "?organization=9001&mode=test",
+        "reads": "payments/paymentread/",
         "list": f"payments/payment/?{access}",
         "search": f"payments/payment/?{access}&q=10.00",
         "payment": "payments/payment/pt_5FNewest/change/",
@@ -182,6 +183,9 @@ def open_admin(prefix: str) -> dict[str, Any]:
     return {
         "status": {name: response.status_code for name, response in responses.items()},
         "lists_payment": b"pt_Newest" in responses["list"].content,
+        "lists_time": b">2026-01-03 12:00:00<" in responses["list"].content,
+        "shows_time": b">2026-01-03 12:00:00<" in responses["payment"].content,
+        "grouped_ids": [name for name, response in responses.items() if b"9.001" in response.content],
         "reads": PaymentRead.objects.count(),
         "shows_api_link": f"{script_name()}{prefix}/v2/payments/pt_Newest".encode() in responses["payment"].content,
     }

@@ -87,7 +87,7 @@ urlpatterns = [path("{prefix}admin/", admin.site.urls), path("{prefix}", include
 """
 
 # The language of the project changes the texts of Django, but none of ours.
-PAGES = ["start", "list", "search", "payment", "export", "keys", "new key", "organizations", "organization"]
+PAGES = ["start", "reads", "list", "search", "payment", "export", "keys", "new key", "organizations", "organization"]
 
 
 @dataclass
@@ -173,6 +173,8 @@ def assert_complete(report: Any) -> None:
     assert set(report["documentation"].values()) == {200}
     assert report["admin"]["status"] == dict.fromkeys(PAGES, 200)
     assert (report["admin"]["lists_payment"], report["admin"]["shows_api_link"]) == (True, True)
+    assert (report["admin"]["lists_time"], report["admin"]["shows_time"]) == (True, True)  # in UTC
+    assert report["admin"]["grouped_ids"] == []
     assert report["admin"]["reads"] == 1
     assert not report["writes_migrations"]
 
