@@ -25,6 +25,9 @@ from payments.hal import HAL
 
 ANY = "*"
 
+# Each client asks again, since new payments arrive, and has responses of its own.
+CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
+
 # The ETags of the service. Proxies that compress a response write `W/` before them, or add a word within them.
 ETAG = re.compile(r'"[0-9a-f]*-[^"]*"')
 
@@ -49,7 +52,7 @@ def conditional(get: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
     def respond(view: Any, request: Any, **kwargs: str) -> HttpResponseBase:
         renderer: Any = request.accepted_renderer
         if renderer.media_type != HAL:
-            return Response(get(view, request, **kwargs))
+            return Response(get(view, request, **kwargs), headers=CACHING)
         identity = (view.links.parts, request.auth.access, request.path, request.META["QUERY_STRING"])
         if view.known and (etag := find_current(view.known, identity, view.reader.revision)):
             return not_modified(etag)
@@ -91,8 +94,7 @@ def not_modified(etag: str) -> HttpResponseNotModified:
 def content_headers(etag: str) -> dict[str, str]:
     return {
         "Content-Type": HAL,  # a response without a body removes it; Django would compute another one first
-        "Cache-Control": "private, no-cache",
-        "Vary": "Accept, Authorization",
+        **CACHING,
         "ETag": etag,
     }
 

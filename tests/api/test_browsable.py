@@ -43,6 +43,8 @@ def browse(client: Client, path: str, authorization: str | None) -> Any:
 
 def html_of(response: Any) -> str:
     assert response["Content-Type"] == "text/html; charset=utf-8"
+    if response.status_code == 200:
+        assert (response["Cache-Control"], response["Vary"]) == ("private, no-cache", "Accept, Authorization")
     page: str = response.content.decode()
     return page
 
