@@ -22,6 +22,7 @@ from payments.api.parameters import (
     invalid_token,
     parse_changes_parameters,
     parse_list_parameters,
+    parse_page_parameters,
     query_string,
 )
 from payments.hal import HTML, Link
@@ -42,15 +43,19 @@ from payments.rows import RowValues
 
 
 class SelectionFilter(BaseFilterBackend):
-    """Applies the filters in the query string of a request, such as `status=open`."""
+    """Applies the filters and the order in a request's query string, such as `status=open`, with `KeysetPagination`.
 
-    def filter_queryset(self, request: Request, queryset: Any, view: APIView) -> Any:
-        """Return the payments that match. The view's `KeysetPagination` parses the query string.
+    It refuses parameters that this API does not have, so it is the only filter of a view that reads the query string.
+    """
+
+    def filter_queryset(self, request: HttpRequest | Request, queryset: Any, view: APIView) -> Any:
+        """Return the payments that match, and tell the view's paginator what the request asks for.
 
         :raises InvalidParameter: for the first invalid parameter
         """
-        paginator: KeysetPagination = view.paginator  # type: ignore[attr-defined]  # of a GenericAPIView
-        filters = paginator.read_parameters(request).selection.filters
+        parameters = parse_list_parameters(query_string(request.META))
+        view.paginator.parameters = parameters  # type: ignore[attr-defined]  # of a GenericAPIView
+        filters = parameters.selection.filters
         return select(queryset, filters) if filters else queryset
 
 
@@ -58,14 +63,14 @@ class KeysetPagination(BasePagination):
     """Pages by position: a link names the payment that the next page starts at.
 
     It works in any view over payments. `from` is a payment of the view's `get_queryset()`; the page consists of
-    payments that also match the view's filters.
+    payments that also match the view's filters. Without `SelectionFilter`, links keep all other parameters.
 
     The views of this API evaluate no QuerySet. `get_query` returns the compiled statement for the same page, and
     `paginate_content` takes what the statement has read.
     """
 
-    request: HttpRequest | Request | None = None
-    parameters = ListParameters()
+    request: Request
+    parameters: ListParameters | None = None  # `SelectionFilter` sets them
     page = Page([])
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
@@ -73,21 +78,24 @@ class KeysetPagination(BasePagination):
 
         :raises InvalidParameter: a parameter is invalid, or `from` is unknown
         """
-        limit, start, selection = self.read_parameters(request)
+        self.request = request
+        self.parameters = self.parameters or parse_page_parameters(query_string(request.META))
+        limit, start, selection = self.parameters
+        backends = getattr(view, "filter_backends", ())
+        is_filtered = selection.filters or any(backend is not SelectionFilter for backend in backends)
+        within = view.get_queryset() if is_filtered else queryset
         try:
-            self.page = evaluate_page(
-                queryset, within=view.get_queryset(), start=start, limit=limit, order=selection.order
-            )
+            self.page = evaluate_page(queryset, within=within, start=start, limit=limit, order=selection.order)
         except UnknownStart:
             raise invalid_from() from None
         return self.page.rows
 
-    def get_query(self, payments: Any, request: HttpRequest | Request) -> Query:
-        """Return the query for the page of `payments`, whose access is bound when it runs.
+    def get_query(self, payments: Any, _request: HttpRequest) -> Query:
+        """Return the query for the page of `payments`, which `SelectionFilter` has filtered.
 
-        :raises InvalidParameter: for the first invalid parameter
+        The access of the payments is bound when the query runs.
         """
-        limit, start, selection = self.read_parameters(request)
+        limit, start, selection = self.parameters or ListParameters()
         return page_query(payments, within=visible_payments(), selection=selection, start=start, limit=limit)
 
     def paginate_content(self, content: Content, request: Request) -> list[RowValues]:
@@ -95,32 +103,23 @@ class KeysetPagination(BasePagination):
 
         :raises InvalidParameter: `from` is unknown
         """
+        limit, start, _ = self.parameters or ListParameters()
         try:
-            self.page = page_of_content(content, start=self.parameters.start, limit=self.parameters.limit)
+            self.page = page_of_content(content, start=start, limit=limit)
         except UnknownStart:
             raise invalid_from() from None
         return self.page.rows
 
-    def read_parameters(self, request: HttpRequest | Request) -> ListParameters:
-        """Return the parameters of a request. They are parsed once.
-
-        :raises InvalidParameter: for the first invalid parameter
-        """
-        if self.request is not request:
-            self.parameters = parse_list_parameters(query_string(request.META))
-            self.request = request
-        return self.parameters
-
     def get_paginated_response(self, data: Sequence[Any]) -> Response:
-        request: Any = self.request
-        return Response(to_builtins(self.get_document(data, path=request.path, links=Links.of(request))))
+        document = self.get_document(data, path=self.request.path, links=Links.of(self.request))
+        return Response(to_builtins(document))
 
     def get_document(self, records: Sequence[Any], *, path: str, links: Links) -> dict[str, Any]:
         """Return the HAL document of the page.
 
         `self` names the page's first payment, so the link still leads to this page when newer payments have arrived.
         """
-        (limit, start, selection), page = self.parameters, self.page
+        (limit, start, selection), page = self.parameters or ListParameters(), self.page
         link = partial(links.page, path, limit=limit, query=selection.query)
         return page_document(
             records,
@@ -137,7 +136,7 @@ class ChangesPagination(BasePagination):
     parameters = ChangesParameters()
     page: ChangesPage
 
-    def get_query(self, payments: Any, request: HttpRequest | Request) -> Query:
+    def get_query(self, _payments: Any, request: HttpRequest) -> Query:
         """Return the query for the page that the request asks for.
 
         :raises InvalidParameter: for the first invalid parameter

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from payments.api.errors import InvalidParameter
 from payments.listing.filters import (
@@ -79,6 +79,25 @@ def parse_list_parameters(query: str) -> ListParameters:
         return ListParameters(limit, start, parse_selection(parameters))
     except InvalidSelection as error:
         raise InvalidParameter(str(error), field=error.field, start=start) from None
+
+
+def parse_page_parameters(query: str) -> ListParameters:
+    """Parse `limit` and `from` for a view with other parameters of its own, which links keep as they are.
+
+    :raises InvalidParameter: `limit` or `from` is invalid
+    """
+    pairs = split_query(query)
+    others = [pair for pair in pairs if pair[0] not in PAGE_NAMES]
+    parameters: dict[str, str] = {}
+    for name, value in pairs:
+        if name in parameters:
+            raise InvalidParameter(f"{name} must occur only once.", field=name)
+        if name in PAGE_NAMES:
+            parameters[name] = value
+    limit = parse_limit(parameters["limit"]) if "limit" in parameters else LIMIT_DEFAULT
+    start = parse_start(parameters["from"]) if "from" in parameters else None
+    kept = f"&{urlencode(others, errors='surrogateescape')}" if others else ""
+    return ListParameters(limit, start, Selection(query=kept))
 
 
 def parse_changes_parameters(query: str) -> ChangesParameters:

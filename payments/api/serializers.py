@@ -22,8 +22,11 @@ class PaymentSerializer(BaseSerializer[Any]):
     """
 
     @classmethod
-    def many_init(cls, *args: Any, **kwargs: Any) -> "PageSerializer":  # type: ignore[override]  # only `data` is used
-        return PageSerializer(*args, **kwargs)
+    def many_init(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return the serializer of a page; DRF's for a subclass or for other arguments."""
+        if cls is PaymentSerializer and len(args) == 1 and kwargs.keys() == {"context"}:
+            return PageSerializer(*args, **kwargs)
+        return super().many_init(*args, **kwargs)
 
     def to_representation(self, instance: Payment | RowValues) -> Any:
         [record] = PageSerializer([instance], context=self.context).data
@@ -39,14 +42,24 @@ class PageSerializer:
 
     @property
     def data(self) -> list[Any]:
-        # The views of this API have looked up the links.
-        links = getattr(self.context.get("view"), "links", None) or Links.of(self.context["request"])
+        links = links_of_context(self.context)
         instances: list[Any] = self.instance  # all of one type
         if not instances or isinstance(instances[0], tuple):
             return build_records(instances, links=links)
         records = build_records([values_of(payment) for payment in instances], links=links)
         plain: list[Any] = decode(encode(records))  # so that any renderer accepts them
         return plain
+
+
+def links_of_context(context: Mapping[str, Any]) -> Links:
+    """Return the links of a serializer's context. The views of this API have looked them up.
+
+    :raises LookupError: the context has no request
+    """
+    links = getattr(context.get("view"), "links", None)
+    if links is None and "request" not in context:
+        raise LookupError('A record has links: PaymentSerializer needs context={"request": request}.')
+    return links or Links.of(context["request"])
 
 
 def build_records(rows: Sequence[RowValues], *, links: Links) -> list[Record]:

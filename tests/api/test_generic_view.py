@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
 from moneyed import Money
+from rest_framework.filters import BaseFilterBackend
 from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
 from rest_framework.test import APIRequestFactory
 
 from payments.api.pagination import KeysetPagination, SelectionFilter
@@ -106,11 +110,67 @@ def test_page_starts_at_a_payment_of_the_views_queryset(shop: None) -> None:
     assert [payment["id"] for payment in page["_embedded"]["payments"]] == ["pt_02_"]
 
 
-def test_view_without_filters_pages_too(shop: None) -> None:
-    class Unfiltered(ShopPayments):
-        filter_backends = []
+class Unfiltered(ShopPayments):
+    """A view without filters, with parameters of its own."""
 
-    _, page = fetch(Unfiltered, "from=pt_05_&limit=2")
+    filter_backends = []
 
+
+class Named(BaseFilterBackend):
+    """A filter of the project."""
+
+    def filter_queryset(self, request: Request, queryset: Any, view: Any) -> Any:
+        return queryset.filter(status=request.query_params["state"])
+
+
+class OwnFilter(ShopPayments):
+    """A view whose only filter is one of the project."""
+
+    filter_backends = [Named]
+
+
+@pytest.mark.parametrize("view", [ShopPayments, Unfiltered])
+def test_view_without_filters_pages_too(shop: None, view: type[ShopPayments]) -> None:
+    with CaptureQueriesContext(connection) as statements:
+        _, page = fetch(view, "from=pt_05_&limit=2")
+
+    assert len(statements) == 1
     assert [payment["id"] for payment in page["_embedded"]["payments"]] == ["pt_05_", "pt_04_"]
     assert "from=pt_07_" in page["_links"]["previous"]["href"]
+
+
+@pytest.mark.parametrize("view", [Unfiltered, OwnFilter])
+def test_links_of_a_view_keep_its_own_parameters(shop: None, view: type[ShopPayments]) -> None:
+    pages = [page for _, page in walk(view, "limit=5&state=open&name=caf%C3%A9&name=%26", "next")]
+
+    ids = [payment["id"] for page in pages for payment in page["_embedded"]["payments"]]
+    assert len(ids) == len(set(ids)) == (24 if view is Unfiltered else 16)
+    assert {page["_links"]["self"]["href"].partition("&state")[2] for page in pages} == {
+        "=open&name=caf%C3%A9&name=%26"
+    }
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1&limit=2", "from=x", "from=pt_unknown"])
+def test_invalid_page_of_a_view_without_filters_is_refused(shop: None, query: str) -> None:
+    assert fetch(Unfiltered, query)[0] == 400
+
+
+def test_subclass_of_the_serializer_adds_fields(shop: None) -> None:
+    class Named(PaymentSerializer):
+        def to_representation(self, instance: Any) -> Any:
+            return super().to_representation(instance) | {"name": instance.pk.upper()}
+
+    class View(ShopPayments):
+        serializer_class = Named
+
+    _, page = fetch(View, "limit=2")
+
+    assert [payment["name"] for payment in page["_embedded"]["payments"]] == ["PT_23_", "PT_22_"]
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_serializer_without_a_request_says_what_it_needs(shop: None, many: bool) -> None:
+    payments = Payment.objects.all() if many else Payment.objects.first()
+
+    with pytest.raises(LookupError, match="PaymentSerializer needs context"):
+        _ = PaymentSerializer(payments, many=many).data

@@ -103,6 +103,7 @@ def paginated_by(page: Callable[..., Page]) -> type[KeysetPagination]:
 
     class WrongPagination(KeysetPagination):
         def paginate_content(self, content: Content, request: Request) -> list[Any]:
+            assert self.parameters is not None
             limit, start, _ = self.parameters
             self.page = page(request.auth.access, start=start, limit=limit)  # type: ignore[union-attr]
             return self.page.rows
