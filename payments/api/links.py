@@ -22,11 +22,9 @@ from payments.hal import HAL, Link
 # How many base URLs are cached. Without PUBLIC_BASE_URL each host of ALLOWED_HOSTS has its own.
 CACHED_MAX = 64
 
-# The variables of a WSGI request that its host, scheme and path prefix depend on: directly, and behind a trusted proxy.
-# Without such a proxy, clients could send any values for it, which would fill the cache.
+# The variables of a WSGI request that its host, scheme and path prefix depend on, without those of a trusted proxy.
 SCHEME = "wsgi.url_scheme"
 DIRECT = ("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME", SCHEME)
-PROXIED = (*DIRECT, "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PROTO")
 Names: TypeAlias = tuple[str, ...]
 
 # The anchors of sections of the reference that `documentation` links lead to.
@@ -48,7 +46,7 @@ class Links:
 
         :raises DisallowedHost: the host is not in ALLOWED_HOSTS
         """
-        names = PROXIED if settings.USE_X_FORWARDED_HOST else DIRECT
+        names = names_of_variables()
         variables = request.META
         if SCHEME not in variables:  # ASGI has none of the variables of WSGI
             variables = {**variables, SCHEME: request.scheme}
@@ -115,6 +113,21 @@ class Links:
             set_script_prefix(prefix)
 
 
+@lru_cache
+def names_of_variables() -> Names:
+    """Return the names of the variables that links depend on.
+
+    Django trusts the headers of a proxy only if the project's settings name them. Without a proxy, clients could send
+    any values, which would fill the cache.
+    """
+    proxied = {
+        "HTTP_X_FORWARDED_HOST": settings.USE_X_FORWARDED_HOST,
+        "HTTP_X_FORWARDED_PORT": settings.USE_X_FORWARDED_PORT,
+    }
+    scheme, *_ = settings.SECURE_PROXY_SSL_HEADER or (None,)
+    return (*DIRECT, *(name for name, is_trusted in proxied.items() if is_trusted), *filter(None, [scheme]))
+
+
 cached_links = lru_cache(CACHED_MAX)(Links)
 cached_escape = lru_cache(CACHED_MAX)(escape_uri_path)
 
@@ -136,6 +149,7 @@ def links_for(names: Names, values: tuple[str | None, ...]) -> Links:
 
 def forget_links(**_change: Any) -> None:
     links_for.cache_clear()
+    names_of_variables.cache_clear()
 
 
 setting_changed.connect(forget_links)

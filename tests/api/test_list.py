@@ -206,6 +206,25 @@ def test_forwarded_host_of_a_trusted_proxy_is_used(api: Api, settings: Settings)
     assert response.json()["_links"]["self"]["href"] == "https://pay.example/v2/payments?limit=20"
 
 
+def test_each_header_of_a_trusted_proxy_is_used_by_itself(api: Api, settings: Settings) -> None:
+    """The name of the header for the scheme is the project's choice."""
+    sent = {"X_Forwarded_Host": "pay.example", "X_Forwarded_Port": "8443", "X_Scheme": "https"}
+    bases = []
+    for name, value in (
+        ("SECURE_PROXY_SSL_HEADER", ("HTTP_X_SCHEME", "https")),
+        ("USE_X_FORWARDED_PORT", True),
+        ("USE_X_FORWARDED_HOST", True),
+    ):
+        setattr(settings, name, value)
+        settings.ALLOWED_HOSTS = ["testserver", "pay.example"]
+        links = api.send("GET", "/v2/payments", **sent).json()["_links"]
+        bases.append(links["self"]["href"].removesuffix("/v2/payments?limit=20"))
+
+    assert bases == ["https://testserver:80", "https://testserver:8443", "https://pay.example"]
+    plain = api.send("GET", "/v2/payments").json()["_links"]["self"]["href"]
+    assert plain.startswith("http://testserver/")
+
+
 def test_headers_that_clients_add_are_ignored(api: Api, four_payments: None) -> None:
     response = api.send(
         "GET", "/v2/payments", Content_Type="application/xml", Idempotency_Key="1", If_Match='"x"', Range="bytes=0-1"
