@@ -11,7 +11,7 @@ from payments.api.problems import Problem
 from payments.api.renderers import ProblemRenderer
 from payments.hal import HAL
 from payments.listing.filter_types import Filter
-from payments.listing.filters import BOUNDS, FILTERS, ORDERS
+from payments.listing.filters import FILTERS, ORDERS
 from payments.listing.tokens import TOKEN
 from payments.models import PAYMENT_ID
 from payments.record import json_schemas, portable
@@ -147,21 +147,16 @@ def filter_parameter(name: str, filter_: Filter) -> dict[str, Any]:
     parameter = {
         "name": name,
         "in": "query",
-        "description": describe_filter(name, filter_),
+        "description": describe_filter(filter_),
         "schema": filter_.schema,
         "example": filter_.example,
     }
     return parameter | ({"style": "deepObject", "explode": True} if filter_.schema["type"] == "object" else {})
 
 
-def describe_filter(name: str, filter_: Filter) -> str:
-    if filter_.takes_list:
-        return f"Any of these values matches. Must be {filter_.rule}, or in repeated parameters."
-    if name == "metadata":
-        return f"Pairs that metadata contains, metadata[KEY]=VALUE: {filter_.rule}."
-    field, _, bound = name.rstrip("]").partition("[")
-    needs = " Needs currency." if field == "amount" else ""
-    return f"Only payments whose {field} is {BOUNDS[bound]} this value: {filter_.rule}.{needs}"
+def describe_filter(filter_: Filter) -> str:
+    effect = filter_.effect[0].upper() + filter_.effect[1:]
+    return f"{effect}: {filter_.rule}{', or in repeated parameters' if filter_.takes_list else ''}."
 
 
 def responses(schema: str, description: str, *, errors: tuple[HTTPStatus, ...]) -> dict[str, Any]:

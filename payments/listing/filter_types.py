@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeAlias
 
 from payments.listing.terms import HasAnyWord, TermCondition
@@ -19,6 +20,9 @@ CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 TIME = rf"\A[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:T{CLOCK}:[0-5][0-9](?:\.[0-9]{{1,6}})?(?:Z|[+-]{CLOCK})?)?\Z"
 AMOUNT = r"\A-?(?:0|[1-9][0-9]{0,12})(?:\.[0-9]{1,2})?\Z"
 
+# The effect and the kind of a filter by words.
+ANY_OF, WORDS = "only payments with one of these values", "WORDS"
+
 Values: TypeAlias = tuple[Any, ...]
 Select: TypeAlias = Callable[[PaymentQuerySet, Values], PaymentQuerySet]
 Terms: TypeAlias = Callable[[Access, Values], TermCondition | None]
@@ -26,11 +30,16 @@ Terms: TypeAlias = Callable[[Access, Values], TermCondition | None]
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """A filter of the list. Its values may be placeholders of a compiled statement."""
+    """A filter of the list. Its values may be placeholders of a compiled statement.
+
+    The API's form and description and the options of commands show `effect`, `rule`, `kind` and `example`.
+    """
 
     select: Select
     parse: Callable[[str], Values | None]  # None: the text is invalid
-    rule: str
+    effect: str  # which payments it selects
+    kind: str  # the kind of its value
+    rule: str  # what its value must be
     schema: Mapping[str, Any]
     example: Any
     values_are_literals: bool = False  # they decide which index is best, so they are part of the SQL
@@ -67,7 +76,7 @@ def word_filter(
     rule = f"{description}, or up to {VALUES_MAX} of them, separated by commas"
     schema = list_schema({"type": "string", "pattern": pattern})
     matches = re.compile(pattern).match
-    return Filter(select, lambda text: parse_words(text, matches), rule, schema, example)
+    return Filter(select, lambda text: parse_words(text, matches), ANY_OF, WORDS, rule, schema, example)
 
 
 def known_word_filter(
@@ -81,9 +90,8 @@ def known_word_filter(
     """Return a filter by words from a fixed list. Any of its words may match."""
     rule = rule or f"{', '.join(known)}, or some of them, separated by commas"
     schema = list_schema({"type": "string", "enum": list(known)})
-    return Filter(
-        select, lambda text: parse_words(text, known.__contains__), rule, schema, example, values_are_literals
-    )
+    parse = partial(parse_words, is_valid=known.__contains__)
+    return Filter(select, parse, ANY_OF, WORDS, rule, schema, example, values_are_literals)
 
 
 def parse_words(text: str, is_valid: Callable[[str], object]) -> Values | None:
@@ -101,9 +109,10 @@ def single(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Select:
     return lambda payments, values: select(payments, *values)
 
 
-def time(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Filter:
+def time(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet], effect: str) -> Filter:
     rule = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
-    return Filter(single(select), parse_time, rule, {"type": "string", "pattern": TIME}, "2026-01-01")
+    schema = {"type": "string", "pattern": TIME}
+    return Filter(single(select), parse_time, effect, "TIME", rule, schema, "2026-01-01")
 
 
 def parse_time(text: str) -> Values | None:
@@ -117,9 +126,10 @@ def parse_time(text: str) -> Values | None:
         return None
 
 
-def amount(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Filter:
+def amount(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet], effect: str) -> Filter:
     rule = "a decimal with at most 13 digits before the point and 2 after it"
-    return Filter(single(select), parse_amount, rule, {"type": "string", "pattern": AMOUNT}, "100.00")
+    schema = {"type": "string", "pattern": AMOUNT}
+    return Filter(single(select), parse_amount, effect, "AMOUNT", rule, schema, "100.00")
 
 
 def parse_amount(text: str) -> Values | None:
@@ -128,9 +138,10 @@ def parse_amount(text: str) -> Values | None:
 
 def document_filter(
     select: Callable[[PaymentQuerySet, Any], PaymentQuerySet],
+    effect: str,
     *,
     rule: str,
     schema: Mapping[str, Any],
     example: Mapping[str, str],
 ) -> Filter:
-    return Filter(single(select), lambda text: (text,), rule, schema, example)
+    return Filter(single(select), lambda text: (text,), effect, "PAIRS", rule, schema, example)

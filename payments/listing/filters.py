@@ -32,6 +32,7 @@ METADATA_PAIRS_MAX = 5
 METADATA_CHARACTERS_MAX = 500
 METADATA_TEXT = re.compile(rf"[^\x00\ud800-\udfff]{{1,{METADATA_CHARACTERS_MAX}}}")
 
+# How the bounds of a range select payments, and the type of their filters.
 RANGES: Mapping[str, tuple[Callable[..., PaymentQuerySet], Callable[..., Filter]]] = {
     "createdAt": (PaymentQuerySet.created, filter_types.time),
     "paidAt": (partial(PaymentQuerySet.bounded, column="paid_at"), filter_types.time),
@@ -46,6 +47,11 @@ def status_terms(access: Access, statuses: Values) -> TermCondition | None:
     if uses_status_index(statuses) or uses_in_flight_index(statuses):
         return None
     return any_word("status")(access, statuses)
+
+
+def range_effect(name: str, bound: str) -> str:
+    needs = "with currency, " if name == "amount" else ""
+    return f"{needs}only payments whose {name} is {bound} this value"
 
 
 # In the order of their parameters in a link.
@@ -78,12 +84,13 @@ FILTERS: Mapping[str, Filter] = {
         example=["EUR"],
     ).with_terms(any_word("currency")),
     **{
-        f"{name}[{bound}]": filter_type(partial(select, bound=bound))
+        f"{name}[{bound}]": filter_type(partial(select, bound=bound), range_effect(name, words))
         for name, (select, filter_type) in RANGES.items()
-        for bound in BOUNDS
+        for bound, words in BOUNDS.items()
     },
     "metadata": filter_types.document_filter(
         PaymentQuerySet.with_metadata,
+        "only payments whose metadata contains these pairs, metadata[KEY]=VALUE",
         rule=f"at most {METADATA_PAIRS_MAX} pairs, key and value of 1 to {METADATA_CHARACTERS_MAX} characters each",
         schema={
             "type": "object",

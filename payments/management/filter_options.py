@@ -10,7 +10,6 @@ from django.core.management.base import CommandError
 from payments.listing.filters import FILTERS, METADATA_PAIRS_MAX, InvalidSelection, parse_selection
 from payments.models import Access, PaymentQuerySet
 
-SIGNS = {"gte": ">=", "gt": ">", "lte": "<=", "lt": "<"}
 NAMES = [name for name in FILTERS if name != "metadata"]
 
 
@@ -21,8 +20,10 @@ def add_filter_options(parser: ArgumentParser) -> None:
     )
     for name in NAMES:
         words = re.findall("[A-Z]?[a-z]+", name)
-        metavar, description = describe_value(name)
-        group.add_argument("--" + "-".join(words).lower(), dest=name, metavar=metavar, help=description)
+        filter_ = FILTERS[name]
+        rule = filter_.rule.partition(" (")[0]  # parentheses contain advice for query strings
+        help_text = f"{filter_.effect}: {rule}"
+        group.add_argument("--" + "-".join(words).lower(), dest=name, metavar=filter_.kind, help=help_text)
     group.add_argument(
         "--metadata",
         action="append",
@@ -30,16 +31,6 @@ def add_filter_options(parser: ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help=f"metadata must contain this pair; repeat the option for up to {METADATA_PAIRS_MAX} pairs",
     )
-
-
-def describe_value(name: str) -> tuple[str, str]:
-    """Return the placeholder of a filter's value in the help, and the help text."""
-    rule = FILTERS[name].rule.partition(" (")[0]  # parentheses contain advice for query strings
-    field, _, bound = name.rstrip("]").partition("[")
-    if not bound:
-        return "WORDS", rule
-    metavar = "AMOUNT" if field == "amount" else "TIME"
-    return metavar, f"{field} {SIGNS[bound]} {metavar}, {rule}"
 
 
 def has_filter_options(options: Mapping[str, Any]) -> bool:

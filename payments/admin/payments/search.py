@@ -25,6 +25,8 @@ def terms_filter(*, uses_index: bool) -> Filter:
     return Filter(
         select=lambda payments, _groups: payments,
         parse=lambda text: (text,),
+        effect="only payments with these search terms",
+        kind="TERMS",
         rule="search terms",
         schema={"type": "string"},
         example=":84820",

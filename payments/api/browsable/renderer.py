@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 # The URL of a link in an indented JSON document.
 HREF = re.compile(r'(?<="href": ")(https?://[^"\\]+)')
 
-WORD_FILTERS = [name for name, filter_ in FILTERS.items() if filter_.schema["type"] == "array"]
+# The filters with a row of their own in the form: neither a bound of a range nor pairs of metadata.
+SINGLE_FILTERS = [name for name in FILTERS if "[" not in name and name != "metadata"]
 
 
 class Field(NamedTuple):
@@ -72,17 +73,19 @@ def form_context(parameters: Mapping[str, str], problem: Problem | None) -> dict
     def field(name: str, **texts: str) -> Field:
         return Field(name, parameters.get(name, ""), errors.get(name, ""), **texts)
 
-    def range_field(name: str) -> Field:
-        return field(name, example=FILTERS[name].example)
+    def filter_field(name: str) -> Field:
+        filter_ = FILTERS[name]
+        example = ",".join(filter_.example) if filter_.takes_list else filter_.example
+        return field(name, example=example, rule=filter_.rule)
 
     return {
         "fields": [
             field("limit", example=str(LIMIT_DEFAULT), rule=f"a whole number from 1 to {LIMIT_MAX}"),
-            *(field(name, example=",".join(FILTERS[name].example), rule=FILTERS[name].rule) for name in WORD_FILTERS),
+            *map(filter_field, SINGLE_FILTERS),
         ],
         "orders": ORDERS,
         "order": field("sort"),
-        "ranges": [(name, [(bound, range_field(f"{name}[{bound}]")) for bound in BOUNDS]) for name in RANGES],
+        "ranges": [(name, [(bound, filter_field(f"{name}[{bound}]")) for bound in BOUNDS]) for name in RANGES],
         "pairs": [field(name) for name in parameters if name.startswith("metadata[")],
         "is_open": bool(errors) or not parameters.keys() <= {"limit", "from"},
     }
