@@ -1,7 +1,8 @@
 """The payment record: the one declaration of its fields.
 
 The import's validation, the OpenAPI schema, the database row, the stored row of an import and the CSV export are
-derived from `Record`. To add a field, add it here and to the model `Payment`.
+derived from `Record`. To add a field, add it here, to the model `Payment`, to the migration, to the admin's page of a
+payment, and to docs/api/reference.md.
 """
 
 import re
@@ -57,6 +58,9 @@ Url = Annotated[
     ),
 ]
 URL_TYPES = (RedirectUrl, Url)
+
+# The types of fields in which a merchant may write any text. An import searches them, and the metadata, for card data.
+FREE_TEXT_TYPES = (str, *URL_TYPES)
 Time = Annotated[
     str,
     Meta(

@@ -34,7 +34,12 @@ class ListColumn(TextChoices):
 DEFAULT_COLUMNS = (ListColumn.STATUS, ListColumn.METHOD, ListColumn.CUSTOMER, ListColumn.DESCRIPTION)
 
 # The columns whose cells repeat a filter that has one value.
-SELECTED_BY = {ListColumn.STATUS: "status", ListColumn.METHOD: "method", ListColumn.SEQUENCE: "sequenceType"}
+SELECTED_BY = {
+    ListColumn.STATUS: {"status"},
+    ListColumn.METHOD: {"method"},
+    ListColumn.SEQUENCE: {"sequenceType"},
+    ListColumn.CUSTOMER: {"search customerId"},
+}
 
 
 def read_preferences(request: HttpRequest) -> StaffPreferences:
@@ -65,5 +70,4 @@ def chosen_columns(names: Sequence[str] | None) -> list[ListColumn]:
 def shown_columns(columns: Sequence[ListColumn], filters: Sequence[AppliedFilter]) -> list[ListColumn]:
     """Return the columns whose cells can differ: not those of a filter with one value."""
     fixed = {applied.name for applied in filters if len(applied.values) == 1}
-    fixed |= {"customer"} if "search customerId" in fixed else set()
-    return [column for column in columns if SELECTED_BY.get(column, column.value) not in fixed]
+    return [column for column in columns if fixed.isdisjoint(SELECTED_BY.get(column, ()))]

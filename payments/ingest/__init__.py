@@ -2,18 +2,18 @@
 
 A record passes these modules in this order:
 
-sources          streams of bytes, and the locations of records
-reading          detects the format of a file and splits it into records, each with its location:
-                 json_documents, pages (of the API), csv_files with csv_headers
-fast_path        recognizes canonical records
-validation       validates all other records: json_values (valid JSON that is refused), forms (of the members);
-                 errors has the exception
-card_data        finds card numbers (card_numbers) and security codes in folded texts (folding)
-stored_rows      converts a record to a database row
-batches          collects rows into batches
-imports          an import: options, errors and transaction; background writes a batch in a second thread
-writing          inserts or updates the rows
-changes          notes the changes, and records them at the end of the transaction
+formats/sources     streams of bytes, and the locations of records
+formats/detection   detects the format of a file and splits it into records, each with its location: json_documents,
+                    api_pages, csv_files with csv_headers and formulas
+fast_path           recognizes canonical records
+validation          validates all other records: json_values (valid JSON that is refused), schema (the form of a
+                    record), members (all errors of its form); errors has the exception
+cards/details       finds card numbers (numbers) and security codes in folded texts (folding)
+stored_rows         converts a record to a database row
+batches             collects rows into batches
+imports             an import: options, errors and transaction; background writes a batch in a second thread
+writing             inserts or updates the rows
+change_log          notes the changes, and records them at the end of the transaction
 """
 
 from payments.ingest.formats.sources import Source

@@ -28,8 +28,8 @@ from payments.models import Status
 from payments.models.currencies import CURRENCIES
 from payments.record import (
     COUNTRY,
+    FREE_TEXT_TYPES,
     SCRIPT_SCHEMES,
-    URL_TYPES,
     VALUE,
     DetailsDocument,
     Metadata,
@@ -137,7 +137,7 @@ build_row = row_function(
 get_currencies = itemgetter(*(GROUPS.index(field.columns[1]) for field in FIELDS if field.kind == MONEY))
 get_times = itemgetter(*(GROUPS.index(field.name) for field in FIELDS if field.kind == TIME))
 get_free_texts = itemgetter(
-    *map(GROUPS.index, ("description", "metadata", *(field.name for field in FIELDS if field.type in URL_TYPES)))
+    *map(GROUPS.index, ("metadata", *(field.name for field in FIELDS if field.type in FREE_TEXT_TYPES)))
 )
 get_checked = itemgetter(*map(GROUPS.index, ("status", "paid_at", "metadata", "details")))
 

@@ -15,7 +15,17 @@ from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, 
 from payments.ingest.members import Findings, read_record, rule_of
 from payments.models import ORGANIZATION_ID_MAX, Status
 from payments.models.currencies import CURRENCIES
-from payments.record import SCRIPT_SCHEMES, URL_TYPES, CardNumber, Currency, Money, Record, Time, record_time
+from payments.record import (
+    FREE_TEXT_TYPES,
+    SCRIPT_SCHEMES,
+    URL_TYPES,
+    CardNumber,
+    Currency,
+    Money,
+    Record,
+    Time,
+    record_time,
+)
 from payments.rows import FIELDS, StoredField
 
 
@@ -48,6 +58,7 @@ def fields_of_type(*types: Any) -> list[StoredField]:
 
 MONEY_FIELDS = fields_of_type(Money)
 URL_FIELDS = fields_of_type(*URL_TYPES)
+FREE_TEXT_FIELDS = fields_of_type(*FREE_TEXT_TYPES)
 TIME_FIELDS = fields_of_type(Time)
 
 
@@ -163,8 +174,7 @@ def convert_details(values: dict[str, Any]) -> Iterator[FieldError]:
 
 def free_texts(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the names and the texts of the members in which a merchant may write any text."""
-    yield "description", values.get("description", "")
-    for field in URL_FIELDS:
+    for field in FREE_TEXT_FIELDS:
         yield field.json_name, values.get(field.name, "")
     for name, text in values.get("metadata", {}).items():
         yield "metadata", name
