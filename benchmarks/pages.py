@@ -210,7 +210,7 @@ def measure_buffers(database_url: str, positions: Positions) -> dict[str, int]:
     buffers = {}
     with connected_to(database_url), psycopg.connect(database_url, cursor_factory=psycopg.ClientCursor) as connection:
         for limit in LIMITS:
-            sql = page_statement(visible_payments(), visible_payments(), limit, has_start=True).statement.sql
+            sql = page_statement(visible_payments(), visible_payments(), limit, has_start=True).sql
             for name, start in ((f"limit_{limit}", positions.end), (f"limit_{limit}_ties", positions.ties)):
                 rows = connection.execute(f"{EXPLAIN} {sql}", {**access, "start": start.payment_id}).fetchall()
                 buffers[name] = buffers_read(plan_of(rows))

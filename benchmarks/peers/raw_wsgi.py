@@ -24,14 +24,10 @@ from payments.api.pagination import page_document  # noqa: E402
 from payments.api.serializers import build_records  # noqa: E402
 from payments.database.statements import Statement  # noqa: E402
 from payments.hal import HAL, HTML, Link  # noqa: E402
-from payments.listing.content import access_values  # noqa: E402
+from payments.listing.content import statement_with_key  # noqa: E402
 from payments.listing.page import page_of_content, page_statement  # noqa: E402
 from payments.listing.query import visible_payments  # noqa: E402
-from payments.models import (  # noqa: E402
-    PAYMENT_ID,
-    Access,
-    identifiers,
-)
+from payments.models import PAYMENT_ID, identifiers  # noqa: E402
 
 Environment = dict[str, Any]
 
@@ -48,19 +44,20 @@ def fetch(statement: Statement, values: dict[str, Any]) -> list[tuple[Any, ...]]
 
 def application(environment: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
     text = environment["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
-    keys = identifiers.is_key(text) and fetch(key_statement(), {"digest": identifiers.digest(text)})
-    if not keys:
+    if not identifiers.is_key(text):
         start_response("401 Unauthorized", [("Content-Length", "0")])
         return []
-    _, organization_id, mode, _ = keys[0]
     query = parse_qs(environment["QUERY_STRING"])
     limit, start = int(query["limit"][0]), query.get("from", [None])[0]
     if start is not None and not re.fullmatch(PAYMENT_ID, start):
         start_response("400 Bad Request", [("Content-Length", "0")])
         return []
     statement = page_statement(visible_payments(), visible_payments(), limit, start is not None)
-    values = {**access_values(Access(organization_id, mode)), "start": start}
-    content = statement.content(fetch(statement.statement, values))
+    values = {"digest": identifiers.digest(text), "start": start}
+    content = statement.content(fetch(statement_with_key(statement, key_statement().sql), values))
+    if content.end is None:
+        start_response("401 Unauthorized", [("Content-Length", "0")])
+        return []
     page = page_of_content(content, start=start, limit=limit)
     urls = cached_links(f"http://{environment['HTTP_HOST']}")
     link = partial(urls.page, environment["PATH_INFO"], limit=limit)

@@ -15,7 +15,7 @@ from xxhash import xxh3_64_hexdigest
 from payments.database.statements import Placeholder, Rows, Statement, WrongStatement, compile_queryset
 from payments.models import Access, AccessState, current_epoch
 from payments.models.expressions import Literal
-from payments.rows import COLUMNS, ID, Row, RowValues
+from payments.rows import ID, Row, RowValues, select_columns
 from payments.runtime.servers import PRIMARY
 
 NO_VALUE: Any = Value(None, output_field=TextField())
@@ -88,7 +88,7 @@ class Content(NamedTuple):
         return self.end and self.end.state
 
 
-class ContentStatement:
+class ContentStatement(Statement):
     """A statement for the content of a response; `payments` and `proof` are SQL for rows of `Row`'s columns.
 
     It has placeholders for the access (`organization_id` and `mode`) and those of its parts. `has_filters`: their
@@ -101,7 +101,7 @@ class ContentStatement:
         self.has_filters = has_filters
         self.end_id = f"end {xxh3_64_hexdigest(''.join(self.parts).encode())}"
         end = padded(f"SELECT '{self.end_id}', state.* FROM ({state_sql()}) AS state", columns=1 + len(State._fields))
-        self.statement = Statement(" UNION ALL ".join([*self.parts, end]), is_planned_each_time=has_filters)
+        super().__init__(" UNION ALL ".join([*self.parts, end]), is_planned_each_time=has_filters)
 
     def content(self, rows: Rows, *, using: str = PRIMARY) -> Content:
         """Return the content that the statement's rows contain.
@@ -140,7 +140,7 @@ class Query(NamedTuple):
 
     def read(self, access: Access, using: str = PRIMARY) -> Content:
         """Return the content for an access from the database with this alias."""
-        rows = self.statement.statement.rows({**self.values, **access_values(access)}, using)
+        rows = self.statement.rows({**self.values, **access_values(access)}, using)
         return self.statement.content(rows, using=using)
 
     def read_with_key(self, key_sql: str, digest: str) -> Content:
@@ -176,7 +176,7 @@ def content_sql(
     limit: int | None = None,
 ) -> str:
     """Return the SQL for the first payments of an unbound QuerySet, with the columns of `Row`."""
-    rows = payments.values_list(*COLUMNS.values(), previous_from, change_number)
+    rows = select_columns(payments, previous_from, change_number)
     return f"SELECT * FROM ({compile_queryset(rows[:limit])}) AS part"
 
 

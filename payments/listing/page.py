@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 from payments.database.statements import Placeholder
 from payments.listing.content import NO_VALUE, Content, ContentStatement, Query, content_sql, proof_row
 from payments.listing.filters import Selection
-from payments.listing.query import Listing, UnboundPayments, filter_values, select
+from payments.listing.query import Listing, UnboundPayments, filter_values, select, visible_payments
 from payments.models import PaymentQuerySet
 from payments.models.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position
 from payments.rows import named
@@ -220,7 +220,7 @@ def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
 
     :raises UnknownStart: `start` is not visible to the listing's access
     """
-    selection, within = listing.selection, listing.all_payments
+    selection, within = listing.selection, visible_payments()
     payments = select(within, selection.filters)
     query = page_query(payments, within=within, selection=selection, start=start, limit=limit)
     return page_of_content(query.read(listing.access), start=start, limit=limit)

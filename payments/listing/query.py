@@ -54,14 +54,19 @@ def shape_of(filters: Sequence[AppliedFilter]) -> Shape:
     )
 
 
-def select(payments: PaymentQuerySet, filters: Sequence[AppliedFilter]) -> PaymentQuerySet:
-    """Return the payments that match all filters. For unbound payments, the result is cached by the filters' shape."""
+def select(
+    payments: PaymentQuerySet, filters: Sequence[AppliedFilter], *, access: Access | None = None
+) -> PaymentQuerySet:
+    """Return the payments that match all filters. For unbound payments, the result is cached by the filters' shape.
+
+    `access` is that of other payments; without it, no index of terms is used.
+    """
     if not filters:
         return payments
     if isinstance(payments, UnboundPayments):
         return select_unbound(payments, shape_of(filters))
     for applied in filters:
-        payments = applied.filter.apply(payments, applied.values, None)
+        payments = applied.filter.apply(payments, applied.values, access)
     return payments
 
 
@@ -92,11 +97,6 @@ class Listing(NamedTuple):
 
     access: Access
     selection: Selection = EVERYTHING
-
-    @property
-    def all_payments(self) -> UnboundPayments:
-        """Return all payments of the access, from which the filters select."""
-        return visible_payments()
 
 
 @lru_cache

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from payments.listing.filters import FILTERS, METADATA_PAIRS_MAX, InvalidSelection, parse_selection
+from payments.listing.query import select
 from payments.models import Access, PaymentQuerySet
 
 NAMES = [name for name in FILTERS if name != "metadata"]
@@ -55,6 +56,4 @@ def apply_filter_options(
         selection = parse_selection(parameters)
     except InvalidSelection as error:
         raise CommandError(str(error)) from None
-    for applied in selection.filters:
-        payments = applied.filter.apply(payments, applied.values, access)
-    return payments
+    return select(payments, selection.filters, access=access)
