@@ -96,8 +96,8 @@ class ReadView(GenericAPIView[Payment]):
         drf_request = Request(request, authenticators=authenticators, negotiator=negotiator)
         # 9 µs: the context refers to the request, so both would wait for the garbage collector.
         drf_request.parser_context.clear()
-        # 5 µs: DRF would look them up in the other request, after a search that fails.
-        drf_request.META, drf_request.method = request.META, request.method
+        # 6 µs: DRF would look them up in the other request, after a search that fails.
+        drf_request.META, drf_request.method, drf_request.path = request.META, request.method, request.path
         return drf_request
 
     def prepare_query(self, request: HttpRequest) -> Query | None:
@@ -135,9 +135,12 @@ class ReadView(GenericAPIView[Payment]):
         raise NotImplementedError
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Check the request in DRF's order, and then the parameters."""
+        """Check the request in DRF's order, and then the parameters. 3 µs: the API has no versions and no suffixes."""
         self.links = Links.of(request)  # refuses a host that is not allowed
-        super().initial(request, *args, **kwargs)
+        request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
+        self.perform_authentication(request)
+        self.check_permissions(request)
+        self.check_throttles(request)
         self.refuse_invalid()
 
     def get_throttles(self) -> list[BaseThrottle]:

@@ -86,7 +86,7 @@ class Statement:
         driver = connection.connection
         with connection.wrap_database_errors:
             if self.is_planned_each_time:
-                return ClientCursor(driver).execute(self.sql, values).fetchall()
+                return ClientCursor(driver).execute(self.sql, values, prepare=False).fetchall()
             # PostgreSQL infers the types of texts. Numbers have several types, each with its statement.
             texts = [None if values[name] is None else str(values[name]) for name in self.names]
             cursor = getattr(driver, "statement_cursor", None) or RawCursor(driver)  # an attribute of our engine

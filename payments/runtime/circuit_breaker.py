@@ -71,10 +71,11 @@ class Guard:
         self.names = (timeouts, outages) if timeouts != outages else (outages,)
 
     def __enter__(self) -> None:
-        breakers = list(filter(None, map(self.breakers.get, self.names)))
-        # Only if none is open, a request starts a trial.
-        if any(breaker.is_open for breaker in breakers) or not all(breaker.admits() for breaker in breakers):
-            raise CircuitOpen("The database has just failed to respond to another request.")
+        if self.breakers:
+            breakers = list(filter(None, map(self.breakers.get, self.names)))
+            # Only if none is open, a request starts a trial.
+            if any(breaker.is_open for breaker in breakers) or not all(breaker.admits() for breaker in breakers):
+                raise CircuitOpen("The database has just failed to respond to another request.")
         self.started_at = monotonic()
 
     def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:

@@ -81,7 +81,8 @@ class Handler:
     def send(self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder) -> list[bytes]:
         """Return the response's body as a list, which Granian sends at once. It streams any other iterable."""
         # Nothing reads a body. Django would fail on some media types.
-        request = WSGIRequest({**environ, "CONTENT_TYPE": "", "CONTENT_LENGTH": "0"})
+        environ["CONTENT_TYPE"], environ["CONTENT_LENGTH"] = "", "0"
+        request = WSGIRequest(environ)
         response: Any = respond(request)
         start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
         return [response.content]
