@@ -86,15 +86,18 @@ def test_payment_is_not_found_by_other_terms(found: Found, group: str) -> None:
 
 def test_metadata_of_any_type_has_words(found: Found) -> None:
     """The project may store payments by its own code."""
-    create_payment(description="", metadata='{"number":84820,"flag":true}', details='{"cardNumber":42424242}')
+    metadata = r'{"number":84820,"flag":true,"none":null,"list":[7,"x"],"large":1e400}'
+    create_payment(description="", metadata=metadata, details='{"cardNumber":42424242}')
 
-    assert [found(group) for group in (":84820", ":true", "#4242")] == [["pt_1"]] * 3
+    terms = (":84820", ":true", ":null", ":x", "#4242")
+    assert [term for term in terms if found(term) != ["pt_1"]] == []
+    assert found(":none") == []
 
 
 def test_case_of_a_letter_with_two_small_forms_does_not_matter(found: Found) -> None:
-    create_payment(description="ΟΔΟΣ.Λ")
+    create_payment(description="ΟΔΟΣ.Λ 100µF")
 
-    assert found(":ΟΔΟΣ") == ["pt_1"]
+    assert [found(group) for group in (":ΟΔΟΣ", ":100", ":f")] == [["pt_1"]] * 3
 
 
 def test_negative_amount_is_found(found: Found) -> None:

@@ -9,14 +9,15 @@ such as `1001live:84820`, for the reason that `terms` gives. SQLite calls a func
 the list, which takes about 3 µs: SQLite is for small databases.
 """
 
+import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression
 from django.db.models.sql.compiler import SQLCompiler
-from msgspec.json import decode
 
 from payments.listing.terms import TermCondition, truncated_sql
 from payments.models.expressions import Sql, quoted
@@ -120,15 +121,28 @@ def add_function(*, connection: BaseDatabaseWrapper, **_: Any) -> None:
         connection.connection.create_function(FUNCTION, -1, has_terms, deterministic=True)
 
 
+# Numbers stay as they are written.
+exact = partial(json.loads, parse_int=str, parse_float=str)
+
+
+def json_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def folded(text: str) -> str:
+    """Return the text in lower case. Sigma is the only letter whose lower case depends on its place in the word."""
+    return text.lower().replace("\N{GREEK SMALL LETTER FINAL SIGMA}", "\N{GREEK SMALL LETTER SIGMA}")
+
+
 def has_terms(description: str, metadata: str, amount: str, details: str | None, *groups: str) -> bool:
     """Return whether a payment with these values has a term of each group."""
-    text = " ".join([description, *map(str, decode(metadata).values())]).casefold()
+    text = folded(" ".join([description, *map(json_text, exact(metadata).values())]))
     terms = {f"{AMOUNT}{amount}"}
-    if card_number := decode(details or "{}").get("cardNumber"):
+    if card_number := exact(details or "{}").get("cardNumber"):
         terms.add(f"{CARD}{str(card_number).replace(' ', '')[-CARD_DIGITS:]}")
 
     def has_term(term: str) -> bool:
         # To split the text takes longest, so a text without the word is not split.
         return term in terms or (term.startswith(WORD) and term[1:] in text and term[1:] in split_words(text))
 
-    return all(any(map(has_term, group.casefold().split(" "))) for group in groups)
+    return all(any(map(has_term, folded(group).split(" "))) for group in groups)
