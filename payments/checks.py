@@ -19,11 +19,11 @@ VENDORS = {"postgresql", "sqlite"}
 RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "PUBLIC_BASE_URL": (
         "a URL without a slash at its end, such as https://pay.example",
-        lambda url: url == "" or re.fullmatch(r"https?://[^/?#]+(/[^/?#]+)*", url) is not None,
+        lambda url: isinstance(url, str) and re.fullmatch(r"(https?://[^\s?#@\\]*[^\s?#@\\/])?", url) is not None,
     ),
     "RATE_LIMIT": (
         "None, or the requests and the seconds, such as (600, 60)",
-        lambda rate: rate is None or (isinstance(rate, tuple) and [type(part) for part in rate] == [int, int]),
+        lambda rate: rate is None or (isinstance(rate, tuple | list) and [type(part) for part in rate] == [int, int]),
     ),
     "RUNTIME_DIRECTORY": ("a pathlib.Path", lambda path: isinstance(path, Path)),
 }
@@ -33,7 +33,7 @@ RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
 def project_uses_time_zones(**_options: Any) -> list[checks.CheckMessage]:
     if not settings.USE_TZ:
         text, hint = "USE_TZ is False, but times of payments are in UTC.", "Set USE_TZ."
-    elif connections.settings[DEFAULT_DB_ALIAS]["TIME_ZONE"] not in {None, "UTC"}:
+    elif connections.settings[DEFAULT_DB_ALIAS]["TIME_ZONE"] not in {None, "UTC", "Etc/UTC"}:
         text, hint = "The database `default` has a TIME_ZONE, but times of payments are in UTC.", "Remove it."
     else:
         return []
@@ -68,24 +68,30 @@ def driver_is_psycopg_3(**_options: Any) -> list[checks.CheckMessage]:
 
 @checks.register(checks.Tags.compatibility)
 def settings_are_valid(**_options: Any) -> list[checks.CheckMessage]:
-    """Refuse unknown settings of the application, and values whose errors a request would be the first to meet."""
+    """Refuse values whose errors a request would be the first to meet. Name settings that the application ignores."""
     names = {name.removeprefix("PAYMENTS_") for name in dir(settings) if name.startswith("PAYMENTS_")}
     unknown = sorted(names - vars(Settings).keys())
-    texts = [f"PAYMENTS_{name} is not a setting of the application." for name in unknown]
-    texts += [
+    ignored = [f"PAYMENTS_{name} is not a setting of the application." for name in unknown]
+    invalid = [
         f"PAYMENTS_{name} must be {rule}." for name, (rule, is_met) in RULES.items() if not is_met(getattr(conf, name))
     ]
-    return [checks.Error(text, hint="See payments/conf.py.", id="payments.E004") for text in texts]
+    hint = "See payments/conf.py."
+    return [
+        *(checks.Error(text, hint=hint, id="payments.E004") for text in invalid),
+        *(checks.Warning(text, hint=hint, id="payments.W005") for text in ignored),
+    ]
 
 
 @checks.register(checks.Tags.urls)
 def links_can_be_made(**_options: Any) -> list[checks.CheckMessage]:
+    if not getattr(settings, "ROOT_URLCONF", None):
+        return []
     try:
         reverse("payments:payment-list")
     except NoReverseMatch:
         text = "The project's URLs do not include payments.urls, or give them another namespace."
         hint = 'Add path("billing/", include("payments.urls")) to the URLs. Responses of the API contain links.'
-        return [checks.Error(text, hint=hint, id="payments.E005")]
+        return [checks.Warning(text, hint=hint, id="payments.W006")]
     return []
 
 
@@ -94,4 +100,4 @@ def documentation_is_complete(**_options: Any) -> list[checks.CheckMessage]:
     if all((DIRECTORY / page.file).is_file() for page in PAGES):
         return []
     text, hint = f"The documentation is not in {DIRECTORY}.", "Put the whole repository on the project's path."
-    return [checks.Error(text, hint=hint, id="payments.E006")]
+    return [checks.Warning(text, hint=hint, id="payments.W007")]
