@@ -59,4 +59,4 @@ class HasKey(BasePermission):
     """Requires a key, except for OPTIONS. Browsers send OPTIONS without a key, and the response contains no data."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
-        return request.method == "OPTIONS" or request.auth is not None
+        return request.method == "OPTIONS" or isinstance(request.auth, AuthenticatedKey)

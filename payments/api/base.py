@@ -17,6 +17,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.status import HTTP_304_NOT_MODIFIED
 from rest_framework.throttling import BaseThrottle
+from rest_framework.views import get_view_description
 
 from payments.access.authentication import BearerAuthentication, HasKey
 from payments.access.throttling import KeyThrottle
@@ -61,6 +62,7 @@ class ReadView(GenericAPIView[Payment]):
     format_kwarg = None  # the API has no format suffixes
     default_response_headers: dict[str, str] = {}  # 6 µs: `finalize_response` adds the fields
 
+    name: str  # in the response to OPTIONS, and in the browsable API
     known: Sequence[str]  # the ETags that the client knows
     links: Links
     reader: Reader
@@ -73,6 +75,12 @@ class ReadView(GenericAPIView[Payment]):
 
     def get_exception_handler(self) -> Any:
         return problem_response
+
+    def get_view_name(self) -> str:
+        return self.name
+
+    def get_view_description(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  DRF's signature
+        return get_view_description(self, html)
 
     def get_renderers(self) -> list[BaseRenderer]:
         renderers = super().get_renderers()
