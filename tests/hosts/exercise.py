@@ -38,6 +38,7 @@ def main(prefix: str) -> None:
         "corpus": run_corpus(application, prefix),
         "walks": run_walks(prefix),
         "documentation": fetch_documentation(prefix),
+        "name": fetch_name(prefix),
         "admin": open_admin(prefix),
     }
     print(json.dumps(report))  # noqa: T201
@@ -154,6 +155,14 @@ def fetch_documentation(prefix: str) -> dict[str, int]:
     return {path: client.get(f"{prefix}/docs/{path}").status_code for path in paths}
 
 
+def fetch_name(prefix: str) -> str:
+    """Return the name of the list, which the response to OPTIONS has."""
+    from django.test import Client  # noqa: PLC0415
+
+    name: str = Client().options(f"{prefix}/v2/payments").json()["name"]
+    return name
+
+
 def open_admin(prefix: str) -> dict[str, Any]:
     """Return the status of each page of the admin, and whether the list has the payment."""
     from django.apps import apps  # noqa: PLC0415
@@ -168,11 +177,11 @@ def open_admin(prefix: str) -> dict[str, Any]:
     client.force_login(get_user_model().objects.create_superuser("staff", "staff@shop.example", "password"))
     access = "organization=9001&mode=live"
     pages = {
-        "start": "?organization=9001&mode=test",
-        "reads": "payments/paymentread/",
+        "start": "",
         "list": f"payments/payment/?{access}",
         "search": f"payments/payment/?{access}&q=10.00",
         "payment": "payments/payment/pt_5FNewest/change/",
+        "reads": "payments/paymentread/",
         "export": f"payments/payment/export.csv?{access}",
         "keys": "payments/apikey/",
         "new key": "payments/apikey/add/",
