@@ -1,7 +1,4 @@
-"""Run a command of manage.py. A failure that an operator can correct is reported in one line.
-
-It uses `handle_default_options` and `DJANGO_AUTORELOAD_ENV` of Django, which are not documented.
-"""
+"""Run a command of manage.py. A failure that an operator can correct is reported in one line."""
 
 import os
 import sys
@@ -9,20 +6,26 @@ from argparse import Namespace
 from contextlib import suppress
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import CommandError, CommandParser, execute_from_command_line, handle_default_options
+from django.core.management import CommandError, CommandParser, execute_from_command_line
 from django.db import Error
-from django.utils.autoreload import DJANGO_AUTORELOAD_ENV
 
 from payments.conf import conf
 from payments.management.failures import explain
+
+# An environment variable of the processes that a command starts, such as those of `runserver`.
+HAS_WARNED = "MANAGE_PY_HAS_WARNED"
 
 
 def run(arguments: list[str]) -> None:
     """Run the command that the arguments of the process name. With --traceback, an error keeps its traceback."""
     options = parse_common_options(arguments)
-    handle_default_options(options)
-    if options.verbosity != "0" and not is_reloaded():
+    if options.settings:
+        os.environ["DJANGO_SETTINGS_MODULE"] = options.settings
+    if options.pythonpath:
+        sys.path.insert(0, options.pythonpath)
+    if options.verbosity != "0" and HAS_WARNED not in os.environ:
         print_warnings()
+    os.environ[HAS_WARNED] = "true"
     try:
         execute_from_command_line(arguments)
         sys.stdout.flush()
@@ -37,6 +40,8 @@ def run(arguments: list[str]) -> None:
             discard_output()
         # Django prints the errors of commands with this prefix.
         sys.exit(message if isinstance(error, ImproperlyConfigured) else f"{CommandError.__name__}: {message}")
+    finally:
+        del os.environ[HAS_WARNED]
 
 
 def parse_common_options(arguments: list[str]) -> Namespace:
@@ -53,11 +58,6 @@ def parse_common_options(arguments: list[str]) -> Namespace:
 def discard_output() -> None:
     """Discard the rest of the output, which Python would try to write again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def is_reloaded() -> bool:
-    """Return whether `runserver` has started this process. The process of the command has printed the warnings."""
-    return os.environ.get(DJANGO_AUTORELOAD_ENV) == "true"
 
 
 def print_warnings() -> None:
