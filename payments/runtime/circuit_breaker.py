@@ -60,8 +60,9 @@ DataBreakers: TypeAlias = dict[Hashable, CircuitBreaker]
 class Guard:
     """A context manager that reads some data behind circuit breakers, which a slow failure opens.
 
-    `timeouts` names the data that fails when PostgreSQL ends the statement at its time limit or while it waits for a
-    lock, and `outages` the data that fails when the server does not respond. None: such a failure opens nothing.
+    `timeouts` names the data that fails when PostgreSQL ends the statement at its time limit, and `outages` the data
+    that fails when the server does not respond. None: such a failure opens nothing. A lock is a failure of the smaller
+    data of the two.
 
     Entering raises CircuitOpen while one of the two circuit breakers is open.
     """
@@ -92,4 +93,7 @@ class Guard:
         """Return the name of the data that has failed; None for another error, or a fast one."""
         if monotonic() - self.started_at < conf.OUTAGE_SECONDS_MIN or not is_outage(error):
             return None
-        return self.names[0] if is_timeout(error) or is_locked(error) else self.names[-1]
+        timeouts, outages = self.names[0], self.names[-1]
+        if is_locked(error):
+            return outages if timeouts is None else timeouts
+        return timeouts if is_timeout(error) else outages

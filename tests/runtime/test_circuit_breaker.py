@@ -160,10 +160,12 @@ def test_lock_of_some_data_leaves_the_others_readable() -> None:
     error.__cause__ = LockNotAvailable()
     with pytest.raises(OperationalError), Guard(breakers, outages="keys", timeouts="payments"):
         raise error
+    with pytest.raises(OperationalError), Guard(breakers, outages="filtered payments", timeouts=None):
+        raise error
 
     with guard(breakers, "keys"):
         pass
-    assert list(breakers) == ["payments"]
+    assert list(breakers) == ["payments", "filtered payments"]
 
 
 @pytest.mark.usefixtures("failing_fast")
