@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from msgspec import to_builtins
 from rest_framework.filters import BaseFilterBackend
+from rest_framework.generics import GenericAPIView
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -53,8 +55,10 @@ class SelectionFilter(BaseFilterBackend):
 
         :raises InvalidParameter: for the first invalid parameter
         """
-        parameters = parse_list_parameters(query_string(request.META))
-        view.paginator.parameters = parameters  # type: ignore[attr-defined]  # of a GenericAPIView
+        paginator = getattr(view, "paginator", None)
+        if not isinstance(paginator, KeysetPagination):
+            raise ImproperlyConfigured("A view with SelectionFilter needs pagination_class = KeysetPagination.")
+        parameters = paginator.parameters = parse_list_parameters(query_string(request.META))
         filters = parameters.selection.filters
         return select(queryset, filters) if filters else queryset
 
@@ -71,7 +75,7 @@ class KeysetPagination(BasePagination):
 
     request: Request
     parameters: ListParameters | None = None  # `SelectionFilter` sets them
-    page = Page([])
+    page: Page
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         """Return the payments of the page that the request asks for.
@@ -79,11 +83,10 @@ class KeysetPagination(BasePagination):
         :raises InvalidParameter: a parameter is invalid, or `from` is unknown
         """
         self.request = request
-        self.parameters = self.parameters or parse_page_parameters(query_string(request.META))
+        if self.parameters is None:
+            self.parameters = parse_page_parameters(query_string(request.META))
         limit, start, selection = self.parameters
-        backends = getattr(view, "filter_backends", ())
-        is_filtered = selection.filters or any(backend is not SelectionFilter for backend in backends)
-        within = view.get_queryset() if is_filtered else queryset
+        within = view.get_queryset() if selection.filters or has_own_filters(view) else queryset
         try:
             self.page = evaluate_page(queryset, within=within, start=start, limit=limit, order=selection.order)
         except UnknownStart:
@@ -128,6 +131,14 @@ class KeysetPagination(BasePagination):
             next=link(start=page.next_from) if page.next_from else None,
             documentation=Link(links.section("list-payments"), HTML),
         )
+
+
+def has_own_filters(view: Any) -> bool:
+    """Return whether a view filters its payments by more than `SelectionFilter`."""
+    if not isinstance(view, GenericAPIView):
+        return False
+    uses_only_backends = type(view).filter_queryset is GenericAPIView.filter_queryset
+    return not uses_only_backends or any(not issubclass(each, SelectionFilter) for each in view.filter_backends)
 
 
 class ChangesPagination(BasePagination):

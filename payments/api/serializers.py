@@ -57,7 +57,7 @@ def links_of_context(context: Mapping[str, Any]) -> Links:
     :raises LookupError: the context has no request
     """
     links = getattr(context.get("view"), "links", None)
-    if links is None and "request" not in context:
+    if links is None and context.get("request") is None:
         raise LookupError('A record has links: PaymentSerializer needs context={"request": request}.')
     return links or Links.of(context["request"])
 

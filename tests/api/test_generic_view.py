@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
@@ -148,6 +149,32 @@ def test_links_of_a_view_keep_its_own_parameters(shop: None, view: type[ShopPaym
     assert {page["_links"]["self"]["href"].partition("&state")[2] for page in pages} == {
         "=open&name=caf%C3%A9&name=%26"
     }
+
+
+class OwnMethod(ShopPayments):
+    """A view that filters in its own method."""
+
+    def filter_queryset(self, queryset: Any) -> Any:
+        return super().filter_queryset(queryset).filter(status="open")
+
+
+def test_page_can_start_at_a_payment_that_filters_of_the_view_no_longer_select(shop: None) -> None:
+    _, first = fetch(OwnMethod, "limit=2")
+    query = first["_links"]["next"]["href"].partition("?")[2]
+    Payment.objects.filter(id=query.partition("from=")[2]).update(status="failed")
+
+    status, following = fetch(OwnMethod, query)
+
+    assert status == 200
+    assert [payment["id"] for payment in following["_embedded"]["payments"]] == ["pt_19_", "pt_17_"]
+
+
+def test_filter_without_its_pagination_says_what_it_needs(shop: None) -> None:
+    class View(ShopPayments):
+        pagination_class = None  # type: ignore[assignment]
+
+    with pytest.raises(ImproperlyConfigured, match="needs pagination_class = KeysetPagination"):
+        fetch(View)
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=1&limit=2", "from=x", "from=pt_unknown"])
