@@ -1,8 +1,7 @@
 """The payment record: the one declaration of its fields.
 
 The import's validation, the OpenAPI schema, the database row, the stored row of an import and the CSV export are
-derived from `Record`. To add a field, add it here, to the model `Payment`, to the migration, to the admin's page of a
-payment, and to docs/api/reference.md.
+derived from `Record`. CONTRIBUTING.md lists where a new field goes.
 """
 
 import re

@@ -5,9 +5,10 @@ from http import HTTPStatus
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
+from rest_framework.exceptions import NotFound
 
 from payments.api import request_ids
-from payments.api.errors import RETRY_SECONDS, render_problem
+from payments.api.errors import DETAILS, RETRY_SECONDS, render_problem
 from payments.api.hosts import describe_refused_host
 from payments.api.links import Links
 from payments.api.problems import problem
@@ -34,4 +35,4 @@ def api_not_found(request: HttpRequest) -> HttpResponse:
         Links.of(request)
     except DisallowedHost:
         return problem_page(request, HTTPStatus.BAD_REQUEST, describe_refused_host(request.META))
-    return problem_page(request, HTTPStatus.NOT_FOUND, "Not found. Check the path and the ID.")
+    return problem_page(request, HTTPStatus.NOT_FOUND, DETAILS[NotFound])

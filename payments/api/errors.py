@@ -100,7 +100,7 @@ DETAILS: dict[type[Exception], str] = {
 def problem_response(exception: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """Return the response to a request that ended in `exception`. DRF's EXCEPTION_HANDLER.
 
-    Returns None for a bug, so that Django logs it and, with DEBUG, shows its own error page.
+    Returns None for a bug, so that the handler or Django logs it and responds.
     """
     if is_outage(exception):
         if not isinstance(exception, CircuitOpen):

@@ -43,9 +43,10 @@ encode_identity = msgspec.msgpack.Encoder().encode
 
 
 def conditional(get: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
-    """Decorate the method `get` of a `ReadView`: respond with 304 if the client knows the response, else add its ETag.
+    """Decorate the method `get` of a `ReadView`, which returns the document: render it, and add its ETag.
 
-    The method returns the document. A page of the browsable API also depends on templates, so it has no ETag.
+    If the client knows the response, respond with 304. A page of the browsable API also depends on templates, so it has
+    no ETag.
     """
 
     @wraps(get)
@@ -64,7 +65,7 @@ def conditional(get: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
 
 def find_current(known: Sequence[str], identity: tuple[Any, ...], revision: int | None) -> str | None:
     """Return the ETag of these that belongs to the current state. `revision` is None if it is unknown."""
-    if revision is None or not can_skip_content(known):
+    if revision is None:
         return None
     beginning = f'"{state_digest(identity, revision)}-'
     return next((etag for etag in known if etag.startswith(beginning)), None)

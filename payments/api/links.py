@@ -23,7 +23,7 @@ from payments.hal import HAL, Link
 CACHED_MAX = 64
 
 # The variables of a WSGI request that its host, scheme and path prefix depend on, without those of a trusted proxy.
-SCHEME = "wsgi.url_scheme"
+SCHEME = "wsgi.url_scheme"  # each request of WSGI has it, and none of ASGI
 DIRECT = ("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME", SCHEME)
 Names: TypeAlias = tuple[str, ...]
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from payments.api.errors import InvalidParameter
+from payments.api.links import SCHEME
 from payments.listing.filters import (
     EVERYTHING,
     LIST_FILTERS,
@@ -26,8 +27,6 @@ LIMIT = re.compile(r"[1-9][0-9]{0,2}")
 START = re.compile(PAYMENT_ID)
 PAGE_NAMES = frozenset({"limit", "from"})
 NAMES = PAGE_NAMES.union(PARAMETERS)
-
-WSGI = "wsgi.url_scheme"  # a variable of each request of WSGI, and of none of ASGI
 
 # The value of `from` for the end of the change feed.
 NOW = "now"
@@ -59,7 +58,7 @@ def query_string(variables: Mapping[str, Any]) -> str:
     parameter accepts.
     """
     query: str = variables["QUERY_STRING"]
-    if query.isascii() or WSGI not in variables:
+    if query.isascii() or SCHEME not in variables:
         return query
     return query.encode("latin-1").decode(errors="surrogateescape")
 

@@ -41,8 +41,8 @@ class Reader:
     def find_key(self, digest: str) -> AuthenticatedKey | None:
         """Return the active key with this digest; None if there is none.
 
-        On PostgreSQL, the same statement reads the content. If the revision may make the content unnecessary, or if
-        the content may come from a replica, it reads the revision instead.
+        On PostgreSQL, the same statement reads the content of a query without filters. If the revision may make the
+        content unnecessary, or if the content may come from a replica, it reads the revision instead.
         """
         if self.query is None or (conf.RATE_LIMIT and is_over_limit(digest)):
             self.key = find_key(digest)
@@ -56,7 +56,7 @@ class Reader:
         needs_revision = self.is_conditional or not (has_only_primary or self.using == PRIMARY)
         # PostgreSQL plans a query with filters for its values, so it must know the access. With a replica, the key can
         # come from another server than the content.
-        reads_content = has_only_primary and database.vendor == "postgresql" and not query.statement.has_filters
+        reads_content = has_only_primary and database.vendor == "postgresql" and not query.has_filters
         if not (needs_revision or reads_content):
             return find_key(digest)
         if uses_citus(database):

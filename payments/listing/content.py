@@ -25,7 +25,7 @@ ROW_COLUMNS = len(Row._fields)
 # The ID of a row which proves something. The last row, with the state and the key, has one with a digest of the
 # statement.
 PROOF = "proof"
-PAYMENT = "pt_"  # the beginning of a payment's ID
+PAYMENT_PREFIX = "pt_"  # of a payment's ID
 
 # Cached statements that also read the key: the list's without filters, and the feed's.
 KEY_STATEMENTS_MAX = 1000
@@ -113,7 +113,7 @@ class ContentStatement(Statement):
             end = End._make(rows.pop()[1 : 1 + len(End._fields)])
         if rows and rows[0][ID] == PROOF:
             proof = Proof._make(rows.pop(0)[1 : 1 + len(Proof._fields)])
-        if rows and not str(rows[-1][ID]).startswith(PAYMENT):
+        if rows and not str(rows[-1][ID]).startswith(PAYMENT_PREFIX):
             raise WrongStatement
         if end is None or end.revision is None:
             return Content(rows, end, proof, revision=0 if using == PRIMARY else None)
@@ -159,13 +159,12 @@ def statement_with_key(content: ContentStatement, key_sql: str) -> Statement:
     The key is a materialized subquery, so PostgreSQL reads the key first, and uses its organization and mode to find
     the payments in the same indexes.
     """
-    end = (
-        f"SELECT '{content.end_id}', state.*, i::text, o::text, m, l FROM k LEFT JOIN ({state_sql()}) AS state ON TRUE"
-    )
+    key_columns = "api_key.id::text, api_key.organization_id::text, api_key.mode, api_key.last_used_at"
+    end = f"SELECT '{content.end_id}', state.*, {key_columns} FROM api_key LEFT JOIN ({state_sql()}) AS state ON TRUE"
     sql = " UNION ALL ".join([*content.parts, padded(end, columns=1 + len(End._fields))])
-    for placeholder, column in (("organization_id", "o"), ("mode", "m")):
-        sql = sql.replace(f"%({placeholder})s", f"(SELECT {column} FROM k)")
-    return Statement(f"WITH k(i, o, m, l) AS MATERIALIZED ({key_sql}) {sql}")
+    for column in ("organization_id", "mode"):
+        sql = sql.replace(f"%({column})s", f"(SELECT {column} FROM api_key)")
+    return Statement(f"WITH api_key(id, organization_id, mode, last_used_at) AS MATERIALIZED ({key_sql}) {sql}")
 
 
 def content_sql(

@@ -109,7 +109,7 @@ def single(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Select:
     return lambda payments, values: select(payments, *values)
 
 
-def time(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet], effect: str) -> Filter:
+def time_filter(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet], effect: str) -> Filter:
     rule = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
     schema = {"type": "string", "pattern": TIME}
     return Filter(single(select), parse_time, effect, "TIME", rule, schema, "2026-01-01")
@@ -126,7 +126,7 @@ def parse_time(text: str) -> Values | None:
         return None
 
 
-def amount(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet], effect: str) -> Filter:
+def amount_filter(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet], effect: str) -> Filter:
     rule = "a decimal with at most 13 digits before the point and 2 after it"
     schema = {"type": "string", "pattern": AMOUNT}
     return Filter(single(select), parse_amount, effect, "AMOUNT", rule, schema, "100.00")

@@ -34,9 +34,9 @@ METADATA_TEXT = re.compile(rf"[^\x00\ud800-\udfff]{{1,{METADATA_CHARACTERS_MAX}}
 
 # How the bounds of a range select payments, and the type of their filters.
 RANGES: Mapping[str, tuple[Callable[..., PaymentQuerySet], Callable[..., Filter]]] = {
-    "createdAt": (PaymentQuerySet.created, filter_types.time),
-    "paidAt": (partial(PaymentQuerySet.bounded, column="paid_at"), filter_types.time),
-    "amount": (partial(PaymentQuerySet.bounded, column="amount"), filter_types.amount),
+    "createdAt": (PaymentQuerySet.created, filter_types.time_filter),
+    "paidAt": (partial(PaymentQuerySet.bounded, column="paid_at"), filter_types.time_filter),
+    "amount": (partial(PaymentQuerySet.bounded, column="amount"), filter_types.amount_filter),
 }
 LOWER, UPPER = ("gte", "gt"), ("lte", "lt")
 BOUNDS = {"gte": "at or above", "gt": "above", "lte": "at or below", "lt": "below"}

@@ -60,13 +60,13 @@ class Page(NamedTuple):
 
 
 class PageQuerySets(NamedTuple):
-    """The payments of a page and the first one of the next page, and the start if `page` may lack it.
+    """The payments of a page and the first one of the next page; `proof` finds the start if `page` may lack it.
 
     Each payment has `previous_from`, which is not null for the start only: the ID that the previous page starts at.
     """
 
     page: PaymentQuerySet
-    start: PaymentQuerySet | None = None
+    proof: PaymentQuerySet | None = None
 
 
 def page_querysets(
@@ -172,7 +172,7 @@ def evaluate_page(
     """Return a page of model instances, evaluated by the ORM. See `page_querysets` and, for errors, `build_page`."""
     start_value = None if start is None else Value(start)
     querysets = page_querysets(payments, within=within, start=start_value, limit=limit, order=order)
-    proof: Any = None if querysets.start is None else querysets.start.first()
+    proof: Any = None if querysets.proof is None else querysets.proof.first()
     return build_page(list(querysets.page), start=start, limit=limit, proof=proof, row_of=lambda payment: payment)
 
 

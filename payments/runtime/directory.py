@@ -1,4 +1,4 @@
-"""RUNTIME_DIRECTORY: the private directory of the service for rate limits, the password queue and metrics."""
+"""RUNTIME_DIRECTORY: the private directory of the service for rate limits and metrics."""
 
 import os
 import stat

@@ -32,13 +32,12 @@ class Shares:
         self.waiting: dict[Hashable, object] = {}  # at most one thread for each share
         self.hashing = Lock()  # a worker hashes one password at a time
 
-    def filters(self, client: Hashable, *, can_wait: bool = True) -> AbstractContextManager[None]:
+    def filters(self, client: Hashable) -> AbstractContextManager[None]:
         """Read with filters: for each client in half of the threads, but at least in two. One more read may wait.
 
         Entering raises NoPlace if the client uses its share, and NoThread if others use the threads.
         """
-        wait_seconds = time_limits.FILTERS.seconds if can_wait else 0
-        return self.thread(("filters", client), self.filters_max, wait_seconds=wait_seconds)
+        return self.thread(("filters", client), self.filters_max, wait_seconds=time_limits.FILTERS_WAIT.seconds)
 
     def pages(self) -> AbstractContextManager[None]:
         """Respond with a page: in half of the threads. Entering raises NoPlace or NoThread."""

@@ -229,19 +229,18 @@ def test_filters_match_no_foreign_payments(api: Api, organization: Organization)
 READ = re.compile(r'(?:FROM|JOIN) "?payments_payment\b"?')
 SCOPE = (
     r"(?: \w+)? WHERE "
-    r"""\(?(?:\w+|"payments_payment")\."mode" = \(?(?:'{key.mode}'|\(SELECT m FROM k\))\)? AND """
-    r"""(?:\w+|"payments_payment")\."organization_id" = \(?(?:{key.organization_id}\b|\(SELECT o FROM k\))"""
+    r"""\(?(?:\w+|"payments_payment")\."mode" = \(?(?:'{key.mode}'|\(SELECT mode FROM api_key\))\)? AND """
+    r"""(?:\w+|"payments_payment")\."organization_id" = """
+    r"""\(?(?:{key.organization_id}\b|\(SELECT organization_id FROM api_key\))"""
 )
 
-# The subquery `k`, which a statement that also reads the key begins with.
-KEY = (
-    r"""WITH k\(i, o, m, l\) AS MATERIALIZED \(SELECT .* FROM "payments_apikey" WHERE [^()]*\(.*'{key.digest}'\)*\) """
-)
+# The subquery `api_key`, which a statement that also reads the key begins with.
+KEY = r"""WITH api_key\(.*\) AS MATERIALIZED \(SELECT .* FROM "payments_apikey" WHERE [^()]*\(.*'{key.digest}'\)*\) """
 
 
 def unscoped_reads(sql: str, key: ApiKey) -> list[str]:
     """Return the SQL after each read of payments that does not begin with the conditions for the key's access."""
-    if "FROM k" in sql and not re.match(KEY.format(key=key), sql):
+    if "FROM api_key" in sql and not re.match(KEY.format(key=key), sql):
         return [sql]
     return [rest for rest in READ.split(sql)[1:] if not re.match(SCOPE.format(key=key), rest)]
 

@@ -206,7 +206,7 @@ def test_forwarded_host_of_a_trusted_proxy_is_used(api: Api, settings: Settings)
     assert response.json()["_links"]["self"]["href"] == "https://pay.example/v2/payments?limit=20"
 
 
-def test_each_header_of_a_trusted_proxy_is_used_by_itself(api: Api, settings: Settings) -> None:
+def test_headers_of_a_trusted_proxy_are_used_one_by_one_under_any_name(api: Api, settings: Settings) -> None:
     """The name of the header for the scheme is the project's choice."""
     sent = {"X_Forwarded_Host": "pay.example", "X_Forwarded_Port": "8443", "X_Scheme": "https"}
     bases = []

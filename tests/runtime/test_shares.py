@@ -18,7 +18,7 @@ pytestmark = pytest.mark.once
 def may_filter(shares: Shares, client: str) -> bool:
     """Return whether a client may read with filters now."""
     try:
-        with shares.filters(client, can_wait=False):
+        with shares.filters(client):
             return True
     except NoPlace:
         return False
@@ -68,9 +68,9 @@ def test_client_filters_in_half_of_the_threads_and_at_least_in_two(threads: int,
     shares = Shares(threads)
     with ExitStack() as stack:
         for _ in range(at_once):
-            stack.enter_context(shares.filters("a", can_wait=False))
+            stack.enter_context(shares.filters("a"))
 
-        with pytest.raises(NoPlace), shares.filters("a", can_wait=False):
+        with pytest.raises(NoPlace), shares.filters("a"):
             raise AssertionError("unreachable")
 
 
@@ -92,11 +92,11 @@ def test_slow_work_of_all_kinds_leaves_one_thread(threads: int) -> None:
             stack.enter_context(shares.pages())
         client = 0
         while may_filter(shares, str(client)):
-            stack.enter_context(shares.filters(str(client), can_wait=False))
+            stack.enter_context(shares.filters(str(client)))
             client += 1
 
         assert shares.occupied == threads - 1
-        with pytest.raises(NoThread), shares.filters("another", can_wait=True):
+        with pytest.raises(NoThread), shares.filters("another"):
             raise AssertionError("unreachable")
 
 
