@@ -588,7 +588,7 @@ def test_lost_primary_fails_no_read_and_loses_no_acknowledged_payment(doomed: Re
         service.manage("import_payments", str(file))
         load.wait_for(200, after=time.monotonic())
 
-    assert {response.status for response in load.responses} == {200}
+    assert [response for response in load.responses if response.status != 200] == []
     load.report("a lost primary")
     with doomed.walker() as walker:
         pages = walker.walk("next", f"{service.base_url}/v2/payments?limit=250")
