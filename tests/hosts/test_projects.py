@@ -151,7 +151,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield project
 
 
-@pytest.mark.parametrize("prefix", ["", pytest.param("billing/", marks=pytest.mark.once)])
+@pytest.mark.parametrize("prefix", ["", pytest.param("billing/", marks=[pytest.mark.once, pytest.mark.extended])])
 def test_stock_project_serves_the_application(project: Project, prefix: str) -> None:
     project.write("shop/urls.py", URLS.format(prefix=prefix))
 
@@ -161,6 +161,7 @@ def test_stock_project_serves_the_application(project: Project, prefix: str) -> 
 
 
 @pytest.mark.once
+@pytest.mark.extended
 def test_settings_of_a_demanding_project_change_nothing(project: Project) -> None:
     project.write("shop/settings.py", DEMANDING)
     project.write("shop/urls.py", URLS.format(prefix="billing/"))

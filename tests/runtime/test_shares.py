@@ -15,6 +15,12 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.once
 
 
+@pytest.fixture(autouse=True)
+def short_waits(settings: Settings) -> None:
+    """Let a read with filters give up soon; the fixture `pool` lets it wait."""
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 0.05
+
+
 def may_filter(shares: Shares, client: str) -> bool:
     """Return whether a client may read with filters now."""
     try:
