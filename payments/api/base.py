@@ -95,7 +95,7 @@ class ReadView(GenericAPIView[Payment]):
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         """Return the request, and prepare the reader. The API reads no bodies, so it needs no parsers."""
-        self.request_id = request.META.get(request_ids.ENVIRON_KEY) or request_ids.assign(request.META)
+        self.request_id = request_ids.assign(request.META)
         self.errors: list[APIException] = []  # at most one
         query = self.prepare_query(request) if request.method in READING else None
         self.known = parse_known(request.META.get("HTTP_IF_NONE_MATCH"))

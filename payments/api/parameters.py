@@ -1,7 +1,7 @@
 """The query string of a list: typed parameters, or the first error. Invalid values are refused, never corrected."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
@@ -70,8 +70,7 @@ def parse_list_parameters(query: str) -> ListParameters:
         `start` is the ID in `from`, if an unknown ID must be reported first
     """
     parameters = parse_query(query, known=NAMES, pattern=METADATA)
-    limit = parse_limit(parameters["limit"]) if "limit" in parameters else LIMIT_DEFAULT
-    start = parse_start(parameters["from"]) if "from" in parameters else None
+    limit, start = parse_limit(parameters), parse_start(parameters)
     if parameters.keys() <= PAGE_NAMES:
         return ListParameters(limit, start)
     try:
@@ -87,16 +86,9 @@ def parse_page_parameters(query: str) -> ListParameters:
     """
     pairs = split_query(query)
     others = [pair for pair in pairs if pair[0] not in PAGE_NAMES]
-    parameters: dict[str, str] = {}
-    for name, value in pairs:
-        if name in parameters:
-            raise InvalidParameter(f"{name} must occur only once.", field=name)
-        if name in PAGE_NAMES:
-            parameters[name] = value
-    limit = parse_limit(parameters["limit"]) if "limit" in parameters else LIMIT_DEFAULT
-    start = parse_start(parameters["from"]) if "from" in parameters else None
+    parameters = parse_pairs((pair for pair in pairs if pair[0] in PAGE_NAMES), known=PAGE_NAMES)
     kept = f"&{urlencode(others, errors='surrogateescape')}" if others else ""
-    return ListParameters(limit, start, Selection(query=kept))
+    return ListParameters(parse_limit(parameters), parse_start(parameters), Selection(query=kept))
 
 
 def parse_changes_parameters(query: str) -> ChangesParameters:
@@ -105,7 +97,7 @@ def parse_changes_parameters(query: str) -> ChangesParameters:
     :raises InvalidParameter: for the first invalid parameter
     """
     parameters = parse_query(query, known=PAGE_NAMES)
-    limit = parse_limit(parameters["limit"]) if "limit" in parameters else LIMIT_DEFAULT
+    limit = parse_limit(parameters)
     token = parameters.get("from")
     try:
         position = None if token in {None, NOW} else parse_token(parameters["from"])
@@ -115,6 +107,13 @@ def parse_changes_parameters(query: str) -> ChangesParameters:
 
 
 def parse_query(query: str, *, known: Collection[str] = (), pattern: re.Pattern[str] | None = None) -> dict[str, str]:
+    """Return the parameters of a query string by name. See `parse_pairs`."""
+    return parse_pairs(split_query(query), known=known, pattern=pattern)
+
+
+def parse_pairs(
+    pairs: Iterable[tuple[str, str]], *, known: Collection[str], pattern: re.Pattern[str] | None = None
+) -> dict[str, str]:
     """Return the parameters by name. Names must be known or match the pattern.
 
     Most generated clients send a list as repeated parameters: `status=open&status=pending`. The result has the other
@@ -124,7 +123,7 @@ def parse_query(query: str, *, known: Collection[str] = (), pattern: re.Pattern[
         mistake of the client
     """
     parameters: dict[str, str] = {}
-    for name, value in split_query(query):
+    for name, value in pairs:
         if name not in known and not (pattern and pattern.fullmatch(name)):
             raise InvalidParameter("Unknown parameter.", field=safe_name(name))
         if name in parameters and name in LIST_FILTERS:
@@ -147,14 +146,18 @@ def split_query(query: str) -> list[tuple[str, str]]:
     return [part.partition("=")[::2] for part in query.split("&") if part]
 
 
-def parse_limit(text: str) -> int:
+def parse_limit(parameters: Mapping[str, str]) -> int:
+    text = parameters.get("limit")
+    if text is None:
+        return LIMIT_DEFAULT
     if not LIMIT.fullmatch(text) or int(text) > LIMIT_MAX:
         raise InvalidParameter(f"limit must be a whole number from 1 to {LIMIT_MAX}.", field="limit")
     return int(text)
 
 
-def parse_start(text: str) -> str:
-    if not START.fullmatch(text):
+def parse_start(parameters: Mapping[str, str]) -> str | None:
+    text = parameters.get("from")
+    if text is not None and not START.fullmatch(text):
         raise invalid_from()
     return text
 

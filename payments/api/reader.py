@@ -6,11 +6,11 @@ from django.db import OperationalError, connections
 from django.utils.functional import cached_property
 
 from payments.access.keys import (
-    KEYS,
     AuthenticatedKey,
     DataOfKey,
     find_key,
     find_key_and_revision,
+    key_guard,
     key_statement,
 )
 from payments.access.throttling import is_over_limit
@@ -18,9 +18,8 @@ from payments.api.errors import QueryTimeout
 from payments.conf import conf
 from payments.listing.content import Content, Query
 from payments.listing.routing import read_content, read_revision, server_for_lists
-from payments.runtime.circuit_breaker import CircuitOpen, Guard
+from payments.runtime.circuit_breaker import CircuitOpen
 from payments.runtime.database_errors import is_timeout
-from payments.runtime.process import process
 from payments.runtime.servers import PRIMARY, has_replica
 
 
@@ -69,7 +68,7 @@ class Reader:
             return find_key(digest)
 
     def read_with_key(self, query: Query, digest: str) -> AuthenticatedKey | None:
-        with Guard(process.data_breakers, outages=KEYS, timeouts=DataOfKey(digest, "payments")):
+        with key_guard(DataOfKey(digest, "payments")):
             content = self.content_with_key = query.read_with_key(key_statement().sql, digest)
         end = content.end
         if end is None:

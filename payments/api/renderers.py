@@ -109,7 +109,7 @@ def quality(parameters: list[str]) -> float:
 
 
 def hal_quality(accepted: Mapping[str, float]) -> float:
-    """Return the quality of HAL: its own, else that of JSON if accepted, else that of the narrowest wildcard."""
+    """Return the quality of HAL. If the header lacks HAL, JSON counts, and without JSON the narrowest wildcard."""
     if HAL in accepted:
         return accepted[HAL]
     if json := accepted.get("application/json"):

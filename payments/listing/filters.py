@@ -105,8 +105,11 @@ FILTERS: Mapping[str, Filter] = {
 # The filters that take several values: separated by commas, or in repeated parameters.
 LIST_FILTERS = frozenset(name for name, filter_ in FILTERS.items() if filter_.takes_list)
 
+# The filters that are one parameter each.
+SINGLE_FILTERS = tuple(name for name in FILTERS if name != "metadata")
+
 # The parameters of a selection, without the metadata pairs.
-PARAMETERS = ("sort", *(name for name in FILTERS if name != "metadata"))
+PARAMETERS = ("sort", *SINGLE_FILTERS)
 
 # A parameter's name that an error message may repeat.
 SAFE_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$.\[\]-]{0,31}")

@@ -59,7 +59,7 @@ def select(
 ) -> PaymentQuerySet:
     """Return the payments that match all filters. For unbound payments, the result is cached by the filters' shape.
 
-    `access` is that of other payments; without it, no index of terms is used.
+    For other payments, `access` is their organization and mode. It lets PostgreSQL use the index of terms.
     """
     if not filters:
         return payments

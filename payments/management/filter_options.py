@@ -7,11 +7,15 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from payments.listing.filters import FILTERS, METADATA_PAIRS_MAX, InvalidSelection, parse_selection
+from payments.listing.filters import (
+    FILTERS,
+    METADATA_PAIRS_MAX,
+    SINGLE_FILTERS,
+    InvalidSelection,
+    parse_selection,
+)
 from payments.listing.query import select
 from payments.models import Access, PaymentQuerySet
-
-NAMES = [name for name in FILTERS if name != "metadata"]
 
 
 def add_filter_options(parser: ArgumentParser) -> None:
@@ -19,7 +23,7 @@ def add_filter_options(parser: ArgumentParser) -> None:
     group = parser.add_argument_group(
         "filters", "filters of the API's list; a payment must match all; amounts need --currency"
     )
-    for name in NAMES:
+    for name in SINGLE_FILTERS:
         words = re.findall("[A-Z]?[a-z]+", name)
         filter_ = FILTERS[name]
         rule = filter_.rule.partition(" (")[0]  # parentheses contain advice for query strings
@@ -35,7 +39,7 @@ def add_filter_options(parser: ArgumentParser) -> None:
 
 
 def has_filter_options(options: Mapping[str, Any]) -> bool:
-    return bool(options["metadata"]) or any(options[name] is not None for name in NAMES)
+    return bool(options["metadata"]) or any(options[name] is not None for name in SINGLE_FILTERS)
 
 
 def apply_filter_options(
@@ -45,7 +49,7 @@ def apply_filter_options(
 
     :raises CommandError: if the value of an option is invalid
     """
-    parameters = {name: options[name] for name in NAMES if options[name] is not None}
+    parameters = {name: options[name] for name in SINGLE_FILTERS if options[name] is not None}
     for pair in options["metadata"]:
         key, equals, value = pair.partition("=")
         name = f"metadata[{key}]"

@@ -20,7 +20,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class FirstFactorForm(LoginForm):
-    """Checks the password. The form is invalid while a second factor is missing, so nobody is logged in."""
+    """Checks the password. A user who also needs a second factor gets an error, and is not logged in yet."""
 
     def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)

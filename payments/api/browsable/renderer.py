@@ -14,7 +14,7 @@ from rest_framework.renderers import BrowsableAPIRenderer
 from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX
 from payments.api.problems import Problem
 from payments.api.renderers import HALRenderer, ProblemRenderer
-from payments.listing.filters import BOUNDS, FILTERS, ORDERS, RANGES
+from payments.listing.filters import BOUNDS, FILTERS, ORDERS, RANGES, SINGLE_FILTERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 # The URL of a link in an indented JSON document.
 HREF = re.compile(r'(?<="href": ")(https?://[^"\\]+)')
 
-# The filters with a row of their own in the form: neither a bound of a range nor pairs of metadata.
-SINGLE_FILTERS = [name for name in FILTERS if "[" not in name and name != "metadata"]
+# The filters that are no bounds of a range.
+PLAIN_FILTERS = [name for name in SINGLE_FILTERS if "[" not in name]
 
 
 class Field(NamedTuple):
@@ -81,7 +81,7 @@ def form_context(parameters: Mapping[str, str], problem: Problem | None) -> dict
     return {
         "fields": [
             field("limit", example=str(LIMIT_DEFAULT), rule=f"a whole number from 1 to {LIMIT_MAX}"),
-            *map(filter_field, SINGLE_FILTERS),
+            *map(filter_field, PLAIN_FILTERS),
         ],
         "orders": ORDERS,
         "order": field("sort"),
