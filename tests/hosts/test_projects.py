@@ -151,7 +151,15 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield project
 
 
-@pytest.mark.parametrize("prefix", ["", pytest.param("billing/", marks=[pytest.mark.once, pytest.mark.extended])])
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        pytest.param("", marks=pytest.mark.once),
+        # Django's own engine connects to PostgreSQL for each request, so this takes long.
+        pytest.param("", marks=[pytest.mark.only("postgresql"), pytest.mark.extended], id="PostgreSQL"),
+        pytest.param("billing/", marks=[pytest.mark.once, pytest.mark.extended]),
+    ],
+)
 def test_stock_project_serves_the_application(project: Project, prefix: str) -> None:
     project.write("shop/urls.py", URLS.format(prefix=prefix))
 
