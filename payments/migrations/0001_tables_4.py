@@ -1,7 +1,7 @@
 """All tables, with their indexes.
 
 Until the first release, a change of the schema edits this migration and gives it a new name, with the number of edits:
-`0001_tables_4`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
+`0001_tables_5`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
 models cannot declare needs SQL.
 """
 
