@@ -16,7 +16,7 @@ from payments.models.payment import (
     uses_in_flight_index,
     uses_status_index,
 )
-from payments.models.payment_read import PaymentRead
+from payments.models.payment_read import PaymentRead, ReadKind
 from payments.models.recording import Changes
 from payments.models.staff import SavedFilter, StaffPreferences
 from payments.models.summed_day import SummedDay
@@ -41,6 +41,7 @@ __all__ = [
     "PaymentQuerySet",
     "PaymentRead",
     "PaymentsCannotBeDeleted",
+    "ReadKind",
     "SavedFilter",
     "SequenceType",
     "StaffPreferences",

@@ -1,4 +1,4 @@
-"""Records of staff who read the page of a payment: user, payment and time."""
+"""Records of staff who read payments: user, time, and which payments."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from payments.models.choices import Mode
 from payments.models.payment import IDENTIFIER_MAX
 
 if TYPE_CHECKING:
@@ -13,8 +14,17 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 USER_NAME_MAX = 150  # as in Django's model of users
+FILTERS_MAX = 255
 
 BATCH_READS = 1000
+
+
+class ReadKind(models.TextChoices):
+    """What showed the payments."""
+
+    PAYMENT = "payment", "Page of the payment"
+    LIST = "list", "List"
+    EXPORT = "export", "Export"
 
 
 class PaymentReadQuerySet(models.QuerySet["PaymentRead"]):
@@ -32,17 +42,25 @@ class PaymentReadQuerySet(models.QuerySet["PaymentRead"]):
 
 
 class PaymentRead(models.Model):
-    """A view of a payment's page in the admin.
+    """A response of the admin with payments: the page of one, a page of the list, or a part of an export.
 
     The row has no foreign keys. So it outlives the user, its insertion takes no locks on other rows, and on a Citus
-    cluster its table stays an ordinary table of the coordinator, on which the admin runs.
+    cluster its table stays an ordinary table of the coordinator, on which the admin runs. It has no values of filters,
+    which can be personal data.
     """
 
     read_at = models.DateTimeField()
     user_id = models.CharField(max_length=IDENTIFIER_MAX)  # a number or, in some projects, a UUID
     user_name = models.CharField(max_length=USER_NAME_MAX)  # at the time of the read
+    kind = models.CharField(max_length=7, choices=ReadKind.choices)
     organization_id = models.BigIntegerField()
-    payment_id = models.CharField(max_length=IDENTIFIER_MAX)
+    mode = models.CharField(max_length=4, choices=Mode.choices)
+    filters = models.CharField(max_length=FILTERS_MAX, blank=True)  # their names, such as `q, status`
+    payments = models.PositiveIntegerField()
+    first_id = models.CharField(max_length=IDENTIFIER_MAX, blank=True)  # in the order of the list
+    last_id = models.CharField(max_length=IDENTIFIER_MAX, blank=True)
+    oldest_at = models.DateTimeField(null=True)  # `created_at` of the oldest payment
+    newest_at = models.DateTimeField(null=True)
 
     objects = PaymentReadQuerySet.as_manager()
 
@@ -51,8 +69,7 @@ class PaymentRead(models.Model):
         indexes = [
             models.Index(fields=["read_at"], name="payment_read_time"),
             models.Index(fields=["user_name", "id"], name="payment_read_user"),
-            models.Index(fields=["payment_id", "id"], name="payment_read_payment"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.payment_id} by {self.user_name}"
+        return f"{self.payments} payments by {self.user_name}"

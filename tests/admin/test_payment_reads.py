@@ -1,4 +1,4 @@
-"""Views of payment pages are recorded, and administrators can list them."""
+"""Reads of payments by staff are recorded, and administrators can list them."""
 
 import re
 import threading
@@ -19,7 +19,8 @@ from tests.support.factories import OrganizationFactory, PaymentFactory
 
 pytestmark = pytest.mark.also("citus")
 
-PAGE = "/admin/payments/payment/pt_5F1/change/"
+PAYMENTS = "/admin/payments/payment/"
+PAGE = f"{PAYMENTS}pt_5F1/change/"
 LIST = "/admin/payments/paymentread/"
 LOCK_SECONDS_MAX = 20
 
@@ -38,15 +39,22 @@ def client_with(*codenames: str) -> Client:
 
 
 def create_reads(count: int, **values: Any) -> None:
-    defaults = {"read_at": timezone.now(), "user_id": "1", "user_name": "clerk", "organization_id": 7}
+    defaults = {"read_at": timezone.now(), "user_id": "1", "user_name": "clerk", "organization_id": 7, "mode": "live"}
+    defaults |= {"kind": "payment", "payments": 1}
     PaymentRead.objects.bulk_create(
-        PaymentRead(**{**defaults, "payment_id": f"pt_{number}", **values}) for number in range(count)
+        PaymentRead(**{**defaults, "first_id": f"pt_{number}", **values}) for number in range(count)
     )
 
 
 def listed(page: Any) -> list[str]:
     """Return the IDs of the payments on a page, in its order."""
     return re.findall(r'class="id"><a href="[^"]+">(pt_\w+)</a>', page.content.decode())
+
+
+def recorded(*names: str) -> tuple[Any, ...]:
+    """Return values of the only record."""
+    [values] = PaymentRead.objects.values_list(*names)
+    return tuple(values)
 
 
 def test_view_of_a_payment_is_recorded(payment: Payment) -> None:
@@ -58,7 +66,47 @@ def test_view_of_a_payment_is_recorded(payment: Payment) -> None:
     read = PaymentRead.objects.get()
     assert before <= read.read_at <= timezone.now()
     assert (read.user_id, read.user_name) == (str(User.objects.get().pk), "clerk")
-    assert (read.organization_id, read.payment_id) == (7, "pt_1")
+    assert (read.kind, read.organization_id, read.mode, read.filters) == ("payment", 7, "live", "")
+    assert (read.payments, read.first_id, read.last_id) == (1, "pt_1", "pt_1")
+    assert read.oldest_at == read.newest_at == payment.created_at
+
+
+@pytest.mark.parametrize("path", ["", "export.csv", "export.jsonl"])
+@pytest.mark.parametrize(
+    ("query", "filters", "ids"),
+    [
+        ({}, "", ["pt_3", "pt_2", "pt_1"]),
+        ({"sort": "asc", "from": "pt_2"}, "", ["pt_2", "pt_3"]),
+        ({"q": "secret", "status": "succeeded"}, "q, status", []),
+        ({"period": "custom", "since": "1999-01-01", "metadata": "a=1"}, "period, since, metadata", []),
+    ],
+)
+def test_list_and_export_are_recorded(
+    payment: Payment, path: str, query: dict[str, str], filters: str, ids: list[str]
+) -> None:
+    """The names of filters are recorded, but not their values."""
+    times = {"pt_1": payment.created_at}
+    for number in (2, 3):
+        time = times[f"pt_{number}"] = payment.created_at + timedelta(days=number)
+        PaymentFactory.create(id=f"pt_{number}", organization=payment.organization, created_at=time)
+
+    client_with("view_payment").get(PAYMENTS + path, query)
+
+    assert recorded("kind", "filters", "payments") == ("export" if path else "list", filters, len(ids))
+    assert recorded("first_id", "last_id") == ((ids[0], ids[-1]) if ids else ("", ""))
+    assert recorded("oldest_at", "newest_at") == (
+        tuple(sorted((times[ids[0]], times[ids[-1]]))) if ids else (None, None)
+    )
+
+
+@pytest.mark.parametrize("path", ["", "export.csv"])
+@pytest.mark.parametrize("query", [{"from": "pt_9"}, {"status": "unknown"}, {"q": "pt_1"}])
+def test_list_that_shows_no_payments_because_of_an_error_is_not_recorded(
+    payment: Payment, path: str, query: dict[str, str]
+) -> None:
+    client_with("view_payment").get(PAYMENTS + path, query)
+
+    assert not PaymentRead.objects.exists()
 
 
 def test_each_view_is_recorded(admin_client: Client, payment: Payment) -> None:
@@ -84,8 +132,15 @@ def test_record_outlives_its_user(payment: Payment) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (PAGE, "mode=live, payments=1, first_id=pt_1, last_id=pt_1, filters=:"),
+        (f"{PAYMENTS}export.csv?q=secret", "mode=live, payments=0, first_id=, last_id=, filters=q:"),
+    ],
+)
 def test_page_does_not_wait_for_its_record(
-    admin_client: Client, payment: Payment, caplog: pytest.LogCaptureFixture
+    admin_client: Client, payment: Payment, caplog: pytest.LogCaptureFixture, path: str, line: str
 ) -> None:
     """On SQLite another writer holds the only write lock, on PostgreSQL the lock of the table."""
     locked, released = threading.Event(), threading.Event()
@@ -104,7 +159,7 @@ def test_page_does_not_wait_for_its_record(
     holder.start()
     try:
         assert locked.wait(timeout=LOCK_SECONDS_MAX)
-        response = admin_client.get(PAGE)
+        response = admin_client.get(path)
         was_released_first = not holder.is_alive()
     finally:
         released.set()
@@ -113,16 +168,17 @@ def test_page_does_not_wait_for_its_record(
     assert response.status_code == 200
     assert not was_released_first
     assert not PaymentRead.objects.exists()
-    assert "The read of payment pt_1 of organization 7 by user" in caplog.text
+    assert line in caplog.text
+    assert "secret" not in caplog.text
 
 
 def test_list_shows_a_read_with_a_link_to_the_payment(admin_client: Client, payment: Payment) -> None:
-    create_reads(1, read_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), payment_id="pt_1")
+    create_reads(1, read_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), first_id="pt_1", last_id="pt_1")
 
     page = admin_client.get(LIST).content.decode()
 
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
-    assert "2026-01-02 03:04:05 clerk pt_1 7" in text
+    assert "2026-01-02 03:04:05 clerk Page of the payment 7 live 1 pt_1" in text
     assert f'<a href="{PAGE}">pt_1</a>' in page
 
 
@@ -151,11 +207,33 @@ def test_links_lead_through_all_reads_newest_first(admin_client: Client) -> None
     ],
 )
 def test_list_is_filtered_by_user_and_payment(admin_client: Client, query: dict[str, str], expected: list[str]) -> None:
-    create_reads(1, payment_id="pt_1", user_name="baker")
-    create_reads(1, payment_id="pt_1")
-    create_reads(1, payment_id="pt_2")
+    create_reads(1, first_id="pt_1", user_name="baker")
+    create_reads(1, first_id="pt_1")
+    create_reads(1, first_id="pt_2")
 
     assert listed(admin_client.get(LIST, query)) == expected
+
+
+@pytest.mark.parametrize(
+    ("days", "values", "is_found"),
+    [
+        ([-1, 1], {}, True),
+        ([0, 0], {}, True),
+        ([1, 2], {}, False),
+        ([-2, -1], {}, False),
+        ([-1, 1], {"organization_id": 8}, False),
+        ([-1, 1], {"mode": "test"}, False),
+        ([], {}, False),
+    ],
+)
+def test_search_by_payment_finds_lists_that_reach_beyond_it(
+    admin_client: Client, payment: Payment, days: list[int], values: dict[str, Any], is_found: bool
+) -> None:
+    times = (payment.created_at + timedelta(days=number) for number in days)
+    ends = dict(zip(("oldest_at", "newest_at"), times, strict=False))
+    create_reads(1, **{"kind": "list", "first_id": "pt_7", **ends, **values})
+
+    assert listed(admin_client.get(LIST, {"payment": "pt_1"})) == (["pt_7"] if is_found else [])
 
 
 @pytest.mark.parametrize(

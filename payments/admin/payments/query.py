@@ -35,6 +35,11 @@ def list_query(form: SearchForm, *, without: Collection[str] = ()) -> QueryDict:
     return query
 
 
+def filter_names(form: SearchForm) -> list[str]:
+    """Return the names of the fields that restrict the list."""
+    return list(list_query(form, without=(*ACCESS_FIELDS, "sort")))
+
+
 def query_of_parts(form: SearchForm) -> str:
     """Return the query string for the next part of an export: its periods end with the same day."""
     query = list_query(form)

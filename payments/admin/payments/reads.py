@@ -1,10 +1,10 @@
-"""Records which staff read the pages of payments, and lists these reads for administrators.
+"""Records which staff read which payments, and lists these reads for administrators.
 
-A read is recorded before its page is sent. The page never waits for the record, nor fails because of it.
+A read is recorded before its response is sent. The response never waits for the record, nor fails because of it.
 """
 
 import logging
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -14,37 +14,62 @@ from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
 from django.db import Error
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import path
+from django.utils import timezone
 
 from payments.admin.base import ReadOnlyAdmin
-from payments.admin.payments.display import payment_href
+from payments.admin.payments.display import PaymentDisplay
 from payments.database.limits import transaction_without_waiting
-from payments.models import PAYMENT_ID, PaymentRead
+from payments.models import PAYMENT_ID, Access, Payment, PaymentRead, ReadKind
 from payments.models.payment_read import USER_NAME_MAX
+from payments.rows import RowValues
 
 PAGE_ROWS = 50
+TITLES = ("Time (UTC)", "User", "In", "Organization", "Payments", "From", "To", "Filters")
 
 logger = logging.getLogger(__name__)
 
 
-def record_read(user: User | AnonymousUser, record: Any, *, now: datetime) -> None:
-    """Write that a user reads a payment. If the database is busy, write it to the log."""
+def record_read(
+    user: User | AnonymousUser,
+    kind: ReadKind,
+    access: Access,
+    rows: Sequence[RowValues],
+    *,
+    filters: Iterable[str] = (),
+) -> None:
+    """Write that a user reads the payments of these rows, in the order of the list. If the database is busy, log it.
+
+    `filters` are the names of the filters that selected the payments.
+    """
+    read = PaymentRead(
+        read_at=timezone.now(),
+        user_id=str(user.pk),
+        user_name=user.get_username(),
+        kind=kind,
+        organization_id=access.organization_id,
+        mode=access.mode,
+        filters=", ".join(filters),
+        payments=len(rows),
+    )
+    if rows:
+        first, last = PaymentDisplay(rows[0]), PaymentDisplay(rows[-1])
+        read.first_id, read.last_id = first.record.id, last.record.id
+        read.oldest_at, read.newest_at = sorted((first.created_at, last.created_at))
     try:
         with transaction_without_waiting():
-            PaymentRead.objects.create(
-                read_at=now,
-                user_id=str(user.pk),
-                user_name=user.get_username(),
-                organization_id=record.organization_id,
-                payment_id=record.id,
-            )
+            read.save(force_insert=True)
     except Error as error:
-        logger.warning(
-            "The read of payment %s of organization %s by user %s was not written: %s",
-            *(record.id, record.organization_id, user.pk, error),
-        )
+        logger.warning("A read was not written: %s: %s", describe(read), error)
+
+
+def describe(read: PaymentRead) -> str:
+    """Return the values of a read, for the log, which names users by their numbers."""
+    names = ("kind", "user_id", "organization_id", "mode", "payments", "first_id", "last_id", "filters")
+    return ", ".join(f"{name}={getattr(read, name)}" for name in names)
 
 
 class ReadsForm(forms.Form):
@@ -59,10 +84,28 @@ class ReadsForm(forms.Form):
 
     def page(self) -> list[PaymentRead]:
         """Return the reads of a page, newest first, and one more if there is a next page. The form must be valid."""
-        lookups = {"user_name": "user", "payment_id": "payment", "id__lt": "before"}
-        values = {lookup: self.cleaned_data[name] for lookup, name in lookups.items()}
-        reads = PaymentRead.objects.filter(**{lookup: value for lookup, value in values.items() if value})
-        return list(reads.order_by("-id")[: PAGE_ROWS + 1])
+        user, payment_id, before = (self.cleaned_data[name] for name in ("user", "payment", "before"))
+        reads = PaymentRead.objects.order_by("-id")
+        if user:
+            reads = reads.filter(user_name=user)
+        if before:
+            reads = reads.filter(id__lt=before)
+        if payment_id:
+            reads = reads.filter(may_contain(payment_id))
+        return list(reads[: PAGE_ROWS + 1])
+
+
+def may_contain(payment_id: str) -> Q:
+    """Select the views of a payment's page, and the lists and exports that reach from before it to after it.
+
+    A record has no values of filters, so such a list or export need not contain the payment.
+    """
+    selected = Q(kind=ReadKind.PAYMENT, first_id=payment_id)
+    payments = Payment.objects.with_id(payment_id)
+    for organization_id, mode, time in payments.values_list("organization_id", "mode", "created_at"):
+        reaches = Q(organization_id=organization_id, mode=mode, oldest_at__lte=time, newest_at__gte=time)
+        selected |= ~Q(kind=ReadKind.PAYMENT) & reaches
+    return selected
 
 
 @admin.register(PaymentRead)
@@ -82,7 +125,8 @@ class PaymentReadAdmin(ReadOnlyAdmin):
             request,
             "Payment reads",
             form=form,
-            reads=[(read, payment_href(read.payment_id)) for read in rows],
+            reads=rows,
+            titles=TITLES,
             newest_query=query_of(request.GET) if "before" in request.GET else None,
             older_query=query_of(request.GET, before=rows[-1].pk) if len(reads) > PAGE_ROWS else None,
         )

@@ -11,7 +11,6 @@ from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
-from django.utils import timezone
 from msgspec.json import format as format_json
 
 from payments.admin.access_form import access_query
@@ -21,7 +20,7 @@ from payments.admin.payments.display import PaymentDisplay, payment_href
 from payments.admin.payments.downloads import FORMATS, Format
 from payments.admin.payments.form import TIMED_OUT, SearchForm
 from payments.admin.payments.list import ListedPayments, fetch_list, fetch_selected, find_list_context, list_context
-from payments.admin.payments.query import list_query, query_of_parts
+from payments.admin.payments.query import filter_names, list_query, query_of_parts
 from payments.admin.payments.reads import record_read
 from payments.admin.preferences import read_preferences, remember_access
 from payments.api.errors import RETRY_SECONDS
@@ -31,7 +30,7 @@ from payments.conf import conf
 from payments.listing.filters import FILTERS, AppliedFilter, Selection
 from payments.listing.page import UnknownStart, fetch_page
 from payments.listing.query import Listing
-from payments.models import PAYMENT_ID, Access, Organization, Payment, PaymentQuerySet
+from payments.models import PAYMENT_ID, Access, Organization, Payment, ReadKind
 from payments.record import encode
 from payments.rows import select_columns
 from payments.runtime.database_errors import is_timeout
@@ -60,10 +59,13 @@ class PaymentAdmin(ReadOnlyAdmin):
         payments, extra = ListedPayments(), {}
         if form.is_valid():
             payment_id = form.search.payment_id
-            if payment_id and payments_with_id(payment_id).exists():
+            if payment_id and Payment.objects.with_id(payment_id).exists():
                 return HttpResponseRedirect(payment_href(payment_id))
             extra = list_context(form, preferences)
             payments = fetch_list(form, start=request.GET.get("from"))
+            if form.is_valid():  # reading the list can add an error
+                rows, filters = payments.page.rows, filter_names(form)
+                record_read(request.user, ReadKind.LIST, form.access, rows, filters=filters)
         context = self.page_context(
             request,
             "Payments",
@@ -87,7 +89,8 @@ class PaymentAdmin(ReadOnlyAdmin):
             messages.warning(request, "No payment has this ID.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
         payment, *others = payments
-        record_read(request.user, payment.record, now=timezone.now())
+        access = Access(int(payment.record.organization_id), payment.record.mode)
+        record_read(request.user, ReadKind.PAYMENT, access, [payment.row])
         context = self.page_context(
             request,
             payment.record.id,
@@ -140,15 +143,9 @@ def get_payments(payment_id: str, *, organization_id: str | None) -> list[Paymen
         return []
     payments = [
         PaymentDisplay(tuple(values), change_id=change_id)
-        for *values, change_id in select_columns(payments_with_id(payment_id), "change_id")
+        for *values, change_id in select_columns(Payment.objects.with_id(payment_id), "change_id")
     ]
     return sorted(payments, key=lambda payment: payment.record.organization_id != organization_id)
-
-
-def payments_with_id(payment_id: str) -> PaymentQuerySet:
-    """Return the payments with this ID. If payments are distributed by organization, several can have it."""
-    # Name all organizations: a distributed table has no index that starts with the ID.
-    return Payment.objects.filter(id=payment_id, organization__in=Organization.objects.all())
 
 
 def payment_context(payment: PaymentDisplay, *, links: Links) -> dict[str, Any]:
@@ -187,6 +184,7 @@ def export_response(request: HttpRequest, form: SearchForm, file_format: Format)
     with process.shares.exports():
         page = fetch_selected(form, start=start, limit=conf.EXPORT_PART_ROWS).page
         content = (file_format.start if start is None else b"") + file_format.write(page.rows)
+    record_read(request.user, ReadKind.EXPORT, form.access, page.rows, filters=filter_names(form))
     response = HttpResponse(content, content_type=file_format.content_type)
     if page.next_from:
         response.headers["Link"] = f'<?{query_of_parts(form)}&from={page.next_from}>; rel="next"'
