@@ -11,8 +11,8 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import BasePermission
 
+from payments.access.clients import Client, bearer_token, client_of
 from payments.access.keys import AuthenticatedKey, find_key, is_use_due, record_use
-from payments.models import identifiers
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -32,22 +32,20 @@ class BearerAuthentication(BaseAuthentication):
         self.find_key = find_key
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
-        scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
-        if scheme.lower() != "bearer":
-            return None
-        return self.authenticate_key(credentials.strip())
+        return None if bearer_token(request.META) is None else self.authenticate_client(client_of(request.META))
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE
 
-    def authenticate_key(self, text: str) -> tuple[AnonymousUser, AuthenticatedKey]:
-        """Return the anonymous user and the key with this text. Record that the key was used.
+    def authenticate_client(self, client: Client | None) -> tuple[AnonymousUser, AuthenticatedKey]:
+        """Return the anonymous user and the client's key. Record that the key was used.
 
-        A text without the form of a key causes no query.
+        A client without a text in the form of a key causes no query.
 
-        :raises AuthenticationFailed: there is no usable key with this text
+        :raises AuthenticationFailed: the client has no usable key
         """
-        key = self.find_key(identifiers.digest(text)) if identifiers.is_key(text) else None
+        digest = client and client.key_digest
+        key = self.find_key(digest) if digest else None
         if key is None:
             raise AuthenticationFailed("This API key is invalid.")
         if is_use_due(key, now=time()):

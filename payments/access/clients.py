@@ -1,16 +1,75 @@
-"""The address of the client that sent a request."""
+"""The client that sent a request: one identity for shares of threads, rate limits, logs and records.
+
+Bytes that the client chooses, such as spaces around its key, do not change the identity.
+"""
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from typing import Any
+from typing import Any, NamedTuple
 
 from payments.conf import conf
+from payments.models import identifiers
+
+ENVIRON_KEY = "payments.client"  # of the WSGI environment
+
+# So many hexadecimal digits of a digest are unique among the keys of a service.
+DIGEST_CHARACTERS = 12
 
 # A client with one IPv6 address usually controls the whole /64 network.
 IPV6_PREFIX = 64
 
 WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([0-9.]+))(?::[0-9]+)?")
+
+
+class ClientKind(StrEnum):
+    """What identifies a client. The key need not exist; the user is the one of a session."""
+
+    KEY = "key"
+    USER = "user"
+    ADDRESS = "address"
+
+
+class Client(NamedTuple):
+    """A client: the digest of its API key, the number of its user, or its address."""
+
+    kind: ClientKind
+    id: str
+
+    @property
+    def key_digest(self) -> str | None:
+        return self.id if self.kind == ClientKind.KEY else None
+
+    def __str__(self) -> str:
+        """Return the client as the log names it, such as `user 7`."""
+        return f"{self.kind} {self.id[:DIGEST_CHARACTERS] if self.kind == ClientKind.KEY else self.id or '-'}"
+
+
+def client_of(environ: dict[str, Any]) -> Client:
+    """Return the client of a request. It is computed once: `environ` keeps it.
+
+    For pages, the handler has found the user of the session.
+    """
+    client: Client | None = environ.get(ENVIRON_KEY)
+    if client is None:
+        client = environ[ENVIRON_KEY] = client_with_key(bearer_token(environ) or "") or client_at_address(environ)
+    return client
+
+
+def bearer_token(environ: Mapping[str, Any]) -> str | None:
+    """Return the text after `Bearer` in the header Authorization (RFC 6750); None without one."""
+    scheme, _, credentials = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
+    return credentials.strip() if scheme.lower() == "bearer" else None
+
+
+def client_with_key(text: str) -> Client | None:
+    """Return the client with the API key that a text contains; None for a text without the form of a key."""
+    return Client(ClientKind.KEY, identifiers.digest(text)) if identifiers.is_key(text) else None
+
+
+def client_at_address(environ: Mapping[str, Any]) -> Client:
+    return Client(ClientKind.ADDRESS, client_address(environ))
 
 
 def client_address(environ: Mapping[str, Any]) -> str:

@@ -1,12 +1,14 @@
 """Views of the documentation."""
 
+from collections.abc import Callable
 from functools import cache
 
 from csp.decorators import csp_update
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.html import escape
 from django.utils.module_loading import import_string
+from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
 from payments.api.links import Links
@@ -14,8 +16,16 @@ from payments.api.openapi import EXAMPLE_URL, openapi_document
 from payments.docs.pages import PAGES, DocsPage, render_page
 from payments.record import encode
 
+# After an update of the service, a cached page can lack static files for so long.
+CACHED_SECONDS = 300
 
-@require_safe
+
+def shared(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Decorate a view that is the same for all clients: proxies and browsers can cache its response."""
+    return require_safe(cache_control(public=True, max_age=CACHED_SECONDS)(view))
+
+
+@shared
 def show_page(request: HttpRequest, *, page: DocsPage) -> HttpResponse:
     """Return a page. Its examples have this service's address."""
     document = render_page(page)
@@ -27,14 +37,14 @@ def service_url(request: HttpRequest) -> str:
     return Links.of(request).documentation.removesuffix("/docs/")
 
 
-@require_safe
+@shared
 @csp_update({"img-src": "data:"})
 def interactive(request: HttpRequest) -> HttpResponse:
     """Return Swagger UI. Only this page may load images from `data:` URLs, because Swagger UI uses them."""
     return render(request, "docs/interactive.html")
 
 
-@require_safe
+@shared
 def search_index(request: HttpRequest) -> HttpResponse:
     """Return the sections of all pages. The browser searches them, so a search needs no request."""
     entries = [
@@ -45,12 +55,12 @@ def search_index(request: HttpRequest) -> HttpResponse:
     return json_response(request, encode(entries).decode(), content_type="application/json")
 
 
-@require_safe
+@shared
 def openapi(request: HttpRequest) -> HttpResponse:
     return json_response(request, openapi_json(), content_type="application/vnd.oai.openapi+json")
 
 
-@require_safe
+@shared
 def payment_schema(request: HttpRequest) -> HttpResponse:
     return json_response(request, payment_schema_json(), content_type="application/schema+json")
 

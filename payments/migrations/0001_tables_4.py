@@ -71,7 +71,7 @@ class Migration(migrations.Migration):
                 ('organization_id', models.BigIntegerField()),
                 ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
                 ('filters', models.CharField(blank=True, max_length=255)),
-                ('payments', models.PositiveIntegerField()),
+                ('count', models.PositiveIntegerField()),
                 ('first_id', models.CharField(blank=True, max_length=64)),
                 ('last_id', models.CharField(blank=True, max_length=64)),
                 ('oldest_at', models.DateTimeField(null=True)),

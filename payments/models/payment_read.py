@@ -56,7 +56,7 @@ class PaymentRead(models.Model):
     organization_id = models.BigIntegerField()
     mode = models.CharField(max_length=4, choices=Mode.choices)
     filters = models.CharField(max_length=FILTERS_MAX, blank=True)  # their names, such as `q, status`
-    payments = models.PositiveIntegerField()
+    count = models.PositiveIntegerField()  # of the payments
     first_id = models.CharField(max_length=IDENTIFIER_MAX, blank=True)  # in the order of the list
     last_id = models.CharField(max_length=IDENTIFIER_MAX, blank=True)
     oldest_at = models.DateTimeField(null=True)  # `created_at` of the oldest payment
@@ -72,4 +72,4 @@ class PaymentRead(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.payments} payments by {self.user_name}"
+        return f"{self.count} payments by {self.user_name}"

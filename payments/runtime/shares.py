@@ -24,12 +24,13 @@ class Shares:
 
     def __init__(self, threads: int) -> None:
         self.threads_max = max(1, threads - 1)
-        self.pages_max = max(1, threads // 2)
+        self.staff_pages_max = max(1, threads // 2)
+        self.public_pages_max = max(1, threads // 4)
         self.filters_max = max(2, threads // 2)
         self.changed = Condition()
         self.occupied = 0  # threads that slow work uses, or that wait for their share
         self.running: Counter[Hashable] = Counter()  # by the name of a share
-        self.waiting: dict[Hashable, object] = {}  # at most one thread for each share
+        self.waiting: dict[Hashable, object] = {}  # at most one thread for each client of a share
         self.hashing = Lock()  # a worker hashes one password at a time
 
     def filters(self, client: Hashable) -> AbstractContextManager[None]:
@@ -37,11 +38,21 @@ class Shares:
 
         Entering raises NoPlace if the client uses its share, and NoThread if others use the threads.
         """
-        return self.thread(("filters", client), self.filters_max, wait_seconds=time_limits.FILTERS_WAIT.seconds)
+        return self.thread(("filters", client), self.filters_max, client)
 
-    def pages(self) -> AbstractContextManager[None]:
-        """Respond with a page: in half of the threads. Entering raises NoPlace or NoThread."""
-        return self.thread("pages", self.pages_max)
+    def staff_pages(self, client: Hashable) -> AbstractContextManager[None]:
+        """Respond to a user with a page: in half of the threads. One more page of each user may wait.
+
+        Entering raises NoPlace or NoThread.
+        """
+        return self.thread("staff pages", self.staff_pages_max, client)
+
+    def public_pages(self, client: Hashable) -> AbstractContextManager[None]:
+        """Respond to a stranger with a page: in a quarter of the threads. One more page of each stranger may wait.
+
+        Entering raises NoPlace or NoThread.
+        """
+        return self.thread("public pages", self.public_pages_max, client)
 
     def exports(self) -> AbstractContextManager[None]:
         """Compute a part of an export: one at a time, because this delays all other threads. It may raise NoPlace."""
@@ -63,9 +74,9 @@ class Shares:
                 self.release(name)
 
     @contextmanager
-    def thread(self, name: Hashable, places_max: int, *, wait_seconds: float = 0) -> Iterator[None]:
+    def thread(self, name: Hashable, places_max: int, client: Hashable) -> Iterator[None]:
         with self.changed:
-            self.occupy_thread(name, places_max, wait_seconds=wait_seconds)
+            self.occupy_thread(name, places_max, client)
         try:
             yield
         finally:
@@ -73,13 +84,14 @@ class Shares:
                 self.occupied -= 1
                 self.release(name)
 
-    def occupy_thread(self, name: Hashable, places_max: int, *, wait_seconds: float) -> None:
-        """Occupy a thread and a place of a share. Wait for the place, if the share has no other waiting thread.
+    def occupy_thread(self, name: Hashable, places_max: int, client: Hashable) -> None:
+        """Occupy a thread and a place of a share. Wait for the place, if no other thread of the client waits for it.
 
         If all threads are occupied, a thread that only waits gives way.
         """
-        must_wait = name in self.waiting or self.running[name] >= places_max
-        if must_wait and (not wait_seconds or name in self.waiting or self.occupied >= self.threads_max):
+        queue = (name, client)
+        must_wait = queue in self.waiting or self.running[name] >= places_max
+        if must_wait and (queue in self.waiting or self.occupied >= self.threads_max):
             raise NoPlace
         if self.occupied >= self.threads_max:
             if not self.waiting:
@@ -89,26 +101,28 @@ class Shares:
         self.occupied += 1
         try:
             if must_wait:
-                self.wait(name, places_max, seconds=wait_seconds)
+                self.wait(name, places_max, queue)
             self.occupy(name, places_max)
         except NoPlace:
             self.occupied -= 1
             raise
 
-    def wait(self, name: Hashable, places_max: int, *, seconds: float) -> None:
+    def wait(self, name: Hashable, places_max: int, queue: Hashable) -> None:
         """Wait for a place of a share.
 
         :raises NoPlace: there was none in time, or the thread had to give way
         """
-        ticket = self.waiting[name] = object()
+        ticket = self.waiting[queue] = object()
 
         def gives_way() -> bool:
-            return self.waiting.get(name) is not ticket
+            return self.waiting.get(queue) is not ticket
 
-        self.changed.wait_for(lambda: gives_way() or self.running[name] < places_max, seconds)
+        self.changed.wait_for(
+            lambda: gives_way() or self.running[name] < places_max, time_limits.WAIT_FOR_PLACE.seconds
+        )
         if gives_way():
             raise NoPlace
-        del self.waiting[name]
+        del self.waiting[queue]
 
     def occupy(self, name: Hashable, places_max: int) -> None:
         if self.running[name] >= places_max:

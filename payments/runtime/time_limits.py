@@ -46,7 +46,7 @@ CONNECTION_BEFORE_FAILOVER = TimeLimit(0.12)  # 0.3
 FAILOVER = TimeLimit(0.16)  # 0.4
 STATEMENT_BEFORE_FAILOVER = TimeLimit(0.64)  # 1.6
 
-FILTERS_WAIT = TimeLimit(0.2)  # 0.5: a read with filters waits this long until an earlier one of its client has ended
+WAIT_FOR_PLACE = TimeLimit(0.2)  # 0.5: a slow read or a page waits this long until an earlier one has ended
 SEARCH_BY_INDEX = TimeLimit(0.06)  # 0.15: the index alone finds most searches in this time
 OPTIONAL_STATEMENT = TimeLimit(0.12)  # 0.3: a page can do without its result
 COUNTING = TimeLimit(0.2)  # 0.5: a rate limit waits this long for other workers

@@ -14,21 +14,24 @@ from functools import lru_cache, partial
 from http.client import BAD_REQUEST, INTERNAL_SERVER_ERROR, NOT_MODIFIED
 from typing import Any, TypeAlias
 
+from django.apps import apps
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 from django.core.signals import got_request_exception
-from django.db import close_old_connections
+from django.db import Error, close_old_connections
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import SimpleTemplateResponse
-from django.urls import ResolverMatch, resolve, set_script_prefix
+from django.urls import ResolverMatch, resolve, reverse, set_script_prefix
 
+from payments.access.clients import ENVIRON_KEY, Client, ClientKind, client_at_address, client_of
 from payments.api import request_ids
 from payments.conf import conf
 from payments.runtime.process import process
 from payments.runtime.shares import NoPlace
 from payments.service.bodies import InvalidBody, read_body
-from payments.service.error_pages import error_page, server_error, too_many_pages
+from payments.service.error_pages import error_page, server_error, too_many_pages, unavailable
+from payments.service.sessions import find_user
 
 NEEDS_NO_MIDDLEWARE = re.compile("/v2(?:/.*)?|/healthz|/readyz" + ("|/metrics" if conf.METRICS else ""), re.DOTALL)
 
@@ -48,12 +51,13 @@ access_logger = logging.getLogger("payments_site.access")
 class Handler:
     """The WSGI application. It sends whole responses: a thread would have to wait for a slow reader of a stream.
 
-    Pages take longer than the API, and read request bodies. So they use only their share of the worker's threads.
-    Static files are exempt: a page needs several of them at once, and they are read fast.
+    Pages take longer than the API, and read request bodies. So they use only a share of the worker's threads: that of
+    users, or that of strangers. Static files are exempt: a page needs several of them at once, and they are read fast.
     """
 
     def __init__(self, django: Callable[..., Any]) -> None:
         self.django = django  # the project's application: `get_wsgi_application()`
+        self.staff_path = reverse("admin:index") if apps.is_installed("django.contrib.admin") else None
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         path = environ["PATH_INFO"]
@@ -64,10 +68,27 @@ class Handler:
         if path.startswith(STATIC_PATH):
             return self.respond_to_page({**environ, "CONTENT_LENGTH": "0"}, start_response)  # without a slow body
         try:
-            with process.shares.pages():
+            client = environ[ENVIRON_KEY] = self.client_of_page(environ)
+        except Error as error:
+            logger.error("The database failed: %s", error)  # noqa: TRY400  an outage needs no traceback
+            return self.send(environ, start_response, partial(refuse, respond=unavailable))
+        share = process.shares.staff_pages if client.kind == ClientKind.USER else process.shares.public_pages
+        try:
+            with share(client):
                 return self.respond_to_page(environ, start_response)
         except NoPlace:
             return self.send(environ, start_response, partial(refuse, respond=too_many_pages))
+
+    def client_of_page(self, environ: dict[str, Any]) -> Client:
+        """Return the client that asks for a page: a user with a session, or an address.
+
+        Pages outside of the admin are the same for all clients, so all clients are strangers there.
+
+        :raises Error: the database is unavailable
+        """
+        is_for_staff = self.staff_path and environ["PATH_INFO"].startswith(self.staff_path)
+        user_id = find_user(environ) if is_for_staff else None
+        return Client(ClientKind.USER, user_id) if user_id else client_at_address(environ)
 
     def respond_to_page(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         try:
@@ -107,8 +128,8 @@ def observe(request: HttpRequest, respond: Responder) -> HttpResponseBase:
     response.headers.setdefault(request_ids.HEADER, request_id)
     if conf.ACCESS_LOG:
         milliseconds = (time.monotonic() - started_at) * 1000
-        arguments = (request.method, request.path, response.status_code, milliseconds)
-        access_logger.info("%s %.500s %s %.1f ms", *arguments)
+        arguments = (request.method, request.path, response.status_code, milliseconds, client_of(request.META))
+        access_logger.info("%s %.500s %s %.1f ms %s", *arguments)
     return response
 
 

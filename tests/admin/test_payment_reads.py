@@ -40,7 +40,7 @@ def client_with(*codenames: str) -> Client:
 
 def create_reads(count: int, **values: Any) -> None:
     defaults = {"read_at": timezone.now(), "user_id": "1", "user_name": "clerk", "organization_id": 7, "mode": "live"}
-    defaults |= {"kind": "payment", "payments": 1}
+    defaults |= {"kind": "payment", "count": 1}
     PaymentRead.objects.bulk_create(
         PaymentRead(**{**defaults, "first_id": f"pt_{number}", **values}) for number in range(count)
     )
@@ -67,7 +67,7 @@ def test_view_of_a_payment_is_recorded(payment: Payment) -> None:
     assert before <= read.read_at <= timezone.now()
     assert (read.user_id, read.user_name) == (str(User.objects.get().pk), "clerk")
     assert (read.kind, read.organization_id, read.mode, read.filters) == ("payment", 7, "live", "")
-    assert (read.payments, read.first_id, read.last_id) == (1, "pt_1", "pt_1")
+    assert (read.count, read.first_id, read.last_id) == (1, "pt_1", "pt_1")
     assert read.oldest_at == read.newest_at == payment.created_at
 
 
@@ -92,7 +92,7 @@ def test_list_and_export_are_recorded(
 
     client_with("view_payment").get(PAYMENTS + path, query)
 
-    assert recorded("kind", "filters", "payments") == ("export" if path else "list", filters, len(ids))
+    assert recorded("kind", "filters", "count") == ("export" if path else "list", filters, len(ids))
     assert recorded("first_id", "last_id") == ((ids[0], ids[-1]) if ids else ("", ""))
     assert recorded("oldest_at", "newest_at") == (
         tuple(sorted((times[ids[0]], times[ids[-1]]))) if ids else (None, None)
@@ -135,8 +135,8 @@ def test_record_outlives_its_user(payment: Payment) -> None:
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        (PAGE, "mode=live, payments=1, first_id=pt_1, last_id=pt_1, filters=:"),
-        (f"{PAYMENTS}export.csv?q=secret", "mode=live, payments=0, first_id=, last_id=, filters=q:"),
+        (PAGE, "mode=live, count=1, first_id=pt_1, last_id=pt_1, filters=:"),
+        (f"{PAYMENTS}export.csv?q=secret", "mode=live, count=0, first_id=, last_id=, filters=q:"),
     ],
 )
 def test_page_does_not_wait_for_its_record(

@@ -17,7 +17,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from sqlglot.errors import ParseError
 
-from payments.admin.payments.views import payments_with_id
 from payments.anonymization import anonymize_payments
 from payments.export import export_payments
 from payments.ingest import ImportResult, import_payments
@@ -366,7 +365,7 @@ def test_search_for_an_id_uses_the_index(bikes: Organization) -> None:
     load(*(line(id=f"pt_{number}", organizationId=str(number % 2 + 1)) for number in range(5000)))
     execute("ANALYZE payments_payment")
 
-    plan = payments_with_id("pt_1").explain()
+    plan = Payment.objects.with_id("pt_1").explain()
 
     assert "Index Scan using payments_payment_pkey" in plan
     assert "Seq Scan on payments_payment" not in plan

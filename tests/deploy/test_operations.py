@@ -96,7 +96,7 @@ def test_old_rows_are_deleted(dumped: Service) -> None:
         for name, days in (("old", -400), ("new", 1)):
             time = now + timedelta(days=days)
             Session.objects.create(session_key=name, session_data="", expire_date=time)
-            PaymentRead.objects.create(read_at=time, user_id="1", user_name=name, organization_id=1, payments=0)
+            PaymentRead.objects.create(read_at=time, user_id="1", user_name=name, organization_id=1, count=0)
 
     for command in commands("routine.md", "Delete old rows"):
         shell = f'manage() {{ {sys.executable} manage.py "$@"; }}; {command}'

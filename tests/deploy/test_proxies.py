@@ -138,6 +138,7 @@ def nginx(proxy: Proxy, *, upstreams: list[int], files: tuple[Path, Path], direc
         ("listen [::]:443 ssl http2;", ""),
         ("/etc/ssl/certs/payments.pem", str(files[0])),
         ("/etc/ssl/private/payments.key", str(files[1])),
+        ("/var/cache/nginx/payments", f"{directory}/cache"),
         ("/var/log/nginx/payments.log", str(proxy.log)),
         ("/var/log/nginx/payments-error.log", str(proxy.log)),
     ):
@@ -312,7 +313,7 @@ def test_metrics_are_blocked(proxy: Proxy, target: str) -> None:
 )
 def test_forwarded_headers_of_clients_are_ignored(proxy: Proxy, headers: dict[str, str]) -> None:
     """If the service used such a header, it would redirect or refuse the request."""
-    response, _ = proxy.get("/docs/", headers=headers)
+    response, _ = proxy.get("/admin/login/", headers=headers)
 
     assert response.status == 200
 
@@ -434,6 +435,14 @@ def test_public_pages_are_compressed(proxy: Proxy, path: str) -> None:
     assert gzip.decompress(compressed) == content
     assert len(compressed) < len(content)
     assert plain.getheader("Content-Encoding") is None
+
+
+@pytest.mark.parametrize("path", ["/docs/", "/docs/openapi.json"])
+def test_nginx_responds_with_cached_documentation(proxy: Proxy, path: str) -> None:
+    """The service gives each of its responses another ID."""
+    ids = [proxy.get(f"{path}?number={number}")[0].getheader("X-Request-ID") for number in range(3)]
+
+    assert len(set(ids)) == (1 if proxy.name == "nginx" else 3)
 
 
 def test_style_sheets_of_a_page_are_kept_and_compressed_once(proxy: Proxy) -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 from pytest_django import Settings
@@ -30,9 +31,9 @@ def may_filter(shares: Shares, client: str) -> bool:
         return False
 
 
-def may_open_a_page(shares: Shares) -> bool:
+def may_open_a_page(shares: Shares, client: str = "user") -> bool:
     try:
-        with shares.pages():
+        with shares.staff_pages(client):
             return True
     except NoPlace:
         return False
@@ -41,6 +42,12 @@ def may_open_a_page(shares: Shares) -> bool:
 def read(shares: Shares) -> None:
     with shares.filters("a"):
         pass
+
+
+def open_public_page(shares: Shares, client: str, served: list[str] | None = None) -> None:
+    with shares.public_pages(client):
+        if served is not None:
+            served.append(client)
 
 
 @pytest.fixture
@@ -54,7 +61,7 @@ def pool(settings: Settings) -> Iterator[ThreadPoolExecutor]:
 def start_waiting(shares: Shares, pool: ThreadPoolExecutor) -> Future[None]:
     """Start a read of the client `a` in another thread, and return it when it waits."""
     waiting = pool.submit(read, shares)
-    wait_until(lambda: ("filters", "a") in shares.waiting)
+    wait_until(lambda: (("filters", "a"), "a") in shares.waiting)
     return waiting
 
 
@@ -62,7 +69,8 @@ def test_work_that_has_ended_occupies_nothing() -> None:
     shares = Shares(4)
 
     for error in (ValueError, KeyboardInterrupt):
-        for share in (shares.filters("a"), shares.pages(), shares.exports(), shares.logins("192.0.2.1")):
+        pages = (shares.staff_pages("a"), shares.public_pages("a"))
+        for share in (shares.filters("a"), *pages, shares.exports(), shares.logins("192.0.2.1")):
             with pytest.raises(error), share:
                 raise error
 
@@ -80,14 +88,45 @@ def test_client_filters_in_half_of_the_threads_and_at_least_in_two(threads: int,
             raise AssertionError("unreachable")
 
 
-@pytest.mark.parametrize(("threads", "at_once"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (100, 50)])
-def test_pages_use_half_of_the_threads(threads: int, at_once: int) -> None:
+@pytest.mark.parametrize(
+    ("threads", "staff", "public"), [(1, 1, 1), (2, 1, 1), (3, 1, 1), (5, 2, 1), (8, 4, 2), (100, 50, 25)]
+)
+def test_staff_use_half_of_the_threads_and_strangers_a_quarter(threads: int, staff: int, public: int) -> None:
+    shares = Shares(threads)
+    for share, at_once in ((shares.staff_pages, staff), (shares.public_pages, public)):
+        with ExitStack() as stack:
+            for number in range(at_once):
+                stack.enter_context(share(f"client {number}"))
+
+            with pytest.raises(NoPlace), share("another client"):
+                raise AssertionError("unreachable")
+
+
+@pytest.mark.parametrize("threads", [3, 4, 5, 8])
+def test_pages_of_strangers_leave_places_for_staff(threads: int, pool: ThreadPoolExecutor) -> None:
     shares = Shares(threads)
     with ExitStack() as stack:
-        for _ in range(at_once):
-            stack.enter_context(shares.pages())
+        for _ in range(shares.public_pages_max):
+            stack.enter_context(shares.public_pages("stranger"))
+        for number in range(threads):
+            pool.submit(open_public_page, shares, f"stranger {number}")
+        wait_until(lambda: shares.occupied == shares.threads_max)
 
-        assert not may_open_a_page(shares)
+        assert may_open_a_page(shares)
+
+
+def test_flood_of_one_stranger_leaves_places_for_others(pool: ThreadPoolExecutor) -> None:
+    """Each stranger waits for the place. So one who logs in gets it in turn with one who sends many requests."""
+    shares = Shares(5)
+    served: list[str] = []
+    with shares.public_pages("flood"):
+        for client in ("flood", "login"):
+            pool.submit(open_public_page, shares, client, served)
+            wait_until(partial(shares.waiting.__contains__, ("public pages", client)))
+        with pytest.raises(NoPlace), shares.public_pages("flood"):
+            raise AssertionError("unreachable")
+
+    wait_until(lambda: set(served) == {"flood", "login"})
 
 
 @pytest.mark.parametrize("threads", [2, 3, 4, 5, 8, 100])
@@ -95,7 +134,7 @@ def test_slow_work_of_all_kinds_leaves_one_thread(threads: int) -> None:
     shares = Shares(threads)
     with ExitStack() as stack:
         while may_open_a_page(shares):
-            stack.enter_context(shares.pages())
+            stack.enter_context(shares.staff_pages("user"))
         client = 0
         while may_filter(shares, str(client)):
             stack.enter_context(shares.filters(str(client)))

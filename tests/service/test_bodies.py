@@ -103,7 +103,9 @@ def test_refusal_says_why_and_is_logged(settings: Settings, caplog: pytest.LogCa
     assert (headers["Content-Type"], headers["X-Content-Type-Options"]) == ("text/plain", "nosniff")
     assert (headers["Content-Length"], headers["X-Request-ID"]) == (str(len(body)), REQUEST_ID)
     lines = [record.getMessage() for record in caplog.records if record.name == "payments_site.access"]
-    assert [line.rsplit(" ", 2)[0] for line in lines] == ["GET /admin/login/ 400"]
+    assert [(line.split(" ")[:3], line.rpartition(" ms ")[2]) for line in lines] == [
+        (["GET", "/admin/login/", "400"], "address 127.0.0.1")
+    ]
 
 
 @pytest.mark.django_db

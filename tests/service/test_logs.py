@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
 from payments.service.logs import JSONLines, Redaction, RequestId, redacted
-from tests.support.api import REQUEST_ID, Api
+from tests.support.api import REQUEST_ID, Api, status_of
 from tests.support.list_errors import failing_list_queries
 
 pytestmark = pytest.mark.once
@@ -164,8 +165,18 @@ def test_access_log_has_a_line_per_request(api: Api, log: Log, access_log: None)
     api.get(limit=5)
 
     (event,) = log.events
-    assert re.fullmatch(r"GET /v2/payments 200 \d+\.\d ms", event["message"])
+    digest = api.key.digest[:12]
+    assert re.fullmatch(rf"GET /v2/payments 200 \d+\.\d ms key {digest}", event["message"])
     assert (event["logger"], event["request_id"]) == ("payments_site.access", REQUEST_ID)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_access_log_names_the_user_of_a_session(admin_client: Client, log: Log, access_log: None) -> None:
+    status_of("/admin/", Cookie=f"sessionid={admin_client.session.session_key}")
+    status_of("/admin/", Cookie=f"sessionid={'x' * 32}", Authorization="Bearer x")
+
+    clients = [event["message"].rpartition(" ms ")[2] for event in log.events]
+    assert clients == [f"user {User.objects.get().pk}", "address 127.0.0.1"]
 
 
 def test_long_path_is_shortened_in_the_access_log(api: Api, log: Log, access_log: None) -> None:

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from io import BytesIO
-from typing import Any
+from datetime import UTC, datetime
 
 import pytest
-from django.test import Client, RequestFactory
+from django.contrib.sessions.models import Session
+from django.test import Client
 from django.urls import clear_script_prefix, set_script_prefix
-from pytest_django import Settings
 
 from payments.models import Organization
+from payments.runtime import time_limits
 from payments.runtime.process import process
-from tests.support.api import Api, wsgi_application
+from payments.runtime.time_limits import TimeLimit
+from tests.support.api import Api, key_text, status_of, wsgi_application
 from tests.support.factories import ApiKeyFactory
 
 
@@ -26,17 +27,26 @@ def filtering(api: Api) -> Iterator[None]:
 
 
 @contextmanager
-def responding_with_pages() -> Iterator[None]:
-    """Occupy the share of pages."""
+def responding_with_public_pages() -> Iterator[None]:
+    """Occupy the share of strangers."""
     with ExitStack() as stack:
-        for _ in range(process.shares.pages_max):
-            stack.enter_context(process.shares.pages())
+        for _ in range(process.shares.public_pages_max):
+            stack.enter_context(process.shares.public_pages("stranger"))
+        yield
+
+
+@contextmanager
+def responding_to_staff() -> Iterator[None]:
+    """Occupy the share of users."""
+    with ExitStack() as stack:
+        for _ in range(process.shares.staff_pages_max):
+            stack.enter_context(process.shares.staff_pages("user"))
         yield
 
 
 @pytest.fixture
-def no_waiting(settings: Settings) -> None:
-    settings.PAYMENTS_REQUEST_SECONDS_MAX = 0.05
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time_limits, "WAIT_FOR_PLACE", TimeLimit(0))
 
 
 @pytest.mark.parametrize("is_known", [False, True])
@@ -52,6 +62,17 @@ def test_request_with_filters_beyond_the_share_gets_a_429(api: Api, no_waiting: 
     assert refused["Retry-After"] == "1"
     assert refused.json()["detail"].startswith("Too many requests with filters at the same time.")
     assert (without_filters.status_code, admitted.status_code) == (200, 200)
+
+
+@pytest.mark.parametrize("spelling", ["bearer  {}", "Bearer {}   ", "BEARER\t{}", "Bearer \xa0{}"])
+def test_share_of_filters_does_not_depend_on_the_spelling_of_a_key(
+    client: Client, api: Api, no_waiting: None, spelling: str
+) -> None:
+    authorization = spelling.format(key_text(api.key))
+    with filtering(api):
+        response = client.get("/v2/payments?status=open", headers={"Authorization": authorization})
+
+    assert response.status_code == (401 if "\t" in spelling else 429)
 
 
 def test_share_of_filters_is_that_of_one_key(
@@ -84,21 +105,10 @@ def test_revoked_key_beyond_the_share_gets_a_401(api: Api, no_waiting: None) -> 
         assert api.get(status="open").status_code == 401
 
 
-def status_of(path: str, application: Any = None, /, **headers: str) -> tuple[str, dict[str, str]]:
-    """Return the status and the headers of the deployed application's response."""
-    answers: list[Any] = []
-    environ = {**RequestFactory().get(path, headers=headers).environ, "wsgi.input": BytesIO()}
-    (application or wsgi_application())(
-        environ, lambda status, fields: answers.extend([status.split()[0], dict(fields)])
-    )
-    status, fields = answers
-    return status, fields
-
-
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/admin/login/", "/docs/openapi.json", "/docs/", "/nonsense"])
-def test_pages_beyond_their_share_get_a_503(path: str) -> None:
-    with responding_with_pages():
+def test_pages_beyond_the_share_of_strangers_get_a_503(no_waiting: None, path: str) -> None:
+    with responding_with_public_pages():
         status, headers = status_of(path)
 
     assert (status, headers["Retry-After"], headers["X-Content-Type-Options"]) == ("503", "1", "nosniff")
@@ -106,11 +116,62 @@ def test_pages_beyond_their_share_get_a_503(path: str) -> None:
     assert status_of(path)[0] in {"200", "404"}
 
 
+@pytest.mark.django_db(transaction=True)
+def test_pages_of_users_have_their_own_share(admin_client: Client, no_waiting: None) -> None:
+    cookie = f"sessionid={admin_client.session.session_key}"
+    with responding_with_public_pages():
+        assert status_of("/admin/", Cookie=cookie)[0] == "200"
+        assert status_of("/docs/", Cookie=cookie)[0] == "503"  # the same page for all clients
+    with responding_to_staff():
+        assert status_of("/admin/", Cookie=cookie)[0] == "503"
+        assert status_of("/admin/login/")[0] == "200"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("session", ["x" * 32, "", "x", "'; --", "X" * 32, "x" * 60_000])
+def test_cookie_without_a_session_is_that_of_a_stranger(no_waiting: None, session: str) -> None:
+    with responding_with_public_pages():
+        assert status_of("/admin/", Cookie=f"sessionid={session}")[0] == "503"
+    with responding_to_staff():
+        assert status_of("/admin/login/", Cookie=f"sessionid={session}")[0] == "200"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_session_without_a_user_is_that_of_a_stranger(client: Client, no_waiting: None) -> None:
+    """A session begins before the login, at the second factor and at the OpenID provider."""
+    session = client.session
+    session["pending"] = "1"
+    session.save()
+
+    with responding_with_public_pages():
+        assert status_of("/admin/", Cookie=f"sessionid={session.session_key}")[0] == "503"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_session_that_has_ended_is_that_of_a_stranger(admin_client: Client, no_waiting: None) -> None:
+    cookie = f"sessionid={admin_client.session.session_key}"
+    Session.objects.update(expire_date=datetime(2026, 1, 1, tzinfo=UTC))
+
+    with responding_with_public_pages():
+        assert status_of("/admin/", Cookie=cookie)[0] == "503"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "path", ["/docs/", "/docs/reference/", "/docs/search.json", "/docs/openapi.json", "/docs/interactive/"]
+)
+def test_proxies_may_cache_the_documentation(path: str) -> None:
+    status, headers = status_of(path, Cookie=f"sessionid={'x' * 32}")
+
+    assert (status, headers["Cache-Control"]) == ("200", "public, max-age=300")
+    assert headers.keys().isdisjoint({"Vary", "Set-Cookie"})
+
+
 def test_static_files_of_a_mounted_site_need_no_place() -> None:
     application = wsgi_application()  # as at the start of a worker, before any request sets the prefix
     set_script_prefix("/pay/")
     try:
-        with responding_with_pages():
+        with responding_with_public_pages():
             status, _ = status_of("/static/admin/css/base.css", application)
     finally:
         clear_script_prefix()
@@ -121,7 +182,7 @@ def test_static_files_of_a_mounted_site_need_no_place() -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("path", ["/static/admin/css/base.css", "/healthz", "/readyz", "/v2/payments"])
 def test_other_requests_are_served_while_pages_use_their_share(api: Api, path: str) -> None:
-    with responding_with_pages():
+    with responding_with_public_pages(), responding_to_staff():
         status, _ = status_of(path, **api.authorization)
 
     assert status == "200"

@@ -1,11 +1,12 @@
 """A client of the API in this process."""
 
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.handlers.wsgi import WSGIHandler
-from django.test import Client
+from django.test import Client, RequestFactory
 
 from payments.models import ApiKey
 from payments.service.handler import Handler
@@ -66,3 +67,14 @@ def payment_ids(*pages: Any) -> list[str]:
 def wsgi_application() -> Any:
     """Return the WSGI application of a worker that starts now."""
     return Handler(WSGIHandler())
+
+
+def status_of(path: str, application: Any = None, /, **headers: str) -> tuple[str, dict[str, str]]:
+    """Return the status and the headers of the deployed application's response."""
+    answers: list[Any] = []
+    environ = {**RequestFactory().get(path, headers=headers).environ, "wsgi.input": BytesIO()}
+    (application or wsgi_application())(
+        environ, lambda status, fields: answers.extend([status.split()[0], dict(fields)])
+    )
+    status, fields = answers
+    return status, fields

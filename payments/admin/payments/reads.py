@@ -53,7 +53,7 @@ def record_read(
         organization_id=access.organization_id,
         mode=access.mode,
         filters=", ".join(filters),
-        payments=len(rows),
+        count=len(rows),
     )
     if rows:
         first, last = PaymentDisplay(rows[0]), PaymentDisplay(rows[-1])
@@ -68,7 +68,7 @@ def record_read(
 
 def describe(read: PaymentRead) -> str:
     """Return the values of a read, for the log, which names users by their numbers."""
-    names = ("kind", "user_id", "organization_id", "mode", "payments", "first_id", "last_id", "filters")
+    names = ("kind", "user_id", "organization_id", "mode", "count", "first_id", "last_id", "filters")
     return ", ".join(f"{name}={getattr(read, name)}" for name in names)
 
 

@@ -10,6 +10,7 @@ from base64 import b64decode
 from typing import TYPE_CHECKING
 
 from payments.access.authentication import BearerAuthentication
+from payments.access.clients import client_with_key
 from payments.hal import HTML
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class BrowserAuthentication(BearerAuthentication):
     def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
         scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
         if scheme.lower() == "basic" and is_page(request):
-            return self.authenticate_key(user_name(credentials))
+            return self.authenticate_client(client_with_key(user_name(credentials)))
         return super().authenticate(request)
 
     def authenticate_header(self, request: Request) -> str:
