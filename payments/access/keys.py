@@ -1,7 +1,7 @@
 """The API key of a request: how it is read, and when its use is written."""
 
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, Self
@@ -85,12 +85,12 @@ def find_key_and_revision(digest: str) -> AuthenticatedKey | None:
     return read_key(key_and_revision_statement(), digest, guard=key_guard(DataOfKey(digest, "revisions")))
 
 
-def key_guard(timeouts: Hashable) -> Guard:
+def key_guard(timeouts: Hashable, *, probe: Callable[[], object] | None = None) -> Guard:
     """Return the guard of a statement that reads a key; `timeouts` names the data that may make it slow.
 
     With a replica, the servers have circuit breakers for outages.
     """
-    return Guard(process.data_breakers, outages=None if has_replica() else KEYS, timeouts=timeouts)
+    return Guard(process.data_breakers, outages=None if has_replica() else KEYS, timeouts=timeouts, probe=probe)
 
 
 def read_key(statement: Statement, digest: str, *, guard: Guard) -> AuthenticatedKey | None:

@@ -1,5 +1,6 @@
 """Reads the API key of a request and the content of its response, if possible by one statement."""
 
+from functools import partial
 from typing import Any
 
 from django.db import OperationalError, connections
@@ -17,6 +18,7 @@ from payments.access.throttling import is_over_limit
 from payments.api.errors import QueryTimeout
 from payments.conf import conf
 from payments.listing.content import Content, Query
+from payments.listing.query import newest_payment_query
 from payments.listing.routing import read_content, read_revision, server_for_lists
 from payments.runtime.circuit_breaker import CircuitOpen
 from payments.runtime.database_errors import is_timeout
@@ -68,8 +70,10 @@ class Reader:
             return find_key(digest)
 
     def read_with_key(self, query: Query, digest: str) -> AuthenticatedKey | None:
-        with key_guard(DataOfKey(digest, "payments")):
-            content = self.content_with_key = query.read_with_key(key_statement().sql, digest)
+        key_sql = key_statement().sql
+        probe = partial(newest_payment_query().read_with_key, key_sql, digest)
+        with key_guard(DataOfKey(digest, "payments"), probe=probe):
+            content = self.content_with_key = query.read_with_key(key_sql, digest)
         end = content.end
         if end is None:
             return None

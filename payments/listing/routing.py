@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from payments.database.statements import Statement, compile_queryset
 from payments.listing.content import Content, Query, access_values, state_of_access
+from payments.listing.query import newest_payment_query
 from payments.models import Access
 from payments.runtime.circuit_breaker import Guard
 from payments.runtime.process import process
@@ -30,6 +31,7 @@ def guard(access: Access, using: str, *, timeouts_count: bool = True) -> Guard:
         process.data_breakers,
         outages=None if has_replica() else payments,
         timeouts=payments if timeouts_count else None,
+        probe=lambda: newest_payment_query().read(access, using),
     )
 
 

@@ -1,12 +1,12 @@
 """Circuit breakers: after a failure, requests fail fast instead of waiting for the same failure again."""
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from threading import Lock
 from time import monotonic
 from typing import TypeAlias
 
-from django.db import OperationalError
+from django.db import Error, OperationalError
 
 from payments.conf import conf
 from payments.runtime.database_errors import is_locked, is_outage, is_timeout
@@ -64,11 +64,22 @@ class Guard:
     that fails when the server does not respond. None: such a failure opens nothing. A lock is a failure of the smaller
     data of the two.
 
+    `probe` is a cheap read of the same data. If it succeeds after the failure, the read itself was slow, and nothing
+    opens: a client must not end the reads of others by one that takes too long.
+
     Entering raises CircuitOpen while one of the two circuit breakers is open.
     """
 
-    def __init__(self, breakers: DataBreakers, *, outages: Hashable, timeouts: Hashable) -> None:
+    def __init__(
+        self,
+        breakers: DataBreakers,
+        *,
+        outages: Hashable,
+        timeouts: Hashable,
+        probe: Callable[[], object] | None = None,
+    ) -> None:
         self.breakers = breakers
+        self.probe = probe
         self.names = (timeouts, outages) if timeouts != outages else (outages,)
 
     def __enter__(self) -> None:
@@ -81,6 +92,8 @@ class Guard:
 
     def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
         failed = None if error is None else self.failed_data(error)
+        if error is not None and failed is not None and self.probe_succeeds():
+            failed = None
         if error is not None and failed is not None:
             breaker = self.breakers.setdefault(failed, CircuitBreaker(str(failed)))
             breaker.open(error, seconds=conf.OUTAGE_OPEN_SECONDS)
@@ -88,6 +101,12 @@ class Guard:
             for name in self.names:
                 if name != failed and (breaker_to_close := self.breakers.pop(name, None)):
                     breaker_to_close.close()
+
+    def probe_succeeds(self) -> bool:
+        try:
+            return self.probe is not None and bool(self.probe())
+        except Error:
+            return False
 
     def failed_data(self, error: BaseException) -> Hashable | None:
         """Return the name of the data that has failed; None for another error, or a fast one."""

@@ -5,9 +5,10 @@ from django.db import Error, OperationalError, ProgrammingError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from payments.models import Organization
 from tests.support.api import Api
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
-from tests.support.list_errors import failing_list_queries, failing_queries, timeout_error
+from tests.support.list_errors import failing_list_queries, failing_queries, failing_statements, timeout_error
 from tests.support.sql import PAYMENT, tables_read
 
 pytestmark = pytest.mark.once
@@ -58,6 +59,19 @@ def test_timeout_of_a_filter_does_not_fail_later_requests(api: Api, failing_fast
         assert api.get(status="open").status_code == 503
 
     assert api.get().status_code == 200
+
+
+@pytest.mark.once("sqlite", "postgresql")
+@pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/changes"])
+def test_timeout_of_one_read_does_not_fail_others(
+    client: Client, api: Api, failing_fast: None, path: str, organization: Organization
+) -> None:
+    """The client has caused it: a read of one payment succeeds at once."""
+    other = Api(client, ApiKeyFactory.create(organization=organization, mode="live"))
+    with failing_statements("LIMIT 251", timeout_error()):
+        assert api.get(path, limit=250).status_code == 503
+
+    assert (api.get(path).status_code, other.get(path).status_code) == (200, 200)
 
 
 def test_wrong_statement_does_not_fail_later_requests(api: Api, failing_fast: None) -> None:

@@ -145,6 +145,29 @@ def test_interrupted_trial_lets_others_try(interruption: type[BaseException]) ->
         pass
 
 
+@pytest.mark.usefixtures("failing_fast")
+@pytest.mark.parametrize("error", [OUTAGE, timeout_error()], ids=["outage", "timeout"])
+def test_read_whose_probe_succeeds_is_no_outage(error: Error) -> None:
+    breakers: DataBreakers = {}
+    with pytest.raises(OperationalError), Guard(breakers, outages="a", timeouts="a", probe=lambda: "a payment"):
+        raise error
+
+    assert breakers == {}
+
+
+@pytest.mark.usefixtures("failing_fast")
+def test_read_whose_probe_fails_is_an_outage() -> None:
+    breakers: DataBreakers = {}
+
+    def probe() -> None:
+        raise OUTAGE
+
+    with pytest.raises(OperationalError), Guard(breakers, outages="a", timeouts="a", probe=probe):
+        raise timeout_error()
+
+    assert list(breakers) == ["a"]
+
+
 def test_fast_failure_is_no_outage() -> None:
     breakers: DataBreakers = {}
     fail(breakers, "a", OUTAGE)
