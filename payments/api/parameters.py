@@ -23,6 +23,9 @@ from payments.models import PAYMENT_ID
 LIMIT_DEFAULT = 20
 LIMIT_MAX = 250
 
+# Requests are parsed before their key is checked, so parsing must be cheap.
+PARAMETERS_MAX = 200
+
 LIMIT = re.compile(r"[1-9][0-9]{0,2}")
 START = re.compile(PAYMENT_ID)
 PAGE_NAMES = frozenset({"limit", "from"})
@@ -122,25 +125,28 @@ def parse_pairs(
     :raises InvalidParameter: for an unknown parameter, or a repeated one that takes no list; ignoring it could hide a
         mistake of the client
     """
-    parameters: dict[str, str] = {}
+    values: dict[str, list[str]] = {}
     for name, value in pairs:
         if name not in known and not (pattern and pattern.fullmatch(name)):
             raise InvalidParameter("Unknown parameter.", field=safe_name(name))
-        if name in parameters and name in LIST_FILTERS:
-            parameters[name] += f",{value}"
-            continue
-        if name in parameters:
+        if name in values and name not in LIST_FILTERS:
             field = safe_name(name) or "metadata"
             raise InvalidParameter(f"{field} must occur only once.", field=field)
-        parameters[name] = value
-    return parameters
+        values.setdefault(name, []).append(value)
+    return {name: ",".join(texts) for name, texts in values.items()}
 
 
 def split_query(query: str) -> list[tuple[str, str]]:
     """Return the names and values of a query string.
 
+    Cost: linear in the length of the text.
+
     Most query strings have no encoded characters. For those, `str.partition` is faster than `parse_qsl`.
+
+    :raises InvalidParameter: for too many parameters, without splitting the text
     """
+    if query.count("&") >= PARAMETERS_MAX:
+        raise InvalidParameter(f"Send at most {PARAMETERS_MAX} parameters.", field=None)
     if "%" in query or "+" in query:
         return parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
     return [part.partition("=")[::2] for part in query.split("&") if part]

@@ -4,7 +4,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 from django.http import HttpRequest
-from django.test import AsyncRequestFactory, RequestFactory
+from django.test import AsyncRequestFactory, Client, RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,3 +31,9 @@ QUERY = "metadata[city]=Œuf,é"
 )
 def test_query_string_with_characters_that_are_not_encoded_is_text(request_: HttpRequest) -> None:
     assert query_string(request_.META) == QUERY
+
+
+def test_many_parameters_without_a_key_are_refused_like_others(client: Client, db: None) -> None:
+    response = client.get(f"/v2/payments?{'status=open&' * 5000}")
+
+    assert (response.status_code, response["WWW-Authenticate"]) == (401, 'Bearer realm="payments"')

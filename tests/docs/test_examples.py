@@ -270,6 +270,7 @@ def test_reference_has_a_section_for_every_error_status() -> None:
         *(kind.default_detail for kind in (QueryTimeout, TooManyFilters, Unavailable, UnreadableRequest)),
         "This API key is invalid.",
         "Unknown parameter.",
+        "Send at most 200 parameters.",
         "An internal error occurred. The service's log has the details.",
     ],
 )

@@ -49,6 +49,7 @@ DETAILS = {
         *RANGES,
         "from must be a token from a link of your changes, or now.",
         "Unknown parameter.",
+        "Send at most 200 parameters.",
         "This host is not allowed. Check the URL, or add the host to ALLOWED_HOSTS.",
         "This request is malformed. Check the Host header and the URL.",
     },
