@@ -17,5 +17,5 @@ memory        memory of a worker, before and after a hundred thousand requests
 transfer      import and export
 responses     response times of filtered pages and of the admin
 sizes         bytes per payment of tables and indexes
-attacks       attacks on the service
+attacks       attacks on the service: by load (attack_load) and by single requests (attack_requests) on attack_target
 """
