@@ -22,6 +22,7 @@ from payments.listing.query import newest_payment_query
 from payments.listing.routing import read_content, read_revision, server_for_lists
 from payments.runtime.circuit_breaker import CircuitOpen
 from payments.runtime.database_errors import is_timeout
+from payments.runtime.process import process
 from payments.runtime.servers import PRIMARY, has_replica
 
 
@@ -113,7 +114,17 @@ class Reader:
 
 
 def uses_citus(database: Any) -> bool:
-    """Return whether the database distributes payments, but not keys: then no statement can read both."""
-    if getattr(database, "uses_citus", False) is None:  # our engine knows it as soon as the connection is open
-        database.ensure_connection()
+    """Return whether the database distributes payments, but not keys: then no statement can read both.
+
+    Our engine knows it as soon as the connection is open. While that fails, and there is a replica, suppose it: then
+    each statement finds the server that responds.
+    """
+    if getattr(database, "uses_citus", False) is None:
+
+        def connect(_alias: str = PRIMARY) -> bool:
+            database.ensure_connection()
+            return True
+
+        if not (process.primary.run(connect) if has_replica() else connect()):
+            return True
     return bool(getattr(database, "uses_citus", False))

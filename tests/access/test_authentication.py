@@ -18,6 +18,7 @@ from payments.runtime.process import process
 from tests.support.api import Api, key_text, payment_ids
 from tests.support.factories import ApiKeyFactory, PaymentFactory
 from tests.support.list_errors import failing_statements
+from tests.support.ports import free_port
 from tests.support.replica import database_as_replica
 from tests.support.sql import execute, fetch_value
 from tests.support.threads import in_thread
@@ -107,6 +108,24 @@ def failing_primary() -> Iterator[None]:
     """Make each statement on the primary fail, as after the end of its connection."""
     with failing_statements("", OperationalError("the connection is lost")):
         yield
+
+
+@pytest.mark.only("postgresql")
+@pytest.mark.django_db(transaction=True)
+def test_replica_serves_a_thread_that_was_never_connected_to_the_primary(
+    client: Client, replica: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payment = PaymentFactory.create()
+    key = ApiKeyFactory.create(organization=payment.organization)
+    connection.close()
+    monkeypatch.setattr(connection, "uses_citus", None)
+    monkeypatch.setitem(connection.settings_dict, "HOST", "127.0.0.1")
+    monkeypatch.setitem(connection.settings_dict, "PORT", free_port())
+
+    response = Api(client, key).get()
+
+    assert response.status_code == 200
+    assert payment_ids(response.json()) == [payment.id]
 
 
 @pytest.mark.only("postgresql", "citus")
