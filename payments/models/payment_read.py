@@ -55,7 +55,7 @@ class PaymentRead(models.Model):
     kind = models.CharField(max_length=7, choices=ReadKind.choices)
     organization_id = models.BigIntegerField()
     mode = models.CharField(max_length=4, choices=Mode.choices)
-    filters = models.CharField(max_length=FILTERS_MAX, blank=True)  # their names, such as `q, status`
+    filters = models.CharField(max_length=FILTERS_MAX, blank=True)  # their names, such as `search, status`
     count = models.PositiveIntegerField()  # of the payments
     first_id = models.CharField(max_length=IDENTIFIER_MAX, blank=True)  # in the order of the list
     last_id = models.CharField(max_length=IDENTIFIER_MAX, blank=True)

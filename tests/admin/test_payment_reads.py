@@ -77,7 +77,7 @@ def test_view_of_a_payment_is_recorded(payment: Payment) -> None:
     [
         ({}, "", ["pt_3", "pt_2", "pt_1"]),
         ({"sort": "asc", "from": "pt_2"}, "", ["pt_2", "pt_3"]),
-        ({"q": "secret", "status": "succeeded"}, "q, status", []),
+        ({"q": "secret", "status": "succeeded"}, "search, status", []),
         ({"period": "custom", "since": "1999-01-01", "metadata": "a=1"}, "period, since, metadata", []),
     ],
 )
@@ -136,7 +136,7 @@ def test_record_outlives_its_user(payment: Payment) -> None:
     ("path", "line"),
     [
         (PAGE, "mode=live, count=1, first_id=pt_1, last_id=pt_1, filters=:"),
-        (f"{PAYMENTS}export.csv?q=secret", "mode=live, count=0, first_id=, last_id=, filters=q:"),
+        (f"{PAYMENTS}export.csv?q=secret", "mode=live, count=0, first_id=, last_id=, filters=search:"),
     ],
 )
 def test_page_does_not_wait_for_its_record(

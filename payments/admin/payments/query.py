@@ -36,8 +36,9 @@ def list_query(form: SearchForm, *, without: Collection[str] = ()) -> QueryDict:
 
 
 def filter_names(form: SearchForm) -> list[str]:
-    """Return the names of the fields that restrict the list."""
-    return list(list_query(form, without=(*ACCESS_FIELDS, "sort")))
+    """Return the names of the fields that restrict the list, for people."""
+    names = list_query(form, without=(*ACCESS_FIELDS, "sort"))
+    return ["search" if name == "q" else name for name in names]
 
 
 def query_of_parts(form: SearchForm) -> str:

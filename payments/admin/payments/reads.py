@@ -28,7 +28,7 @@ from payments.models.payment_read import USER_NAME_MAX
 from payments.rows import RowValues
 
 PAGE_ROWS = 50
-TITLES = ("Time (UTC)", "User", "In", "Organization", "Payments", "From", "To", "Filters")
+TITLES = ("Time (UTC)", "User", "Shown in", "Organization", "Payments", "From", "To", "Filters")
 
 logger = logging.getLogger(__name__)
 
