@@ -24,6 +24,7 @@ STAFF_ADDRESS = "198.51.100.1"
 STAFF_PAUSE_SECONDS = 0.5
 STAFF_SUCCEEDED_MIN = 0.5  # of their logins, because the attacker's logins use the share of pages too
 STAFF_PAGES_MIN = 0.9
+PUBLIC_LOGIN_PAUSE_SECONDS = 3  # a login takes half a second of processor time
 
 SLOWEST_FILTER = "/v2/payments?currency=EUR&amount%5Bgte%5D=999999"  # no payment matches, so the whole list is read
 CONNECTIONS = 40
@@ -152,7 +153,7 @@ def public_pages(path: str) -> Callable[[Target], Outcome]:
             with (
                 flood(target, path),
                 repeated(view_list, threads=1, pause_seconds=STAFF_PAUSE_SECONDS / 5),
-                repeated(log_in, threads=1, pause_seconds=STAFF_PAUSE_SECONDS),
+                repeated(log_in, threads=1, pause_seconds=PUBLIC_LOGIN_PAUSE_SECONDS),
             ):
                 yield
 
@@ -237,6 +238,7 @@ ATTACKS: Mapping[str, Callable[[Target], Outcome]] = {
     "documentation": public_pages("/docs/reference/"),
     "login page": public_pages("/admin/login/"),
     "unknown pages": public_pages("/nonsense"),
+    "unknown files": public_pages("/static/nonsense"),
     "large pages": large_pages,
     "slow readers": slow_readers,
     "frozen database": frozen_database,

@@ -6,6 +6,7 @@ view. All other requests go to Django's own application.
 """
 
 import logging
+import os
 import re
 import time
 from collections.abc import Callable
@@ -53,6 +54,7 @@ class Handler:
 
     Pages take longer than the API, and read request bodies. So they use only a share of the worker's threads: that of
     users, or that of strangers. Static files are exempt: a page needs several of them at once, and they are read fast.
+    A missing one is a page: Django's error page takes as long as others.
     """
 
     def __init__(self, django: Callable[..., Any]) -> None:
@@ -65,7 +67,7 @@ class Handler:
             with process.deadline:
                 close_old_connections()
                 return self.send(environ, start_response, respond_directly)
-        if path.startswith(STATIC_PATH):
+        if path.startswith(STATIC_PATH) and is_static_file(path.removeprefix(STATIC_PATH)):
             return self.respond_to_page({**environ, "CONTENT_LENGTH": "0"}, start_response)  # without a slow body
         try:
             client = environ[ENVIRON_KEY] = self.client_of_page(environ)
@@ -107,6 +109,12 @@ class Handler:
         response: Any = respond(request)
         start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
         return [response.content]
+
+
+def is_static_file(name: str) -> bool:
+    """Return whether `collectstatic` has stored a file of this name. Without STATIC_ROOT, each name may be one."""
+    root: Any = settings.STATIC_ROOT
+    return not root or os.path.isfile(os.path.join(root, name))  # noqa: PTH113, PTH118  faster than Path
 
 
 def respond_directly(request: HttpRequest) -> HttpResponseBase:

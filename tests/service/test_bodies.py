@@ -109,12 +109,11 @@ def test_refusal_says_why_and_is_logged(settings: Settings, caplog: pytest.LogCa
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", ["/static/docs/icon.svg", "/static/missing.css"])
-def test_body_of_a_request_for_a_static_file_is_not_read(path: str) -> None:
+def test_body_of_a_request_for_a_static_file_is_not_read() -> None:
     """Static files have no share of the threads, so a client that sends bodies slowly could occupy all threads."""
     statuses: list[str] = []
     stream = BytesIO(b"a=1&b=2")
-    request = RequestFactory().post(path).environ | environ(b"a=1&b=2") | {"wsgi.input": stream}
+    request = RequestFactory().post("/static/docs/icon.svg").environ
 
     wsgi_application()(
         request | environ(b"a=1&b=2") | {"wsgi.input": stream}, lambda status, _fields: statuses.append(status)

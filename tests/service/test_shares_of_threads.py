@@ -106,7 +106,7 @@ def test_revoked_key_beyond_the_share_gets_a_401(api: Api, no_waiting: None) -> 
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", ["/admin/login/", "/docs/openapi.json", "/docs/", "/nonsense"])
+@pytest.mark.parametrize("path", ["/admin/login/", "/docs/openapi.json", "/docs/", "/nonsense", "/static/nonsense"])
 def test_pages_beyond_the_share_of_strangers_get_a_503(no_waiting: None, path: str) -> None:
     with responding_with_public_pages():
         status, headers = status_of(path)
