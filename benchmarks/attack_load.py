@@ -135,7 +135,7 @@ def flooded(
     return Outcome(f"{happened}; the attacker's {', '.join(lines)}", is_harmless)
 
 
-def public_pages(path: str) -> Callable[[Target], Outcome]:
+def public_pages(path: str, *arguments: str) -> Callable[[Target], Outcome]:
     """Return an attack that requests a public page on many connections. Meanwhile, staff view their list and log in."""
 
     def attack(target: Target) -> Outcome:
@@ -151,7 +151,7 @@ def public_pages(path: str) -> Callable[[Target], Outcome]:
         @contextmanager
         def flooding() -> Iterator[None]:
             with (
-                flood(target, path),
+                flood(target, path, *arguments),
                 repeated(view_list, threads=1, pause_seconds=STAFF_PAUSE_SECONDS / 5),
                 repeated(log_in, threads=1, pause_seconds=PUBLIC_LOGIN_PAUSE_SECONDS),
             ):
@@ -238,6 +238,7 @@ ATTACKS: Mapping[str, Callable[[Target], Outcome]] = {
     "documentation": public_pages("/docs/reference/"),
     "login page": public_pages("/admin/login/"),
     "unknown pages": public_pages("/nonsense"),
+    "forged sessions": public_pages("/admin/", "--header", f"Cookie: sessionid={'x' * 32}"),
     "unknown files": public_pages("/static/nonsense"),
     "large pages": large_pages,
     "slow readers": slow_readers,
