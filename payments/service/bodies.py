@@ -59,7 +59,7 @@ def content_length(environ: dict[str, Any]) -> int:
     :raises InvalidBody: if the body is too long
     """
     text = environ.get("CONTENT_LENGTH") or "0"
-    digits = text if text.isascii() and text.isdigit() else "0"
+    digits = text if text.isascii() and text.isdecimal() else "0"
     if len(digits) > LENGTH_DIGITS_MAX or int(digits) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
         raise InvalidBody(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     return int(digits)

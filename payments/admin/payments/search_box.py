@@ -182,7 +182,7 @@ def read_day(search: Search, match: re.Match[str]) -> None:
     parts = match.groupdict()
     month = parts["month"]
     try:
-        number = int(month) if month.isdigit() else MONTHS.index(month[:3].lower()) + 1
+        number = int(month) if month.isdecimal() else MONTHS.index(month[:3].lower()) + 1
         day = date(int(parts["year"]), number, int(parts["day"]))
         end = day + timedelta(days=1)
     except (ValueError, OverflowError):

@@ -83,7 +83,7 @@ class Command(PaymentsCommand):
 
 
 def parse_positive_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a positive whole number")
     return int(text)
 

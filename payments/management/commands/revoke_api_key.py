@@ -46,7 +46,7 @@ def selected_key(argument: str) -> ApiKey:
     """
     if argument == "-":
         keys = ApiKey.objects.filter(digest=identifiers.digest(sys.stdin.readline().strip()))
-    elif argument.isascii() and argument.isdigit():
+    elif argument.isascii() and argument.isdecimal():
         keys = ApiKey.objects.filter(pk=argument)
     else:
         raise CommandError("KEY must be the number of a key, or - to read the key itself from stdin.")
