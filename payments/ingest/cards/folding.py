@@ -14,8 +14,14 @@ REMOVED_CATEGORIES: Final = frozenset({"Cf", "Mn", "Me"})
 # Letters and symbols that look like a space: Hangul fillers and the empty Braille pattern.
 LOOKS_LIKE_SPACE: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
-# Characters as HTML and URLs write them, except letters and digits: `&nbsp;`, `%20`.
-ENCODED = re.compile(r"&#?[0-9A-Za-z]{1,10};|%(?:[012][0-9A-Fa-f]|3[A-Fa-f]|[89A-Fa-f][0-9A-Fa-f])")
+# Digits as HTML, URLs and JSON write them: `&#52;`, `&#x34;`, `%34`, `\u0034`.
+ENCODED_DIGIT = re.compile(r"(?:%|\\u00|&#[Xx]0{0,6})3([0-9]);?|&#0{0,6}(4[89]|5[0-7]);?")
+
+# Tags, and characters as HTML, URLs and JSON write them, except letters: `<b>`, `&nbsp;`, `%20`, `\n`.
+ENCODED = re.compile(
+    r"<[^<>]*>|&#?[0-9A-Za-z]{1,10};|%(?:[012][0-9A-Fa-f]|3[A-Fa-f]|[89A-Fa-f][0-9A-Fa-f])|\\(?:[nrt]|u[0-9A-Fa-f]{4})"
+)
+MAY_BE_ENCODED = re.compile(r"[<&%\\]")
 
 # A few characters have a long form, which contains no digits.
 FORM_CHARACTERS_MAX: Final = 4
@@ -25,10 +31,17 @@ WHITESPACE = re.compile(r"\s+")
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield the folded text and, if it has encoded characters, also the text with spaces instead of these."""
+    """Yield the folded text and, if it may have tags or encoded characters, also the text with spaces instead of these.
+
+    Encoded digits become digits.
+    """
     yield fold(text)
-    if ENCODED.search(text):
-        yield fold(ENCODED.sub(" ", text))
+    if MAY_BE_ENCODED.search(text):
+        yield fold(ENCODED.sub(" ", ENCODED_DIGIT.sub(decode_digit, text)))
+
+
+def decode_digit(match: re.Match[str]) -> str:
+    return match[1] or chr(int(match[2]))
 
 
 def fold(text: str) -> str:
