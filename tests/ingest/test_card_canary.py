@@ -60,8 +60,12 @@ def in_details() -> Iterator[bytes]:
     yield altered(details={"cardNumber": int(NUMBER)})
     yield altered(details={"note": int(NUMBER)})
     yield altered(details={"note": -int(NUMBER)})
-    for name in ("cvc", "CVV2", "card_security_code", "pin", "track2", "cid"):
-        yield from (altered(details={"a": {name: code}}) for code in (CODE, int(CODE), [CODE], {CODE: CODE}))
+    for name in ("cvc", "CVV2", "card_security_code", "pin", "track2", "cid", "cc_cvv", "Pr\u00fcfziffer"):
+        yield from (
+            altered(details={"a": {name: code}})
+            for code in (CODE, int(CODE), [CODE], {CODE: CODE}, {CODE: {CODE: NUMBER}})
+        )
+    yield altered(details={f"cvv: {CODE}": {"x": NUMBER}})
 
 
 def elsewhere() -> Iterator[bytes]:

@@ -4,12 +4,13 @@ The card numbers are test numbers that the card brands publish.
 """
 
 import re
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
 
-from payments.ingest.cards.details import exposes_card_number, find_cached_kind, is_sensitive_name
+from payments.ingest.cards.details import exposes_card_number, find_cached_kind, find_in_text, is_sensitive_name
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.validation import validate_record
@@ -298,6 +299,12 @@ def test_long_names_are_not_cached(characters: int, cached: int) -> None:
 @pytest.mark.parametrize("group", ["12 ", "222 ", "2222 ", "000 ", "9", "X", "AB12 ", "+222"])
 def test_search_cost_is_linear_in_the_text(group: str) -> None:
     assert growth(lambda factor: partial(exposes_card_number, group * (2_000 * factor))) < LINEAR_MAX
+
+
+@pytest.mark.parametrize("group", ["cvvcvv1", "pin: 12 ", "social security ", "cod de ", "<a", "&#0", "\u0301"])
+@pytest.mark.parametrize("search", [find_in_text, is_sensitive_name])
+def test_search_cost_of_security_codes_is_linear(search: Callable[[str], object], group: str) -> None:
+    assert growth(lambda factor: partial(search, "123 " + group * (200 * factor))) < LINEAR_MAX
 
 
 def test_duplicate_name_with_card_number_is_not_repeated() -> None:

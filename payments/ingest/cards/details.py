@@ -7,11 +7,13 @@ clear card number is refused (`has_clear_card_number`).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
+from itertools import pairwise, starmap
 from typing import Any, Final, TypeAlias
 
+from payments.ingest.cards.codes import Form, form_of_secret, is_secret_name, mentions_code, plain_letters
 from payments.ingest.cards.folding import fold, readings
 from payments.ingest.cards.numbers import (
     DIGITS_MIN,
@@ -39,33 +41,34 @@ IBAN_DIGITS = {ord("A") + number: str(10 + number) for number in range(26)}
 UUID = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
 LETTERS: Final = " number "  # replaces account numbers and UUIDs: it separates the digits before from those after
 
-SENSITIVE_NAME = re.compile(
-    r"(?:card)?(?:"
-    r"(?:cvv2?|cvc2?|cav2?|cvn2?|csc|cid)+(?:code|number|value)?|"
-    r"(?:security|verification|cardverification)(?:code|number|value)|"
-    r"pin(?:block|number)?|track[123]?(?:data)?|magneticstripe|magstripe"
-    r")"
-)
-SECURITY_CODE_IN_TEXT = re.compile(
-    r"\b(?:cvv2?|cvc2?|cvn2?|csc|(?:card )?(?:security|verification) (?:code|number|value))"
-    r"(?: ?(?:code|number|value|is|no))?[\W_]{0,5}[0-9]{3,4}\b",
-    re.IGNORECASE | re.UNICODE,  # also in the Turkish alphabet: SECURİTY CODE
-)
-
 
 class NameKind(Enum):
     """What the name of a member says about values."""
 
-    SENSITIVE = "its value is a security code, a PIN or a track"
+    SENSITIVE = "its value may be a security code, a PIN or a track"
     NAMING = 'its value is the name of another value, as in {"name": "cvv", "value": "123"}'
     VALUE = "it may have the value that another member names"
     OTHER = "nothing"
 
 
-NAMING_NAMES: Final = frozenset({"name", "key", "type", "label", "field", "id", "code", "title", "param", "parameter"})
-VALUE_NAMES: Final = frozenset({"value", "val", "text", "content", "data", "string"})
-
-SECURITY_CODE_FORM = re.compile(r"\W*[0-9]{3,4}\W*")
+NAMING_NAMES: Final = frozenset(
+    (
+        "name",
+        "key",
+        "type",
+        "label",
+        "field",
+        "id",
+        "code",
+        "title",
+        "param",
+        "parameter",
+        "attribute",
+        "k",
+        "fieldname",
+    )
+)
+VALUE_NAMES: Final = frozenset({"value", "val", "text", "content", "data", "string", "v", "fieldvalue"})
 
 # The values of a sensitive name that hold no secret. A boolean only says whether a value existed.
 HARMLESS_VALUES: tuple[Any, ...] = (None, "", [], {}, False, True)
@@ -77,52 +80,58 @@ CACHED_NAME_LENGTH_MAX = 64
 
 def find_card_data(value: Any, path: Path) -> Iterator[CardData]:
     """Yield the card data in parsed JSON, whose numbers are texts; `path` leads to `value`."""
-    single = list(find_in_value(value, path))
+    single = list(dict.fromkeys(find_in_value(value, path)))
     yield from single
     if not single and continues_as_card_number(scalars(value)):
         yield path, CARD_NUMBER
 
 
-def find_in_value(value: Any, path: Path) -> Iterator[CardData]:
+def find_in_value(value: Any, path: Path, form: Form | None = None) -> Iterator[CardData]:
+    """Yield the card data in a value. A text of this form is a security code, because a name above it says so."""
     if isinstance(value, dict):
-        yield from find_in_object(value, path)
+        yield from find_in_object(value, path, form)
     elif isinstance(value, list):
-        if names_security_code(value):
+        texts = list(filter(is_text, value))
+        if any(starmap(names_security_code, pairwise(texts))) or has_form("".join(texts), form):
             yield path, SECURITY_CODE
-        if contains_halves(fold("|".join(filter(is_text, value)))):
+        if contains_halves(fold("|".join(texts))):
             yield path, CARD_NUMBER
         for item in value:
-            yield from find_in_value(item, path)
-    elif is_text(value) and (reason := find_in_text(value)):
+            yield from find_in_value(item, path, form)
+    elif is_text(value) and (reason := find_in_text(value, form)):
         yield path, reason
 
 
-def find_in_object(members: Mapping[str, Any], path: Path) -> Iterator[CardData]:
-    secret = named_secret(members)
+def find_in_object(members: Mapping[str, Any], path: Path, form: Form | None) -> Iterator[CardData]:
+    named = {name: name for name in members if is_sensitive_name(name)} | named_values(members)
     for name, value in members.items():
-        if exposes_card_number(name):
-            yield path, CARD_NUMBER
-        if (is_sensitive_name(name) and value not in HARMLESS_VALUES) or name == secret:
-            yield (*path, name), SECURITY_CODE
-        yield from find_in_value(value, (*path, name))
+        reason = find_in_text(name)
+        if reason:
+            yield path, reason
+        # A name that may itself be a secret is not repeated.
+        inner = path if reason or form else (*path, name)
+        secret = named.get(name)
+        if secret is not None and is_secret_name(fold(secret)) and value not in HARMLESS_VALUES:
+            yield inner, SECURITY_CODE
+        yield from find_in_value(value, inner, (form_of_secret(fold(secret)) if secret else None) or form)
 
 
-def named_secret(members: Mapping[str, Any]) -> str | None:
-    """Return the member with the value of a security code that another member names: `value` in the example above."""
+def named_values(members: Mapping[str, Any]) -> dict[str, str]:
+    """Return the members that may have the value of a secret that another member names, with that name."""
     kinds = {name: kind_of_name(name) for name in members}
     named = (members[name] for name, kind in kinds.items() if kind is NameKind.NAMING)
-    if not any(is_text(value) and is_sensitive_name(value) for value in named):
-        return None
-    values = (name for name, kind in kinds.items() if kind is NameKind.VALUE)
-    return next((name for name in values if members[name] not in HARMLESS_VALUES), None)
+    secrets = [value for value in named if is_text(value) and is_sensitive_name(value)]
+    secret = max(secrets, key=lambda value: is_secret_name(fold(value)), default=None)
+    return {name: secret for name, kind in kinds.items() if secret and kind is NameKind.VALUE}
 
 
-def names_security_code(pair: Sequence[Any]) -> bool:
-    """Return whether a list is the name and the value of a security code: ["cvv", "123"]."""
-    match pair:
-        case [str(name), str(value)]:
-            return is_sensitive_name(name) and SECURITY_CODE_FORM.fullmatch(fold(value)) is not None
-    return False
+def names_security_code(name: str, value: str) -> bool:
+    """Return whether neighbours in a list are the name and the value of a security code: ["cvv", "123"]."""
+    return is_sensitive_name(name) and has_form(value, form_of_secret(fold(name)))
+
+
+def has_form(text: str, form: Form | None) -> bool:
+    return form is not None and any(map(form.fullmatch, readings(text)))
 
 
 def is_text(value: Any) -> bool:
@@ -146,13 +155,16 @@ def continues_as_card_number(values: Iterable[Any]) -> bool:
     return contains_number("|".join(LETTERS if LETTER.search(text) else text for text in map(fold, texts)))
 
 
-def find_in_text(text: str) -> str | None:
-    """Return the reason why a text must not be stored in the details of a payment; None if it may."""
+def find_in_text(text: str, form: Form | None = None) -> str | None:
+    """Return the reason why a text must not be stored in the details of a payment; None if it may.
+
+    A text of the form is a security code.
+    """
     if has_no_digits(text):
         return None
     if exposes_card_number(text):
         return CARD_NUMBER
-    return SECURITY_CODE if SECURITY_CODE_IN_TEXT.search(fold(text)) else None
+    return SECURITY_CODE if has_form(text, form) or any(map(mentions_code, readings(text))) else None
 
 
 def has_no_digits(text: str) -> bool:
@@ -191,7 +203,7 @@ def without_other_numbers(text: str) -> str:
 
 
 def is_sensitive_name(name: str) -> bool:
-    """Return whether a field of this name holds a security code, a track or a PIN. These must never be stored."""
+    """Return whether a field of this name may hold a security code, a track or a PIN. These must never be stored."""
     return kind_of_name(name) is NameKind.SENSITIVE
 
 
@@ -200,9 +212,10 @@ def kind_of_name(name: str) -> NameKind:
 
 
 def find_kind(name: str) -> NameKind:
-    plain = re.sub(r"[^a-z0-9]", "", fold(name).lower())
-    if SENSITIVE_NAME.fullmatch(plain):
+    name = fold(name)
+    if form_of_secret(name):
         return NameKind.SENSITIVE
+    plain = plain_letters(name)
     if plain in NAMING_NAMES:
         return NameKind.NAMING
     return NameKind.VALUE if plain in VALUE_NAMES else NameKind.OTHER

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 # Each character is folded once. All of Unicode would take much memory, so the cache is limited.
@@ -22,6 +22,15 @@ ENCODED = re.compile(
     r"<[^<>]*>|&#?[0-9A-Za-z]{1,10};|%(?:[012][0-9A-Fa-f]|3[A-Fa-f]|[89A-Fa-f][0-9A-Fa-f])|\\(?:[nrt]|u[0-9A-Fa-f]{4})"
 )
 MAY_BE_ENCODED = re.compile(r"[<&%\\]")
+
+# Letters that look like Latin ones: Cyrillic, Greek, small capitals, and the dotless i.
+LOOK_ALIKES: Final = dict(
+    zip(
+        "авеікмнорстухѵѕԁјАВЕІКМНОРСТУХѴЅЈαεικνορυχΑΒΕΗΙΚΜΝΟΡΤΥΧᴄɪɴᴘᴠı",
+        "abeikmhopctyxvsdjABEIKMHOPCTYXVSJaeikvopvxABEHIKMNOPTYXcinpvi",
+        strict=True,
+    )
+)
 
 # A few characters have a long form, which contains no digits.
 FORM_CHARACTERS_MAX: Final = 4
@@ -69,14 +78,28 @@ def fold_character(character: str) -> str:
     return form if len(form) <= FORM_CHARACTERS_MAX else LETTER
 
 
-class FoldedCharacters(dict[int, str]):
-    """The folded form of each character, by its code point: a table for `str.translate`."""
+def spell(text: str) -> str:
+    """Return a folded text with Latin letters instead of those that have accents or look like Latin ones."""
+    return text if text.isascii() else text.translate(SPELLED)
+
+
+def spell_character(character: str) -> str:
+    letter = unicodedata.normalize("NFD", character)[0]
+    return LOOK_ALIKES.get(letter, letter if letter.isascii() else character)
+
+
+class CachedTable(dict[int, str]):
+    """What a function returns for each character, by its code point: a table for `str.translate`."""
+
+    def __init__(self, function: Callable[[str], str]) -> None:
+        self.function = function
 
     def __missing__(self, code_point: int) -> str:
-        folded = fold_character(chr(code_point))
+        result = self.function(chr(code_point))
         if len(self) < CACHED_CHARACTERS:
-            self[code_point] = folded
-        return folded
+            self[code_point] = result
+        return result
 
 
-FOLDED = FoldedCharacters()
+FOLDED = CachedTable(fold_character)
+SPELLED = CachedTable(spell_character)
