@@ -1,19 +1,23 @@
 """System checks: what the application needs of the project."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core import checks
-from django.db import DEFAULT_DB_ALIAS, connections, router
+from django.db import DEFAULT_DB_ALIAS, NotSupportedError, connections, router
 from django.urls import NoReverseMatch, reverse
 
 from payments.conf import Settings, conf
+from payments.database.postgresql.planning import SESSION_SETTINGS
 from payments.docs.pages import DIRECTORY, PAGES
 
 VENDORS = {"postgresql", "sqlite"}
+
+# The oldest supported version. Newer ones than those of the README are not refused.
+POSTGRESQL_MIN = 15
 
 # What the value of a setting must be.
 RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -64,6 +68,34 @@ def driver_is_psycopg_3(**_options: Any) -> list[checks.CheckMessage]:
     if is_psycopg3:
         return []
     return [checks.Error("Django uses psycopg2.", hint="Uninstall psycopg2, install psycopg 3.", id="payments.E003")]
+
+
+@checks.register(checks.Tags.database)
+def server_is_supported(databases: Collection[str] | None = None, **_options: Any) -> list[checks.CheckMessage]:
+    """Check the server of PostgreSQL before a migration. Our engine sets the session's settings; Django's does not."""
+    if DEFAULT_DB_ALIAS not in (databases or ()) or connections[DEFAULT_DB_ALIAS].vendor != "postgresql":
+        return []
+    if problem := find_server_problem():
+        return [checks.Error(problem, id="payments.E008")]
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(f'current_setting({name!r})' for name in SESSION_SETTINGS)}")
+        values = dict(zip(SESSION_SETTINGS, cursor.fetchone(), strict=True))
+    return [
+        checks.Error(f"The session has {name} = {value}.", hint=f"Set {SESSION_SETTINGS[name]}.", id="payments.E009")
+        for name, value in values.items()
+        if not value.startswith(SESSION_SETTINGS[name])
+    ]
+
+
+def find_server_problem() -> str | None:
+    """Return why the version of the server cannot be used, and what to do."""
+    try:
+        version, *_ = connections[DEFAULT_DB_ALIAS].get_database_version()
+    except NotSupportedError:  # Django refuses still older versions when it connects
+        version = None
+    if version is not None and version >= POSTGRESQL_MIN:
+        return None
+    return f"PostgreSQL{f' {version}' if version else ''} is too old. Use PostgreSQL {POSTGRESQL_MIN} or newer."
 
 
 @checks.register(checks.Tags.compatibility)

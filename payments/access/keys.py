@@ -138,7 +138,7 @@ def record_use(key: AuthenticatedKey) -> None:
     unlocked = ApiKey.objects.select_for_update(skip_locked=True).filter(is_due, pk=key.id)
     try:
         with transaction_without_waiting():
-            ApiKey.objects.filter(pk__in=unlocked.values("pk")).update(last_used_at=now)
+            ApiKey.objects.filter(pk=key.id, pk__in=unlocked.values("pk")).update(last_used_at=now)
     except Error as error:
         process.last_use_paused_until[key.id] = now + PAUSE_AFTER_FAILURE
         logger.warning("The last use of API key %s was not written: %s", key.id, error)

@@ -7,6 +7,7 @@ comes from QuerySets, so it follows the models and migrations.
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
@@ -23,6 +24,11 @@ from payments.runtime.process import process
 Rows: TypeAlias = list[tuple[Any, ...]]
 
 PLACEHOLDER = re.compile(r"%\((\w+)\)s|%%")
+
+# A condition that hides the organization from PostgreSQL (`Opaque`). Citus must see it to find the shard.
+HIDDEN_ORGANIZATION = re.compile(
+    r'CASE WHEN (\S+"organization_id" = \(*%\(organization_id\)s\)*) THEN TRUE ELSE FALSE END'
+)
 
 # A prepared statement cannot be used: a table has changed, or a pooler has given the session another connection.
 UNUSABLE = (FeatureNotSupported, InvalidSqlStatementName, DuplicatePreparedStatement)
@@ -66,6 +72,14 @@ class Statement:
         """Return a placeholder as PostgreSQL numbers it, such as `$1`."""
         return f"${self.names.index(match[1]) + 1}" if match[1] else "%"
 
+    def on(self, connection: BaseDatabaseWrapper) -> "Statement":
+        """Return the statement for the server of an open connection."""
+        return self.for_citus if getattr(connection, "uses_citus", False) else self
+
+    @cached_property
+    def for_citus(self) -> "Statement":
+        return Statement(HIDDEN_ORGANIZATION.sub(r"\1", self.sql), is_planned_each_time=self.is_planned_each_time)
+
     def rows(self, values: Mapping[str, Any], using: str = DEFAULT_DB_ALIAS) -> Rows:
         """Run the statement on the database with this alias and return its rows."""
         if process.hooks.registered:
@@ -76,9 +90,9 @@ class Statement:
         connection = connections[using]
         is_observed = connection.queries_logged or connection.execute_wrappers  # only Django's cursor calls them
         if connection.vendor == "postgresql" and not is_observed:
-            return self.run_on_postgresql(open_connection(connection), values)
+            return self.on(open_connection(connection)).run_on_postgresql(connection, values)
         with connection.cursor() as cursor:
-            cursor.execute(self.sql, values)
+            cursor.execute(self.on(connection).sql, values)
             return list(cursor.fetchall())
 
     def run_on_postgresql(self, connection: BaseDatabaseWrapper, values: Mapping[str, Any]) -> Rows:

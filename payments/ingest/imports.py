@@ -19,6 +19,7 @@ from payments.ingest.writing import (
     find_conflicts,
     prepare_transaction,
     stage,
+    update_statistics,
     write_rows,
 )
 from payments.models import Organization
@@ -77,6 +78,7 @@ def import_payments(
                 if run.is_stopped:
                     break
         if run.will_commit:
+            update_statistics(key, changed=result.changed)
             run.log.record(run.changed_days, is_import=True)
         else:
             transaction.set_rollback(True)

@@ -68,7 +68,7 @@ def write_rows(rows: Sequence[StoredRow], *, key: PrimaryKey, log: ChangeLog) ->
     The rows have distinct IDs. They are written in the order of their IDs, so that concurrent imports of the same
     payments do not deadlock. `find_conflicts` returns the rows that were not written.
     """
-    correct_statistics(key)
+    update_statistics(key)
     sorted_rows = sorted(rows, key=attrgetter("id"))
     change_ids = log.assign(sorted_rows)
     # New payments need no staging table. In a distributed table, the shards find out which payments are new.
@@ -78,16 +78,22 @@ def write_rows(rows: Sequence[StoredRow], *, key: PrimaryKey, log: ChangeLog) ->
     return len(change_ids)
 
 
-def correct_statistics(key: PrimaryKey) -> None:
-    """Let PostgreSQL count the payments if its statistics say that a table with pages has no rows.
+def update_statistics(key: PrimaryKey, *, changed: int = 0) -> None:
+    """Let PostgreSQL analyze the payments if it counts none in a table with pages, or if this many have changed.
 
-    They do so if autovacuum reads the table while its first payments are not committed, for example because an import
-    has just failed. PostgreSQL would then look up each payment by reading the whole index of the list.
+    It counts none if autovacuum reads the table while its first payments are not committed, for example because an
+    import has just failed. PostgreSQL would then look up each payment by reading the whole index of the list.
+
+    After many changes, autovacuum would do the same a minute later. Pages with filters need the statistics earlier: as
+    soon as the payments are committed.
     """
     if connection.vendor != "postgresql" or key != ID_KEY:
         return
     with connection.cursor() as cursor:
-        cursor.execute("SELECT reltuples = 0 AND relpages > 0 FROM pg_class WHERE oid = %s::regclass", [TABLE])
+        cursor.execute(
+            "SELECT reltuples = 0 AND relpages > 0 OR %s > 50 + reltuples / 10 FROM pg_class WHERE oid = %s::regclass",
+            [changed, TABLE],
+        )
         if cursor.fetchone()[0]:
             cursor.execute(f"ANALYZE (SKIP_LOCKED) {TABLE}")
 

@@ -177,7 +177,7 @@ def changed_payments_on_postgresql(rows: int, changes_max: int) -> str:
     """
     changes = changes_of_access().filter(number__gte=Placeholder("number"), number__lte=Placeholder("last_number"))
     number, change_id = (RawSQL(f"change.{name}", (), BigIntegerField()) for name in ("number", "change_id"))  # noqa: S611
-    payments = visible_payments(hides_mode=True).filter(
+    payments = visible_payments(hides=("mode",)).filter(
         GreaterThan(number, Placeholder("number")) | Q(id__gt=Placeholder("after")),
         change_id__range=(change_id, change_id),
     )

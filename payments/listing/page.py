@@ -16,7 +16,14 @@ from django.db.models.functions import Coalesce
 from payments.database.statements import Placeholder
 from payments.listing.content import NO_VALUE, Content, ContentStatement, Query, content_sql, proof_row
 from payments.listing.filters import Selection
-from payments.listing.query import Listing, UnboundPayments, filter_values, select, visible_payments
+from payments.listing.query import (
+    Listing,
+    UnboundPayments,
+    filter_values,
+    payments_by_value,
+    payments_of_list,
+    select,
+)
 from payments.models import PaymentQuerySet
 from payments.models.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position
 from payments.rows import named
@@ -88,7 +95,8 @@ def page_querysets(
     rows = max(limit, FILTERED_ROWS_MIN) if has_filters else limit
     if start is None:
         return PageQuerySets(payments.annotate(previous_from=NO_VALUE).order_by(*order)[: rows + 1])
-    start_position = position_of(within, start)
+    starts = payments_by_value() if isinstance(within, UnboundPayments) else within
+    start_position = position_of(starts, start)
     # The position comes before the filters. If two conditions bound an index in the same direction, the
     # database starts the scan at the condition written first.
     page, preceding = (
@@ -100,7 +108,7 @@ def page_querysets(
         return PageQuerySets(page.annotate(previous_from=previous).order_by(*order)[: rows + 1])
     return PageQuerySets(
         page.annotate(previous_from=NO_VALUE).order_by(*order)[: rows + 1],
-        within.filter(id=start).annotate(
+        starts.filter(id=start).annotate(
             previous_from=FilteredPreviousStart(preceding, limit=limit, order=order, rows=rows)
         ),
     )
@@ -220,7 +228,8 @@ def fetch_page(listing: Listing, *, start: str | None, limit: int) -> Page:
 
     :raises UnknownStart: `start` is not visible to the listing's access
     """
-    selection, within = listing.selection, visible_payments()
+    selection = listing.selection
+    within = payments_of_list(selection.filters)
     payments = select(within, selection.filters)
     query = page_query(payments, within=within, selection=selection, start=start, limit=limit)
     return page_of_content(query.read(listing.access), start=start, limit=limit)

@@ -97,8 +97,9 @@ class Hidden(Func):
 
 
 def quoted(text: str) -> str:
-    """Return a text as a literal of SQL, with standard-conforming strings."""
-    return "'" + text.replace("'", "''") + "'"
+    """Return a text as a literal of SQL. With a backslash, only PostgreSQL reads it, in sessions with any settings."""
+    literal = "'" + text.replace("'", "''") + "'"
+    return "E" + literal.replace("\\", "\\\\") if "\\" in text else literal
 
 
 class Literal(Expression):

@@ -68,13 +68,13 @@ class PaymentQuerySet(RecordingQuerySet["Payment"]):
     the values of filters (`hidden`, `Opaque`), because its statistics cover all organizations.
     """
 
-    def visible_to(self, access: Access, *, hides_mode: bool = False) -> PaymentQuerySet:
+    def visible_to(self, access: Access, *, hides: Collection[str] = ()) -> PaymentQuerySet:
         """Return the payments of the organization and mode. Every list starts here.
 
-        `hides_mode`: the planner of PostgreSQL does not use the mode to find the payments.
+        `hides`: columns, "mode" or "organization_id", by which the planner of PostgreSQL does not find the payments.
         """
-        is_of_organization, is_of_mode = Q(organization_id=access.organization_id), Q(mode=access.mode)
-        return self.filter(Opaque(is_of_mode) if hides_mode else is_of_mode, is_of_organization)
+        conditions = {"mode": Q(mode=access.mode), "organization_id": Q(organization_id=access.organization_id)}
+        return self.filter(*(Opaque(is_equal) if name in hides else is_equal for name, is_equal in conditions.items()))
 
     def with_id(self, payment_id: str) -> PaymentQuerySet:
         """Return the payments with this ID. If payments are distributed by organization, several can have it."""

@@ -22,7 +22,7 @@ from payments.conf import conf
 from payments.database.limits import optional_statements
 from payments.database.statements import Statement, compile_queryset
 from payments.listing.content import access_values
-from payments.listing.query import Listing, filter_values, select, visible_payments
+from payments.listing.query import Listing, filter_values, payments_of_list, select
 from payments.models import Payment, PaymentQuerySet
 from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.totals import GROUP_COLUMNS, Total, compute_totals, daily_totals, hundredths
@@ -107,7 +107,7 @@ def listed_totals(listing: Listing) -> list[Total]:
     filters, order, _ = listing.selection
     has_own_index = any(applied.filter.has_own_index for applied in filters)
     statement = totals_statement(
-        select(visible_payments(), filters),
+        select(payments_of_list(filters), filters),
         # In the order of the list, PostgreSQL reads it along its index, and not the payments of all organizations.
         order=None if has_own_index else order,
         has_filters=bool(filters),

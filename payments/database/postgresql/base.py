@@ -17,7 +17,7 @@ from psycopg.errors import _WaitTimeout
 
 from payments.database.cursors import InstrumentedDatabaseWrapper
 from payments.database.postgresql.connecting import ConnectionPending, PendingConnection, poll_for_input
-from payments.database.postgresql.planning import PLANNER_SETTINGS
+from payments.database.postgresql.planning import PLANNER_SETTINGS, SESSION_SETTINGS
 from payments.runtime import time_limits
 from payments.runtime.process import process
 from payments.runtime.servers import has_replica
@@ -109,7 +109,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
 
     def init_connection_state(self) -> None:
         super().init_connection_state()
-        settings = self.request_settings if process.deadline.is_active else {}
+        settings = SESSION_SETTINGS | (self.request_settings if process.deadline.is_active else {})
         with self.connection.cursor() as cursor:
             cursor.execute("; ".join([PLAN_ONCE, *(f"SET {name} = '{value}'" for name, value in settings.items())]))
             self.uses_citus = cursor.fetchone() is None

@@ -1,4 +1,4 @@
-"""How PostgreSQL plans pages."""
+"""How PostgreSQL plans and runs statements."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -9,6 +9,16 @@ from django.db import connection
 # never needs a whole table, but the planner may prefer to read it if the table is larger than its cache. Compiling a
 # statement (JIT) takes longer than running it.
 PLANNER_SETTINGS = {"max_parallel_workers_per_gather": "0", "enable_seqscan": "off", "jit": "off"}
+
+# A role or a database may have other values. Then an index finds only some of the payments, times and numbers have
+# other forms, a backslash means something else, or a transaction does not see what the holder of a lock has committed.
+SESSION_SETTINGS = {
+    "gin_fuzzy_search_limit": "0",
+    "DateStyle": "ISO",
+    "extra_float_digits": "1",
+    "standard_conforming_strings": "on",
+    "default_transaction_isolation": "read committed",
+}
 
 
 def planned_as_pages() -> AbstractContextManager[None]:

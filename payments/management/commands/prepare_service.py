@@ -11,6 +11,7 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, Error, connection
 
+from payments.checks import find_server_problem
 from payments.conf import conf
 from payments.database.migration_state import NOT_MIGRATED, explain_obsolete, read_migration_state
 from payments.management.command import PaymentsCommand
@@ -99,12 +100,14 @@ def prepare_runtime_files() -> None:
 def find_database_problem() -> str | None:
     """Return why the database cannot be used yet, and what to do. It has as much time as for a request.
 
-    :raises CommandError: if an earlier development version made it
+    :raises CommandError: if an earlier development version made it, or its server is too old
     """
     if connection.vendor == "sqlite" and not Path(connection.settings_dict["NAME"]).exists():
         return NOT_MIGRATED
     try:
         with process.deadline:
+            if connection.vendor == "postgresql" and (problem := find_server_problem()):
+                raise CommandError(problem)
             state = read_migration_state(DEFAULT_DB_ALIAS)
     except Error as error:
         return explain(error)
