@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
-from payments.database.postgresql.planning import PLANNER_SETTINGS
+from payments.database.postgresql.planning import PLANNER_SETTINGS, SESSION_SETTINGS
 from payments.models import Payment
 from tests.database.pgbouncer import PASSWORD, Pgbouncer, require_pgbouncer
 from tests.support.connecting import connected_to
@@ -249,7 +249,8 @@ def prepared_statements(connection: psycopg.Connection[Any]) -> list[tuple[str, 
 
 def test_new_server_connection_has_the_limits_of_requests(pooled: Pooled) -> None:
     limits = {"statement_timeout": "2s", "lock_timeout": "1s"}
-    expected = {**limits, **PLANNER_SETTINGS, "plan_cache_mode": "force_generic_plan"}
+    expected = {**limits, **PLANNER_SETTINGS, **SESSION_SETTINGS, "plan_cache_mode": "force_generic_plan"}
+    expected["DateStyle"] = "ISO, MDY"
     pooled.pooler.execute(f"RECONNECT {NAME}")
 
     with pooled.all_borrowed() as borrowed:

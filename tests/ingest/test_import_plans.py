@@ -1,4 +1,4 @@
-"""Plans of PostgreSQL for an import, with statistics of an empty table."""
+"""Plans of PostgreSQL for an import with statistics of an empty table, and the statistics after an import."""
 
 from pathlib import Path
 
@@ -36,19 +36,31 @@ def scans_of_the_list() -> int:
     return int(fetch_value(SCANS))
 
 
-def test_import_after_the_vacuum_of_an_uncommitted_one_looks_payments_up_by_id(tmp_path: Path) -> None:
+def test_import_looks_payments_up_by_id_and_corrects_the_statistics(tmp_path: Path) -> None:
     lines = [line(id=f"pt_{number}", organizationId="1") for number in range(PAYMENTS)]
     with fresh_database(tmp_path) as url, connected_to(url):
         execute("ALTER TABLE payments_payment SET (autovacuum_enabled = off)")  # the import does not wait for it
         with registered(VacuumDuringImport(url)):
             store(lines)
-        assert fetch_value(ROWS) == 0
+        assert fetch_value(ROWS) == PAYMENTS  # pages need them as soon as the payments are committed
+        execute("UPDATE pg_class SET reltuples = 0 WHERE relname = 'payments_payment'")  # as after an import that fails
         before = scans_of_the_list()
 
         assert store(lines).changed == 0
 
         assert scans_of_the_list() == before
         assert fetch_value(ROWS) == PAYMENTS
+
+
+@pytest.mark.parametrize(("number", "analyzed"), [(50, 1000), (200, 1200)])
+def test_import_of_many_payments_updates_the_statistics(tmp_path: Path, number: int, analyzed: int) -> None:
+    with fresh_database(tmp_path) as url, connected_to(url):
+        execute("ALTER TABLE payments_payment SET (autovacuum_enabled = off)")
+        store(line(id=f"pt_{each}") for each in range(1000))
+
+        store(line(id=f"pt_later{each}") for each in range(number))
+
+        assert fetch_value(ROWS) == analyzed
 
 
 def test_import_does_not_wait_to_correct_statistics(tmp_path: Path) -> None:

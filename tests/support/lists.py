@@ -4,7 +4,6 @@ A test states who reads and the parameters of the request. Only this module, and
 promises, name the parts that read payments.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeAlias
@@ -21,7 +20,7 @@ from payments.listing.tokens import FeedPosition, format_token
 from payments.models import Access, Organization, Payment
 from payments.rows import named
 from tests.support.factories import NOON, PaymentFactory
-from tests.support.sql import execute, explain
+from tests.support.sql import explain
 
 # A list as `payments.admin.payments.search` takes it.
 SearchableList: TypeAlias = Listing
@@ -115,28 +114,3 @@ def statement_of(read: Callable[[], object]) -> str:
 def plan_of(read: Callable[[], object]) -> str:
     """Return the query plan of the last statement that a read sends, for its values."""
     return explain(statement_of(read))
-
-
-def execution_of(read: Callable[[], object]) -> str:
-    """Return the EXECUTE of the last statement that a read sends. PostgreSQL must have prepared it."""
-    read()
-    sql = statement_of(read)
-    for name, prepared in execute("SELECT name, statement FROM pg_prepared_statements"):
-        if match := re.fullmatch(pattern_of(prepared), sql, re.DOTALL):
-            values = match.groupdict()
-            return f'EXECUTE "{name}" ({", ".join(values[f"v{number}"] for number in range(1, len(values) + 1))})'
-    raise AssertionError(f"PostgreSQL has not prepared: {sql}")
-
-
-def pattern_of(prepared: str) -> str:
-    """Return a pattern for the text of a prepared statement with a value for each `$1`, `$2` and so on."""
-    seen: set[str] = set()
-
-    def group(match: re.Match[str]) -> str:
-        name = f"v{match[1]}"
-        if name in seen:
-            return f"(?P={name})"
-        seen.add(name)
-        return f"(?P<{name}>.*?)"
-
-    return re.sub(r"\\\$(\d+)", group, re.escape(prepared))

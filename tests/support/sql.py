@@ -3,9 +3,9 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
@@ -63,18 +63,6 @@ def buffers_read(plan: Mapping[str, Any]) -> int:
     return int(node["Shared Hit Blocks"] + node["Shared Read Blocks"])
 
 
-def rows_read(plan: Mapping[str, Any], table: str) -> int:
-    """Return how many rows of a table a plan has read, whether or not they met its conditions."""
-    return rows_of_node(plan["Plan"], table)
-
-
-def rows_of_node(node: Mapping[str, Any], table: str) -> int:
-    rows = sum(rows_of_node(child, table) for child in node.get("Plans", []))
-    if node.get("Relation Name") == table:
-        rows += round((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])
-    return rows
-
-
 @contextmanager
 def rolled_back(blocker: DjangoDbBlocker) -> Iterator[None]:
     """Allow the database, and undo the writes of the block at its end."""
@@ -89,3 +77,37 @@ def update_statistics() -> None:
         execute("SET CONSTRAINTS ALL IMMEDIATE")
         execute("REINDEX TABLE payments_payment")
     execute("ANALYZE")
+
+
+class Reads(NamedTuple):
+    """What a block has read in the tables of the application and their indexes."""
+
+    buffers: int
+    indexes: dict[str, int]  # how often each was searched
+    sequential: dict[str, int]  # rows of the tables that were read without an index
+
+
+def reads_of(run: Callable[[], object]) -> Reads:
+    """Run a function, and return what PostgreSQL has read for it."""
+    before = counts_of_reads()
+    run()
+    buffers, indexes, sequential = (
+        {name: number - earlier.get(name, 0) for name, number in counts.items() if number != earlier.get(name)}
+        for earlier, counts in zip(before, counts_of_reads(), strict=True)
+    )
+    return Reads(sum(buffers.values()), indexes, sequential)
+
+
+def counts_of_reads() -> list[dict[str, int]]:
+    execute("SELECT pg_stat_force_next_flush()")
+    return [dict(execute(counts)) for counts in COUNTS]
+
+
+COUNTS = (
+    """
+        SELECT relname, heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0)
+        FROM pg_statio_user_tables
+    """,
+    "SELECT indexrelname, idx_scan FROM pg_stat_user_indexes",
+    "SELECT relname, seq_tup_read FROM pg_stat_user_tables WHERE schemaname = 'public'",
+)
