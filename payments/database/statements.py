@@ -27,7 +27,7 @@ PLACEHOLDER = re.compile(r"%\((\w+)\)s|%%")
 
 # A condition that hides the organization from PostgreSQL (`Opaque`). Citus must see it to find the shard.
 HIDDEN_ORGANIZATION = re.compile(
-    r'CASE WHEN (\S+"organization_id" = \(*%\(organization_id\)s\)*) THEN TRUE ELSE FALSE END'
+    r'CASE WHEN \((\S+"organization_id" = \(?%\(organization_id\)s\)?)\) THEN TRUE ELSE FALSE END'
 )
 
 # A prepared statement cannot be used: a table has changed, or a pooler has given the session another connection.
