@@ -234,8 +234,10 @@ SCOPE = (
     r"""\(?(?:{key.organization_id}\b|\(SELECT organization_id FROM api_key\))"""
 )
 
-# A condition that the planner of PostgreSQL does not use.
-HIDDEN = re.compile(r"CASE WHEN \((.*?)\) THEN TRUE ELSE FALSE END")
+# A condition that is hidden from the planner of PostgreSQL; on SQLite, it has parentheses.
+HIDDEN = re.compile(
+    r"""CASE WHEN \((.*?)\) THEN TRUE ELSE FALSE END|\((\w+\."\w+" = \([^()]*\)|"\w+"\."\w+" = \([^()]*\))\)"""
+)
 
 # The subquery `api_key`, which a statement that also reads the key begins with.
 KEY = r"""WITH api_key\(.*\) AS MATERIALIZED \(SELECT .* FROM "payments_apikey" WHERE [^()]*\(.*'{key.digest}'\)*\) """
@@ -245,7 +247,7 @@ def unscoped_reads(sql: str, key: ApiKey) -> list[str]:
     """Return the SQL after each read of payments that does not begin with the conditions for the key's access."""
     if "FROM api_key" in sql and not re.match(KEY.format(key=key), sql):
         return [sql]
-    sql = HIDDEN.sub(r"\1", sql)
+    sql = HIDDEN.sub(r"\1\2", sql)
     return [rest for rest in READ.split(sql)[1:] if not re.match(SCOPE.format(key=key), rest)]
 
 

@@ -430,7 +430,7 @@ def test_number_of_statements_does_not_depend_on_the_batch_size(organization: Or
     for size in (1, 500):
         with CaptureQueriesContext(connection) as queries:
             load(lines(*(line(id=f"pt_{size}x{number}") for number in range(size))))
-        counts.append(len(queries))
+        counts.append(sum("ANALYZE" not in query["sql"] for query in queries))  # it follows many changes
 
     assert counts[0] == counts[1]
 
