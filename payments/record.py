@@ -28,6 +28,10 @@ COUNTRY = r"\A[A-Z]{2}\Z"
 TIME = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}\Z"
 # A redirect URL must not have one of these schemes: they run a script or read a local file.
 SCRIPT_SCHEMES = ("javascript", "data", "vbscript", "file", "blob", "filesystem")
+# The longest name in an object, in bytes in UTF-8, and the longest number.
+NAME_BYTES_MAX = 1_024
+NUMBER_CHARACTERS_MAX = 100
+
 VALUE = r"\A-?(?:0|[1-9][0-9]{0,12})\.[0-9]{2}\Z"
 
 # The types of fields. Patterns end in `\Z`, because `$` also matches before a final line feed. A description completes

@@ -50,6 +50,10 @@ def test_malformed_id_is_refused(payment_id: str) -> None:
         {"amount": None},
         {"created_at": None, "paid_at": NOON},
         {"description": None},
+        {"description": "é" * 8193},
+        {"metadata": '{"a":"%s"}' % ("é" * 32_760)},
+        {"details": '{"a":"%s"}' % ("x" * 65_536)},
+        {"description": "x" * 16_384, "redirect_url": "x" * 16_384, "details": '{"a":"%s"}' % ("x" * 32_768)},
     ],
 )
 def test_payment_that_breaks_the_contract_is_refused(values: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from payments.ingest.cards.details import (
     kind_of_name,
 )
 from payments.ingest.stored_rows import StoredRow, row_function
-from payments.models import Status
+from payments.models import TEXT_BYTES_MAX, Status
 from payments.models.currencies import CURRENCIES
 from payments.record import (
     COUNTRY,
@@ -50,13 +50,15 @@ def unanchored(pattern: str) -> str:
 
 
 # Narrower than the record's own patterns: a shorter URL in ASCII without a port or a user, or with the scheme of an
-# app; an organization ID of at most 18 digits, which fits into 63 bits; a card number whose middle digits are hidden.
+# app; an organization ID of at most 18 digits, which fits into 63 bits; a card number whose middle digits are hidden; a
+# name of at most 256 characters, which have at most 1024 bytes.
 ANY_TEXT = r'[^"\\\x00-\x1f]*+'
+NAME = r'[^"\\\x00-\x1f]{0,256}+'
 MONEY_PATTERN = rf'\{{"value":"((?!-0\.00){unanchored(VALUE)})","currency":"([A-Z]{{3}})"\}}'
 WEB_URL = r"https?://[A-Za-z0-9.-]{1,253}+(?:[/?#][!#-\[\]-~]{0,1700}+)?+"
 APP_URL = rf"(?!(?:https?|{'|'.join(SCRIPT_SCHEMES)}):)[a-z][a-z0-9+.-]{{0,99}}+:[!#-\[\]-~]{{1,1700}}+"
 ORGANIZATION_ID_PATTERN = r'"([1-9][0-9]{0,17})"'
-TEXTS = rf'\{{(?:"{ANY_TEXT}":"{ANY_TEXT}"(?:,"{ANY_TEXT}":"{ANY_TEXT}")*+)?+\}}'
+TEXTS = rf'\{{(?:"{NAME}":"{ANY_TEXT}"(?:,"{NAME}":"{ANY_TEXT}")*+)?+\}}'
 CARD_NUMBER = r"[0-9X]{4} (?:[0-9X]{4} XXXX [0-9X]{4}|[0-9X]{2}XX XXX[0-9X] [0-9X]{3})"
 NO_DIGITS = r"[ !#-/:-\[\]-~]*+"
 CARD = (
@@ -147,6 +149,8 @@ is_masked = re.compile(CARD_NUMBER).fullmatch
 
 def parse_canonical(json: bytes, *, trusts_texts: bool = False) -> StoredRow | None:
     """Return the row of a canonical, valid record; None for any other. For `trusts_texts`, see `Options`."""
+    if len(json) > TEXT_BYTES_MAX:  # a shorter record has no text that is too long
+        return None
     try:
         match = match_canonical(json.decode())
     except UnicodeDecodeError:

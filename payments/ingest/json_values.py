@@ -1,4 +1,4 @@
-"""Valid JSON that some programs cannot read: deep nesting, duplicate names, large numbers and NUL."""
+"""Valid JSON that some programs cannot read: deep nesting, duplicate names, large numbers, long texts and NUL."""
 
 import json
 import math
@@ -10,6 +10,8 @@ from typing import Any
 
 from payments.ingest.cards.details import Path
 from payments.ingest.errors import FieldError, InvalidRecord
+from payments.models import TEXT_BYTES_MAX
+from payments.record import NAME_BYTES_MAX, NUMBER_CHARACTERS_MAX
 
 # The API's responses add three levels around a record, and some clients read at most 64 levels (.NET).
 NESTING_MAX = 60
@@ -32,16 +34,20 @@ class InvalidValue:
 
 DUPLICATE_NAME = InvalidValue("occurs more than once")
 TOO_LARGE = InvalidValue("is a number that is too large")
+TOO_MANY_DIGITS = InvalidValue(f"is a number of more than {NUMBER_CHARACTERS_MAX} characters")
+
+TEXT_TOO_LONG = f"is longer than {TEXT_BYTES_MAX} bytes in UTF-8"
+NAME_TOO_LONG = f"has a name of more than {NAME_BYTES_MAX} bytes in UTF-8"
 
 
 def parse_json(text: bytes, *, on_mark: Callable[[InvalidValue], object] = bool) -> Any:
     """Return the value in `text`, numbers as their text.
 
-    Duplicate names and infinite numbers are an `InvalidValue`; `on_mark` is called for each.
+    Duplicate names, infinite and long numbers are an `InvalidValue`; `on_mark` is called for each.
 
     :raises InvalidRecord: the value is nested too deeply
     """
-    read_number = partial(mark_infinite, on_mark=on_mark)
+    read_number = partial(mark_number, on_mark=on_mark)
     try:
         return json.loads(
             text.decode(),
@@ -63,16 +69,20 @@ def mark_duplicates(pairs: list[tuple[str, Any]], *, on_mark: Callable[[InvalidV
     return members
 
 
-def mark_infinite(number: str, *, on_mark: Callable[[InvalidValue], object]) -> str | InvalidValue:
-    """Return a number's text, or `TOO_LARGE` if it is infinite as a floating-point number."""
-    if not math.isinf(float(number)):
+def mark_number(number: str, *, on_mark: Callable[[InvalidValue], object]) -> str | InvalidValue:
+    """Return a number's text, or a mark if it is infinite as a floating-point number, or too long."""
+    if math.isinf(float(number)):
+        mark = TOO_LARGE
+    elif len(number) > NUMBER_CHARACTERS_MAX:
+        mark = TOO_MANY_DIGITS
+    else:
         return number
-    on_mark(TOO_LARGE)
-    return TOO_LARGE
+    on_mark(mark)
+    return mark
 
 
 def find_invalid_values(text: bytes) -> Iterator[FieldError]:
-    """Yield the errors in valid JSON.
+    """Yield the errors in valid JSON, except for long texts.
 
     :raises InvalidRecord: the value is nested too deeply
     """
@@ -97,6 +107,25 @@ def search(path: Path, value: Any, *, depth: int = 1) -> Iterator[FieldError]:
             yield from search(path, inner, depth=depth + 1)
     elif isinstance(value, str) and "\0" in value:
         yield FieldError(join(path).replace("\0", ""), "must not contain the character NUL")
+
+
+def find_long_texts(path: Path, value: Any) -> Iterator[FieldError]:
+    """Yield the texts and names in parsed JSON that are too long; `path` leads to `value`."""
+    if isinstance(value, str):
+        if is_longer(value, TEXT_BYTES_MAX):
+            yield FieldError(join(path), TEXT_TOO_LONG)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if is_longer(name, NAME_BYTES_MAX):
+                yield FieldError(join((*path, name)), NAME_TOO_LONG)
+            yield from find_long_texts((*path, name), inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from find_long_texts(path, inner)
+
+
+def is_longer(text: str, bytes_max: int) -> bool:
+    return len(text.encode(errors="surrogatepass")) > bytes_max
 
 
 def join(path: Path) -> str:

@@ -11,12 +11,13 @@ from msgspec import Raw
 from payments.ingest.cards.details import CARD_NUMBER, find_card_data, has_clear_card_number
 from payments.ingest.cards.numbers import exposes_middle
 from payments.ingest.errors import FieldError, InvalidRecord
-from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, join, parse_json
+from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, find_long_texts, join, parse_json
 from payments.ingest.members import Findings, read_record, rule_of
-from payments.models import ORGANIZATION_ID_MAX, Status
+from payments.models import ORGANIZATION_ID_MAX, RECORD_BYTES_MAX, TEXT_BYTES_MAX, Status
 from payments.models.currencies import CURRENCIES
 from payments.record import (
     FREE_TEXT_TYPES,
+    NAME_BYTES_MAX,
     SCRIPT_SCHEMES,
     URL_TYPES,
     CardNumber,
@@ -24,6 +25,7 @@ from payments.record import (
     Money,
     Record,
     Time,
+    encode,
     record_time,
 )
 from payments.rows import FIELDS, StoredField
@@ -44,6 +46,8 @@ STRICT = Options()
 
 RECORD_TIME_LENGTH = len("2018-03-20T13:28:37.123")
 
+UTF_8_BYTES_MAX = 4  # of a character
+
 
 class ValidRecord(NamedTuple):
     """A record, and how many of its members were skipped."""
@@ -60,6 +64,9 @@ MONEY_FIELDS = fields_of_type(Money)
 URL_FIELDS = fields_of_type(*URL_TYPES)
 FREE_TEXT_FIELDS = fields_of_type(*FREE_TEXT_TYPES)
 TIME_FIELDS = fields_of_type(Time)
+STORED_NAMES = [field.json_name for field in FIELDS]
+
+RECORD_TOO_LONG = InvalidRecord.of(None, f"is longer than {RECORD_BYTES_MAX} bytes in the form of an export")
 
 
 def validate_record(text: bytes, options: Options = STRICT) -> ValidRecord:
@@ -74,9 +81,23 @@ def validate_record(text: bytes, options: Options = STRICT) -> ValidRecord:
         for name in findings.unknown:
             findings.add(name, "is not a field of a record; --ignore-unknown-fields skips it")
     findings.add_all(rule_errors(values, trusts_texts=options.trusts_texts))
+    if findings.reasons or (len(text) > NAME_BYTES_MAX and may_have_long_texts(text, values)):
+        document = parse_json(text)
+        for name in STORED_NAMES:
+            findings.add_all(find_long_texts((name,), document.get(name)))
     if findings.reasons:
         raise InvalidRecord(findings.errors)
-    return ValidRecord(Record(**values), ignored=len(findings.unknown))
+    record = Record(**values)
+    if len(text) > TEXT_BYTES_MAX and len(encode(record)) > RECORD_BYTES_MAX:  # the import adds few characters
+        raise RECORD_TOO_LONG
+    return ValidRecord(record, ignored=len(findings.unknown))
+
+
+def may_have_long_texts(text: bytes, values: dict[str, Any]) -> bool:
+    """Return whether a valid record may have a text or a name that is too long. This is fast."""
+    characters = max(map(len, values["metadata"]), default=0)
+    details = bytes(values.get("details", b""))
+    return len(text) > TEXT_BYTES_MAX or characters * UTF_8_BYTES_MAX > NAME_BYTES_MAX or len(details) > NAME_BYTES_MAX
 
 
 def read_json(text: bytes, findings: Findings) -> dict[str, Any]:

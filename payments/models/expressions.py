@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, DateField, Expression, Func, TextField
+from django.db.models import BooleanField, DateField, Expression, Func, IntegerField, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
 from payments.models.fields import DocumentField
@@ -24,6 +24,17 @@ class DecimalText(Func):
         """Keep a null: `printf` would return 0.00 for it."""
         template = "CASE WHEN %(expressions)s IS NOT NULL THEN printf('%%%%.2f', %(expressions)s) END"
         return self.as_sql(compiler, connection, template=template, **context)
+
+
+class ByteLength(Func):
+    """The length of a text in bytes in UTF-8, or null."""
+
+    arity = 1
+    output_field = IntegerField()
+    template = "octet_length(%(expressions)s)"
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
+        return self.as_sql(compiler, connection, template="length(CAST(%(expressions)s AS BLOB))", **context)
 
 
 class SecondsText(Func):

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Length
+from django.db.models.functions import Coalesce, Length
 from django.db.models.lookups import LessThanOrEqual
 from django.utils import timezone
 from djmoney.models.fields import MoneyField
 
 from payments.models import currencies  # noqa: F401  registers currencies, which djmoney needs to read stored amounts
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
-from payments.models.expressions import Literal, Opaque, hidden
+from payments.models.expressions import ByteLength, Literal, Opaque, hidden
 from payments.models.fields import DocumentField, IdentifierField, MillisecondField
 from payments.models.identifiers import RANDOM_BYTES, make_payment_id
 from payments.models.ordering import NEWEST_FIRST
@@ -37,6 +37,10 @@ CUSTOMER_ID = r"\Act_[A-Za-z0-9_-]{1,61}\Z"
 METHOD = r"\A[A-Za-z0-9_-]{1,32}\Z"
 IDENTIFIER_MAX = 64
 METHOD_MAX = 32
+
+# The longest text and record, in bytes in UTF-8. So a page has a limit too.
+TEXT_BYTES_MAX = 16_384
+RECORD_BYTES_MAX = 65_536
 
 # SQLite computes in binary. It returns up to 15 digits unchanged.
 MONEY_DIGITS = 15
@@ -141,6 +145,18 @@ def both_or_neither(money: str) -> Q:
     return Q(**is_absent) | Q(**dict.fromkeys(is_absent, False))
 
 
+def is_within_limits() -> Q:
+    """Return the condition that the description and all texts together are not too long.
+
+    The import measures a record exactly, with the names of its members and the escapes of JSON.
+    """
+    total = ByteLength("description") + ByteLength("redirect_url") + ByteLength("webhook_url") + ByteLength("metadata")
+    return Q(
+        LessThanOrEqual(ByteLength("description"), TEXT_BYTES_MAX),
+        LessThanOrEqual(total + Coalesce(ByteLength("details"), 0), RECORD_BYTES_MAX),
+    )
+
+
 class Payment(models.Model):
     """A payment. It is never deleted, and its `created_at` never changes."""
 
@@ -225,6 +241,7 @@ class Payment(models.Model):
                 name="payment_customer_id_form",
                 condition=Q(customer_id="") | matches("customer_id", CUSTOMER_ID, IDENTIFIER_MAX),
             ),
+            models.CheckConstraint(name="payment_size", condition=is_within_limits()),
             *(
                 models.CheckConstraint(name=f"payment_{money}_whole", condition=both_or_neither(money))
                 for money in ("amount_net", "amount_remaining")

@@ -23,7 +23,7 @@ from tests.support.api import Api, wsgi_application
 from tests.support.connecting import connected_to
 from tests.support.exchange import Request, Response, call_application
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
-from tests.support.lines import issue_key
+from tests.support.lines import compact, issue_key
 from tests.support.list_errors import slow_payments
 from tests.support.lists import read_page
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
@@ -153,12 +153,12 @@ def test_statement_serves_all_organizations_and_starts(known: Api) -> None:
 
 
 def test_large_page_arrives_completely(known: Api, organization: Organization) -> None:
-    description = "é" * 40_000
-    PaymentFactory.create_batch(250, organization=organization, description=description)
+    details = {"note": "é" * 32_000}  # nearly the longest record
+    PaymentFactory.create_batch(250, organization=organization, details=compact(details).decode())
 
     payments = json.loads(send(known.authorization, "/v2/payments?limit=250").body)["_embedded"]["payments"]
 
-    assert [payment["description"] for payment in payments] == [description] * 250
+    assert [payment["details"] for payment in payments] == [details] * 250
 
 
 @pytest.fixture
