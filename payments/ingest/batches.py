@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from payments.conf import conf
-from payments.ingest.errors import InvalidRecord
+from payments.ingest.errors import InvalidRecord, unreadable
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.formats.detection import read_records
 from payments.ingest.formats.sources import Location, RawRecord, Source, UnreadableSource
@@ -70,17 +70,19 @@ def parse_sources(sources: Iterable[Source], options: Options) -> Iterator[Parse
 
 
 def parse(raw: RawRecord, options: Options = STRICT) -> Parsed:
-    """Return the row of a record, or the error if the record is invalid."""
+    """Return the row of a record, or the error if the record is invalid. A bug costs no other record."""
     location, text, error, ignored_columns = raw
     if error:
         return (location, error), len(text), 0
-    if row := parse_canonical(text, trusts_texts=options.trusts_texts):
-        return (location, row), len(text), ignored_columns
     try:
+        if row := parse_canonical(text, trusts_texts=options.trusts_texts):
+            return (location, row), len(text), ignored_columns
         record, ignored = validate_record(text, options)
+        return (location, stored_row(record)), len(text), ignored + ignored_columns
     except InvalidRecord as invalid:
         return (location, invalid), len(text), 0
-    return (location, stored_row(record)), len(text), ignored + ignored_columns
+    except Exception as bug:  # noqa: BLE001
+        return (location, unreadable(bug)), len(text), 0
 
 
 def build_batch(entries: list[Entry], *, ignored: int) -> Batch:

@@ -1,9 +1,15 @@
 """The errors of a record, each with its field and the reason."""
 
+import logging
 from collections.abc import Iterable, Sequence
+from traceback import walk_tb
 from typing import NamedTuple
 
 from payments.ingest.cards.details import exposes_card_number
+from payments.ingest.cards.folding import fold
+from payments.ingest.cards.numbers import DIGITS_MIN, count_digits
+
+logger = logging.getLogger(__name__)
 
 # A message contains at most this many characters of a field's name, errors of a record, and names in a list.
 NAME_CHARACTERS_MAX = 80
@@ -39,10 +45,25 @@ class InvalidRecord(Exception):
         return self.errors if more <= 0 else (*self.errors[:ERRORS_MAX], FieldError(None, f"and {more} more errors"))
 
 
+def unreadable(bug: Exception) -> InvalidRecord:
+    """Return the error of a record whose reading raised an unexpected exception, and log where in our code.
+
+    The text of the exception is in no message: it may contain card data.
+
+    :raises MemoryError: the exception is none of the record
+    """
+    if isinstance(bug, MemoryError):
+        raise bug
+    places = ((frame.f_globals.get("__name__", ""), line) for frame, line in walk_tb(bug.__traceback__))
+    [*_, place] = [f"{module}:{line}" for module, line in places if module.startswith("payments.")]
+    logger.error("A record cannot be read: %s at %s", type(bug).__name__, place)
+    return InvalidRecord.of(None, "cannot be read")
+
+
 def printable_name(field: str) -> str:
     """Return a field's name as a message may repeat it: in one line. A record may have any names."""
-    if exposes_card_number(field):
-        return "a name that contains a card number"
+    if exposes_card_number(field) or count_digits(fold(field)) >= DIGITS_MIN:
+        return "a name that may contain a card number"
     name = field if len(field) <= NAME_CHARACTERS_MAX else f"{field[:NAME_CHARACTERS_MAX]}…"
     return name if name.isprintable() else repr(name)[1:-1]  # with escapes, such as \n
 
@@ -51,5 +72,5 @@ def printable_names(names: Sequence[str]) -> str:
     """Return a list of names as a message may repeat it. Neighbouring names may be the groups of a card number."""
     text = ", ".join(map(printable_name, names[:NAMES_MAX]))
     if exposes_card_number(text):
-        return "names that contain a card number"
+        return "names that may contain a card number"
     return text if len(names) <= NAMES_MAX else f"{text} and {len(names) - NAMES_MAX} more"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from payments.ingest.errors import InvalidRecord
+from payments.ingest.errors import InvalidRecord, unreadable
 from payments.ingest.formats.sources import Location, RawRecord
 from payments.ingest.json_values import DUPLICATE_NAME, parse_json
 
@@ -49,6 +49,9 @@ def unwrap_page(value: RawRecord) -> Iterator[RawRecord]:
         repeated = repeated_name(value.text[:begin] + b"[]" + value.text[begin + len(list_text) :])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidRecord):
         yield value  # its validation reports the reason
+        return
+    except Exception as bug:  # noqa: BLE001
+        yield value._replace(error=unreadable(bug))
         return
     if repeated:
         yield value._replace(error=InvalidRecord.of(repeated, DUPLICATE_NAME.reason))

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from payments.conf import conf
-from payments.ingest.errors import InvalidRecord
+from payments.ingest.errors import InvalidRecord, unreadable
 from payments.ingest.formats.csv_headers import Column, Header, is_utf_8
 from payments.ingest.formats.formulas import unescape_formulas
 from payments.ingest.formats.sources import (
@@ -93,6 +93,8 @@ def raw_record(location: Location, cells: list[str], header: Header) -> RawRecor
     except UnicodeEncodeError:
         [name, *_] = [name for name, cell in zip(names, cells, strict=True) if not is_utf_8(cell)]
         return invalid_row(location, name, NOT_UTF_8)
+    except Exception as bug:  # noqa: BLE001
+        return RawRecord(location, b"", unreadable(bug))
 
 
 def invalid_row(location: Location, field: str | None, reason: str) -> RawRecord:

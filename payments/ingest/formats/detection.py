@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from payments.conf import conf
+from payments.ingest.errors import unreadable
 from payments.ingest.formats.api_pages import EMPTY_OBJECT, PAGE_MARK, unwrap_page
 from payments.ingest.formats.csv_files import read_rows
 from payments.ingest.formats.csv_headers import find_delimiter
@@ -55,10 +56,14 @@ def read_records(source: Source, *, ignores_unknown_fields: bool = False) -> Ite
                 yield from unwrap_page(value)
             else:
                 yield value
+    except UnreadableSource:
+        raise
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UnreadableSource(location, f"the gzip stream is damaged after this: {error}") from error
     except OSError as error:
         raise UnreadableSource(location, f"cannot be read any further: {error.strerror}") from error
+    except Exception as bug:  # noqa: BLE001
+        raise UnreadableSource(location, f"{unreadable(bug)} any further") from None
 
 
 def split_values(source: Source, *, ignores_unknown_fields: bool) -> Iterator[RawRecord]:
