@@ -8,6 +8,7 @@ from typing import NamedTuple
 from payments.ingest.cards.details import exposes_card_number
 from payments.ingest.cards.folding import fold
 from payments.ingest.cards.numbers import DIGITS_MIN, count_digits
+from payments.runtime.terminal import printable
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ def printable_name(field: str) -> str:
     if exposes_card_number(field) or count_digits(fold(field)) >= DIGITS_MIN:
         return "a name that may contain a card number"
     name = field if len(field) <= NAME_CHARACTERS_MAX else f"{field[:NAME_CHARACTERS_MAX]}…"
-    return name if name.isprintable() else repr(name)[1:-1]  # with escapes, such as \n
+    return printable(name)
 
 
 def printable_names(names: Sequence[str]) -> str:

@@ -4,10 +4,17 @@ from argparse import RawDescriptionHelpFormatter
 from inspect import cleandoc
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter
+from django.core.management.base import (
+    BaseCommand,
+    CommandError,
+    CommandParser,
+    DjangoHelpFormatter,
+    SystemCheckError,
+)
 from django.db import Error
 
 from payments.management.failures import explain
+from payments.runtime.terminal import printable
 
 # The exit status after Ctrl-C, as shells report it: 128 and the number of SIGINT.
 INTERRUPTED = 130
@@ -18,7 +25,10 @@ class HelpFormatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
 
 
 class PaymentsCommand(BaseCommand):
-    """A command with a `help` of several paragraphs and with `examples`, which are shell commands."""
+    """A command with a `help` of several paragraphs and with `examples`, which are shell commands.
+
+    Its messages and errors are printable: they may contain names and arguments from outside.
+    """
 
     examples: tuple[str, ...]
 
@@ -41,6 +51,8 @@ class PaymentsCommand(BaseCommand):
             **options,
         )
         parser.description = cleandoc(self.help)
+        show_error = parser.error
+        parser.error = lambda message: show_error(printable(message))  # type: ignore[method-assign]
         return parser
 
     def execute(self, *args: Any, **options: Any) -> str | None:
@@ -51,12 +63,17 @@ class PaymentsCommand(BaseCommand):
             message = explain(error)
             if message is None:
                 raise
-            raise CommandError(message) from error
+            raise CommandError(printable(message)) from error
+        except SystemCheckError:  # has several lines
+            raise
+        except CommandError as error:
+            error.args = (printable(str(error)),)
+            raise
 
     def write_success(self, message: str, *next_steps: str) -> None:
         """Write a message and the next steps to stderr, unless --verbosity is 0."""
         if self.is_silent:
             return
-        self.stderr.write(message, self.style.SUCCESS if self.stderr.isatty() else None)
+        self.stderr.write(printable(message), self.style.SUCCESS if self.stderr.isatty() else None)
         for line in next_steps:
-            self.stderr.write(line, str)  # without a style, Django would use that of errors
+            self.stderr.write(printable(line), str)  # without a style, Django would use that of errors

@@ -11,6 +11,7 @@ from django.db import Error
 
 from payments.conf import conf
 from payments.management.failures import explain
+from payments.runtime.terminal import printable
 
 # An environment variable of the processes that a command starts, such as those of `runserver`.
 HAS_WARNED = "MANAGE_PY_HAS_WARNED"
@@ -39,7 +40,8 @@ def run(arguments: list[str]) -> None:
         if isinstance(error, OSError) and error.filename is None:
             discard_output()
         # Django prints the errors of commands with this prefix.
-        sys.exit(message if isinstance(error, ImproperlyConfigured) else f"{CommandError.__name__}: {message}")
+        prefix = "" if isinstance(error, ImproperlyConfigured) else f"{CommandError.__name__}: "
+        sys.exit(prefix + printable(message))
     finally:
         del os.environ[HAS_WARNED]
 
@@ -64,4 +66,4 @@ def print_warnings() -> None:
     """Print the warnings of the settings. Invalid settings are an error of the command."""
     with suppress(ImproperlyConfigured, ImportError):
         for warning in conf.SETTINGS_WARNINGS:
-            sys.stderr.write(f"Warning: {warning}\n")
+            sys.stderr.write(f"Warning: {printable(warning)}\n")

@@ -14,6 +14,7 @@ from payments.management.arguments import add_mode_option, add_organization_opti
 from payments.management.command import PaymentsCommand
 from payments.management.failures import first_line
 from payments.models import CUSTOMER_ID, Access, Mode, Organization
+from payments.runtime.terminal import printable
 
 
 class Command(PaymentsCommand):
@@ -75,7 +76,7 @@ class Command(PaymentsCommand):
                     # Other payments may be on another server of a Citus cluster, or not be written by an import.
                     is_complete = False
                     subject = f"Organization {access.organization_id} ({access.mode})"
-                    tqdm.write(f"{subject}: the database failed: {first_line(error)}", file=sys.stderr)
+                    tqdm.write(f"{subject}: the database failed: {printable(first_line(error))}", file=sys.stderr)
         if not is_complete:
             raise CommandError("Not all payments were anonymized. Run the command again for the rest.")
         if options["dry_run"]:

@@ -25,6 +25,7 @@ from payments.ingest.validation import Options
 from payments.management.command import INTERRUPTED, PaymentsCommand
 from payments.management.failures import describe_failure
 from payments.models import ApiKey, Mode, Organization, Payment
+from payments.runtime.terminal import printable
 
 
 class Command(PaymentsCommand):
@@ -178,7 +179,7 @@ def open_sources(names: list[str]) -> Iterator[list[Source]]:
                 stream = stack.enter_context(Path(name).open("rb"))
             except OSError as error:
                 raise CommandError(f"{name}: {error.strerror}") from None
-            streams.append((name, stream, os.fstat(stream.fileno()).st_size))
+            streams.append((printable(name), stream, os.fstat(stream.fileno()).st_size))
         yield [Source(name, with_progress_bar(stack, name, stream, size)) for name, stream, size in streams]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from payments.management.arguments import add_organization_option, find_organization
 from payments.management.command import PaymentsCommand
 from payments.models import ApiKey
+from payments.runtime.terminal import printable
 
 HEADINGS = ("KEY", "ORGANIZATION", "MODE", "NAME", "CREATED", "LAST USED", "EXPIRES", "REVOKED", "ENDS IN")
 
@@ -33,7 +34,7 @@ class Command(PaymentsCommand):
         self.stdout.write("\t".join(HEADINGS))
         for key in keys:
             times = (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)
-            columns = [str(key.pk), str(key.organization_id), key.mode, key.name, *map(format_time, times)]
+            columns = [str(key.pk), str(key.organization_id), key.mode, printable(key.name), *map(format_time, times)]
             self.stdout.write("\t".join([*columns, key.hint]))
 
 

@@ -20,6 +20,7 @@ from payments.runtime.database_errors import sqlite_code
 from payments.runtime.directory import RuntimeDirectoryError
 from payments.runtime.process import process
 from payments.runtime.rate_limits import FILE_NAME
+from payments.runtime.terminal import printable
 
 # The next step if the service cannot listen on its address, by error code.
 STEPS = {
@@ -55,7 +56,7 @@ class Command(PaymentsCommand):
             check_address(options["host"], port=options["port"])
         prepare_runtime_files()
         if (warning := find_database_problem()) and not self.is_silent:
-            self.stderr.write(f"Warning: {warning}", str)
+            self.stderr.write(f"Warning: {printable(warning)}", str)
 
 
 def check_address(host: str, *, port: int) -> None:
