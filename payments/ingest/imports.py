@@ -23,6 +23,7 @@ from payments.ingest.writing import (
     write_rows,
 )
 from payments.models import Organization
+from payments.runtime.database_errors import is_conflict
 from payments.runtime.process import process
 from payments.totals import OrganizationDay
 
@@ -98,7 +99,7 @@ def all_or_nothing() -> Iterator[None]:
             yield
             is_committing = not transaction.get_rollback()
     except (KeyboardInterrupt, Error) as error:
-        if is_committing:
+        if is_committing and not is_conflict(error):
             raise OutcomeUnknown from error
         raise
 

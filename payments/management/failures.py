@@ -20,6 +20,7 @@ CHECK_DISK = "Check the free space and the state of the disk, and the maximum si
 CHECK_FILE = "Check the path in DATABASE_URL. This user must be able to read and write the file and its directory."
 RESTORE = "Check the path in DATABASE_URL. If the file is damaged, restore a backup."
 MIGRATE = "Run manage.py migrate."
+REPEAT = "Other transactions changed the same payments. Run the command again."
 
 # The next step by SQLite's primary error code.
 SQLITE_STEPS = {
@@ -37,9 +38,11 @@ POSTGRESQL_STEPS: dict[str | None, str] = {
     None: CHECK_SERVER,
     errors.AdminShutdown.sqlstate: CHECK_SERVER,
     errors.CrashShutdown.sqlstate: CHECK_SERVER,
+    errors.DeadlockDetected.sqlstate: REPEAT,
     errors.DiskFull.sqlstate: "Free disk space on the database server.",
     errors.InsufficientPrivilege.sqlstate: "Grant the privilege to the user in DATABASE_URL, or use the owner.",
     errors.ReadOnlySqlTransaction.sqlstate: "Check that DATABASE_URL leads to the primary, and that it accepts writes.",
+    errors.SerializationFailure.sqlstate: REPEAT,
 }
 
 

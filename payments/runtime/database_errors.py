@@ -3,7 +3,15 @@
 import sqlite3
 
 from django.db import DatabaseError, InterfaceError, InternalError, OperationalError
-from psycopg.errors import InsufficientPrivilege, LockNotAvailable, QueryCanceled, UndefinedColumn, UndefinedTable
+from psycopg.errors import (
+    DeadlockDetected,
+    InsufficientPrivilege,
+    LockNotAvailable,
+    QueryCanceled,
+    SerializationFailure,
+    UndefinedColumn,
+    UndefinedTable,
+)
 
 # PostgreSQL's errors before a migration, or if the database user lacks a privilege on a table.
 UNUSABLE_TABLE = (InsufficientPrivilege, UndefinedColumn, UndefinedTable)
@@ -28,6 +36,11 @@ def is_outage(error: BaseException | None) -> bool:
 def is_timeout(error: BaseException) -> bool:
     """Return whether a statement took too long: the server ended it or, on SQLite, the progress handler."""
     return isinstance(error.__cause__, QueryCanceled) or is_interrupted(error)
+
+
+def is_conflict(error: BaseException | None) -> bool:
+    """Return whether PostgreSQL ended one of several transactions because of the others. It can be repeated."""
+    return error is not None and isinstance(error.__cause__, DeadlockDetected | SerializationFailure)
 
 
 def is_locked(error: BaseException) -> bool:

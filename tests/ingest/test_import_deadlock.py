@@ -3,26 +3,30 @@
 Within a batch, one import waits for the other. With several batches, PostgreSQL ends one of them, and Citus does too.
 """
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from threading import Barrier, local
+from threading import Barrier, Event, Thread, local
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, transaction
 from psycopg.errors import DeadlockDetected
 from pytest_django import Settings
 
 from payments.models import Payment
 from payments.runtime.hooks import Hook, Progress
+from tests.support.commands import manage
 from tests.support.connecting import connected_to
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.hooks import registered
 from tests.support.lines import line, store
 from tests.support.migrated import fresh_database
-from tests.support.threads import call_while_held
+from tests.support.sql import execute, fetch_value
+from tests.support.threads import call_while_held, in_thread, wait_until_blocked
+from tests.support.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.only("postgresql", "citus")
 
@@ -112,3 +116,75 @@ def test_imports_in_opposite_order_within_a_batch_both_succeed(tmp_path: Path, a
 
         assert changed == [3, 3]
         assert len(set(descriptions().values())) == 1
+
+
+class Holder(Hook):
+    """Closes a cycle after an import's first batch: a transaction holds its second payment, and wants its first.
+
+    The transaction never looks for deadlocks, so PostgreSQL ends the import. This happens `cycles` times.
+    """
+
+    def __init__(self, url: str, cycles: int) -> None:
+        self.url = url
+        self.cycles = cycles
+        self.threads: list[Thread] = []
+
+    def import_progressed(self, progress: Progress) -> None:
+        if len(self.threads) < self.cycles and progress.read == BATCH_RECORDS:
+            is_holding = Event()
+            self.threads.append(in_thread(partial(self.hold, is_holding)))
+            self.threads[-1].start()
+            assert is_holding.wait(SECONDS_MAX)
+            wait_until_blocked(self.threads[-1])
+
+    def hold(self, is_holding: Event) -> None:
+        with connected_to(self.url), transaction.atomic():
+            execute("SET LOCAL deadlock_timeout = '1h'")
+            for payment_id in ("pt_1", "pt_0"):
+                Payment.objects.select_for_update().get(id=payment_id)
+                is_holding.set()
+
+
+AGAIN = "Another transaction changed the same payments at the same time. The import starts again."
+DEADLOCK = (
+    "CommandError: The database failed, and nothing was changed: deadlock detected. "
+    "Other transactions changed the same payments. Run the command again."
+)
+
+
+@pytest.mark.only("postgresql")
+@pytest.mark.parametrize(
+    ("cycles", "kind", "messages"),
+    [
+        (1, "file", [AGAIN, "12 records read: 12 payments written, 0 refused."]),
+        (2, "file", [AGAIN, DEADLOCK]),
+        (1, "pipe", [DEADLOCK]),
+        (1, "file with an error", ["{file}:13: is not an object in JSON", DEADLOCK]),
+    ],
+)
+def test_import_is_repeated_once_after_a_deadlock(
+    tmp_path: Path, settings: Settings, cycles: int, kind: str, messages: list[str]
+) -> None:
+    settings.PAYMENTS_IMPORT_BATCH_RECORDS = BATCH_RECORDS
+    file = tmp_path / "payments"
+    records = [line(id=f"pt_{number}", description="imported") for number in range(2)]
+    content = b"\n".join(in_two_batches(records) + [b"7"] * ("error" in kind))
+    with fresh_database(tmp_path) as url, connected_to(url):
+        store([line(id=f"pt_{number}", description="stored") for number in range(2)])
+        execute(f'ALTER DATABASE "{fetch_value("SELECT current_database()")}" SET deadlock_timeout = 50')
+        if kind == "pipe":
+            os.mkfifo(file)
+        writing = Thread(target=file.write_bytes, args=[content])
+        writing.start()
+        if kind != "pipe":
+            writing.join()
+
+        with registered(Holder(url, cycles)) as holder:
+            done = manage("import_payments", "--keep-going", f"{file}", url=url)
+
+        for thread in [writing, *holder.threads]:
+            thread.join()
+        is_written = messages[-1] != DEADLOCK
+        assert done.stderr.splitlines()[: len(messages)] == [message.format(file=file) for message in messages]
+        assert done.returncode == (0 if is_written else 1)
+        assert set(descriptions().values()) == {"imported" if is_written else "stored"}

@@ -25,6 +25,7 @@ from payments.ingest.validation import Options
 from payments.management.command import INTERRUPTED, PaymentsCommand
 from payments.management.failures import describe_failure
 from payments.models import ApiKey, Mode, Organization, Payment
+from payments.runtime.database_errors import is_conflict
 from payments.runtime.terminal import printable
 
 
@@ -76,8 +77,7 @@ class Command(PaymentsCommand):
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        with open_sources(options["files"]) as sources:
-            result = self.import_sources(sources, options)
+        result = self.import_files(options)
         summary = f"{result.read} records read: {result.changed} payments written, {result.refused} refused."
         if result.ignored:
             summary += f" {result.ignored} unknown fields were skipped."
@@ -87,12 +87,37 @@ class Command(PaymentsCommand):
             raise CommandError(summary if options["keep_going"] else f"{summary} Nothing was changed.")
         self.write_success(summary, *suggest_key(result))
 
+    def import_files(self, options: dict[str, Any]) -> ImportResult:
+        """Import the files. If the database ends the import because of other transactions, repeat it once.
+
+        The import is not repeated if a file cannot be read again. Neither is it after a record has been reported,
+        because its line would appear twice.
+        """
+        self.has_reported = False
+        try:
+            return self.import_once(options)
+        except CommandError as error:
+            can_repeat = not self.has_reported and all(map(can_be_read_again, options["files"]))
+            if not (can_repeat and is_conflict(error.__cause__)):
+                raise
+        self.write_success("Another transaction changed the same payments at the same time. The import starts again.")
+        return self.import_once(options)
+
+    def import_once(self, options: dict[str, Any]) -> ImportResult:
+        with open_sources(options["files"]) as sources:
+            return self.import_sources(sources, options)
+
+    def report(self, location: Location, invalid: InvalidRecord) -> None:
+        self.has_reported = True
+        for error in invalid.reported:
+            tqdm.write(location.describe(error), file=sys.stderr)
+
     def import_sources(self, sources: list[Source], options: dict[str, Any]) -> ImportResult:
         with recorded_interrupt() as interrupt:
             try:
                 return import_payments(
                     sources,
-                    on_refused=report,
+                    on_refused=self.report,
                     keep_going=options["keep_going"],
                     create_organizations=options["create_organizations"],
                     options=Options(
@@ -114,9 +139,8 @@ class Command(PaymentsCommand):
                 ) from error
 
 
-def report(location: Location, invalid: InvalidRecord) -> None:
-    for error in invalid.reported:
-        tqdm.write(location.describe(error), file=sys.stderr)
+def can_be_read_again(name: str) -> bool:
+    return name != "-" and Path(name).is_file()
 
 
 def interrupted() -> CommandError:
