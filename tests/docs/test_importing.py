@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -223,6 +224,29 @@ def test_file_that_is_not_a_page_ends_the_conversion_in_one_line(tmp_path: Path,
     assert process.stdout == ""
     assert re.fullmatch(rf'{re.escape(str(bad))}: is not a page of \w+\'s "List .*"\n', process.stderr)
     assert process.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [
+        ("mollie_payments", {"_embedded": {"payments": [{"resource": "payment", "id": "tr_4242424242424242"}]}}),
+        ("mollie_payments", mollie_page(amount={"value": "4242424242424242x", "currency": "EUR"})),
+        ("mollie_payments", mollie_page(details="4242424242424242")),
+        ("stripe_charges", {"data": [{"object": "charge", "created": 4242424242424242}]}),
+    ],
+)
+def test_bad_record_ends_the_conversion_in_one_line_and_prints_nothing(
+    name: str, page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = write_page(tmp_path, page).rename(tmp_path / "a\x1b[2J")
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    monkeypatch.setattr(sys, "argv", [name, "7", str(page_of(name)), str(bad)])
+
+    with pytest.raises(SystemExit) as error:
+        runpy.run_path(str(ROOT / f"examples/{name}.py"), run_name="__main__")
+
+    assert capsys.readouterr().out == ""
+    assert re.fullmatch(rf"'{tmp_path}/a\\x1b\[2J': record 1 cannot be converted \(\w+\)", str(error.value.code))
 
 
 @pytest.mark.processes
