@@ -14,6 +14,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Meta
 
+from payments.ingest.cards.codes import is_secret_name
 from payments.ingest.cards.details import (
     NameKind,
     continues_as_card_number,
@@ -22,7 +23,9 @@ from payments.ingest.cards.details import (
     has_no_digits,
     is_sensitive_name,
     kind_of_name,
+    names_security_code,
 )
+from payments.ingest.cards.folding import fold
 from payments.ingest.stored_rows import StoredRow, row_function
 from payments.models import TEXT_BYTES_MAX, Status
 from payments.models.currencies import CURRENCIES
@@ -215,7 +218,9 @@ def is_harmless(document: str) -> bool:
 def is_secret(name: str, text: str) -> bool:
     """Return whether a field may hold a security code, or name the field that holds it."""
     kind = kind_of_name(name)
-    return kind is NameKind.SENSITIVE or (kind is NameKind.NAMING and is_sensitive_name(text))
+    if kind is NameKind.SENSITIVE:
+        return is_secret_name(fold(name)) or names_security_code(name, text)
+    return kind is NameKind.NAMING and is_sensitive_name(text)
 
 
 def has_valid_card_fields(details: dict[str, str]) -> bool:
