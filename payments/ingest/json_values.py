@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from payments.ingest.cards.details import Path
+from payments.ingest.cards.details import Path, is_sensitive_name
 from payments.ingest.errors import FieldError, InvalidRecord
 from payments.models import TEXT_BYTES_MAX
 from payments.record import NAME_BYTES_MAX, NUMBER_CHARACTERS_MAX
@@ -129,5 +129,9 @@ def is_longer(text: str, bytes_max: int) -> bool:
 
 
 def join(path: Path) -> str:
-    """Return the names of a path with dots. It is short: a record can have many errors below a long name."""
-    return ".".join(name[:PATH_CHARACTERS_MAX] for name in path)[:PATH_CHARACTERS_MAX]
+    """Return the names of a path with dots. It is short: a record can have many errors below a long name.
+
+    It ends with the name of a security code: a name below it may be the code.
+    """
+    secret = next((depth for depth, name in enumerate(path) if is_sensitive_name(name)), len(path))
+    return ".".join(name[:PATH_CHARACTERS_MAX] for name in path[: secret + 1])[:PATH_CHARACTERS_MAX]

@@ -65,6 +65,8 @@ def in_details() -> Iterator[bytes]:
             altered(details={"a": {name: code}})
             for code in (CODE, int(CODE), [CODE], {CODE: CODE}, {CODE: {CODE: NUMBER}})
         )
+        yield altered(details={name: "@"}).replace(b'"@"', f'{{"{CODE}":1,"{CODE}":2}}'.encode())
+        yield altered(details={name: {CODE: "\0", f"{CODE}{'x' * 2000}": "x" * 20_000}})
     yield altered(details={f"cvv: {CODE}": {"x": NUMBER}})
 
 
