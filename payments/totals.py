@@ -115,8 +115,8 @@ def sum_days(access: Access, days: Sequence[date]) -> int:
 
 def compute_totals(access: Access, days: Sequence[date]) -> dict[date, list[Total]]:
     """Return the totals of consecutive days. Days without payments are left out."""
-    begin, last = (datetime.combine(day, time(tzinfo=UTC)) for day in (days[0], days[-1]))
-    payments = Payment.objects.visible_to(access).filter(created_at__gte=begin, created_at__lt=last + DAY)
+    begin, end = datetime.combine(days[0], time.min, UTC), datetime.combine(days[-1], time.max, UTC)
+    payments = Payment.objects.visible_to(access).filter(created_at__gte=begin, created_at__lte=end)
     groups = payments.values_list(Day("created_at"), *GROUP_COLUMNS)
     totals: dict[date, list[Total]] = defaultdict(list)
     for day, currency, status, method, number, amount in groups.annotate(

@@ -22,6 +22,7 @@ from django.utils.safestring import SafeString
 
 from payments.admin.access_form import OrganizationField
 from payments.admin.base import ModelForm, NoChangeAdmin
+from payments.admin.periods import check_year
 from payments.api.links import Links
 from payments.models import ApiKey
 
@@ -83,10 +84,8 @@ class ApiKeyForm(ModelForm):
         expires_at: datetime | None = self.cleaned_data["expires_at"]
         if expires_at is None:
             return None
-        try:
-            expires_at = expires_at.astimezone(UTC)
-        except OverflowError:
-            raise forms.ValidationError("Enter a time in the years 1 to 9999, in UTC.") from None
+        check_year(expires_at)
+        expires_at = expires_at.astimezone(UTC)
         if expires_at <= timezone.now():
             raise forms.ValidationError("Enter a time in the future.")
         return expires_at

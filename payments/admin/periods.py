@@ -30,6 +30,12 @@ class Preset(TextChoices):
 # The numbers of days, today included.
 LENGTHS = {Preset.TODAY: 1, Preset.DAYS_7: 7, Preset.DAYS_30: 30, Preset.DAYS_90: 90}
 
+# In these years, every date has a day, a month and a period of a year before and after it.
+YEARS = range(1900, 9999)
+
+# An export in parts can begin before midnight, and time zones differ by a day.
+TODAY_DIFFERENCE_MAX = timedelta(days=2)
+
 # A longer period has weeks instead of days, so that charts are readable on a phone: a quarter has up to 92 days.
 DAILY_PARTS_MAX = 92
 
@@ -74,19 +80,15 @@ class Period:
         return self.length > DAILY_PARTS_MAX
 
     @property
-    def previous(self) -> Period | None:
+    def previous(self) -> Period:
         """Return the period of equal length directly before, or the same days of the month before.
 
-        The month before can have fewer days: 1 to 31 March follow 1 to 28 February. None if the calendar has no such
-        period: it starts in the year 1.
+        The month before can have fewer days: 1 to 31 March follow 1 to 28 February.
         """
-        try:
-            last = self.first - timedelta(days=1)
-            if not self.starts_month:
-                return Period(self.first - timedelta(days=self.length), last)
-            return Period(last.replace(day=1), last.replace(day=min(last.day, self.last.day)), starts_month=True)
-        except OverflowError:
-            return None
+        last = self.first - timedelta(days=1)
+        if not self.starts_month:
+            return Period(self.first - timedelta(days=self.length), last)
+        return Period(last.replace(day=1), last.replace(day=min(last.day, self.last.day)), starts_month=True)
 
     def __str__(self) -> str:
         return f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
@@ -122,8 +124,20 @@ def refuse_reversed(values: Mapping[str, Any], first: str, last: str, *, label: 
         raise ValidationError({last: f"Enter a date on or after {label}."})
 
 
+def check_year(day: date) -> None:
+    """Raise `ValidationError` if the calendar could end before the days that are computed from this one."""
+    if day.year not in YEARS:
+        raise ValidationError(f"Enter a date in the years {YEARS[0]} to {YEARS[-1]}.")
+
+
+def check_today(day: date) -> None:
+    if abs(day - current_day()) > TODAY_DIFFERENCE_MAX:
+        raise ValidationError("The list is of another day. Open it again.")
+
+
 def date_field(label: str) -> forms.DateField:
-    return forms.DateField(label=label, required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    widget = forms.DateInput(attrs={"type": "date"})
+    return forms.DateField(label=label, required=False, widget=widget, validators=[check_year])
 
 
 class PeriodFields(forms.Form):

@@ -5,6 +5,7 @@ from django.http import QueryDict
 
 from payments.admin.payments.form import SearchForm
 from payments.admin.payments.query import chips, list_query
+from payments.admin.periods import current_day
 from tests.support.factories import OrganizationFactory
 
 
@@ -21,7 +22,7 @@ def search_form(query: str) -> SearchForm:
         ("", "organization=1&mode=live"),
         ("organization=1&mode=test&from=pt_1&q=&status=failed", "organization=1&mode=test&status=failed"),
         ("q=a+b&unknown=1&mode=live", "organization=1&mode=live&q=a+b"),
-        ("q=lamp&q=&sort=desc&period=7d&period=&today=2026-01-01", "organization=1&mode=live"),
+        (f"q=lamp&q=&sort=desc&period=7d&period=&today={current_day()}", "organization=1&mode=live"),
         ("method=ideal,eps&method=ideal&sort=asc", "organization=1&mode=live&method=ideal&method=eps&sort=asc"),
     ],
 )

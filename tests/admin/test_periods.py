@@ -62,11 +62,6 @@ def test_previous_period_ends_before_the_first_day(period: Period, previous: Per
     assert period.previous == previous
 
 
-@pytest.mark.parametrize("starts_month", [True, False])
-def test_first_days_of_the_calendar_have_no_previous_period(starts_month: bool) -> None:
-    assert Period(date.min, date.min, starts_month=starts_month).previous is None
-
-
 def test_days_of_a_period_include_the_first_and_the_last() -> None:
     period = days("2024-02-28", "2024-03-01")
 
@@ -142,6 +137,8 @@ def test_dates_are_a_custom_period_and_may_be_open(values: dict[str, str], prese
             {"since": ["Enter a date in From or To, or choose another period."]},
         ),
         ({"period": "custom", "since": "soon"}, {"since": ["Enter a valid date."]}),
+        ({"since": "1899-12-31"}, {"since": ["Enter a date in the years 1900 to 9998."]}),
+        ({"until": "9999-01-01"}, {"until": ["Enter a date in the years 1900 to 9998."]}),
         ({"period": "8d"}, {"period": ["Select a valid choice. 8d is not one of the available choices."]}),
     ],
 )

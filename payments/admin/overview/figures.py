@@ -70,7 +70,7 @@ class Overview:
 
     access: Access
     statistics: Statistics
-    previous: Statistics | None
+    previous: Statistics
 
     @property
     def period(self) -> Period:
@@ -87,7 +87,7 @@ class Overview:
         Today alone is not compared: it is not over yet.
         """
         is_today = self.period.first == self.period.last == current_day()
-        return None if self.previous is None or self.previous.missing_days or is_today else self.previous
+        return None if self.previous.missing_days or is_today else self.previous
 
     def href(self, period: Period | None = None, **filters: str | Sequence[str]) -> str:
         """Return the list of the payments of the period, or of a part of it. `filters` are fields of its form."""
@@ -220,7 +220,7 @@ class Overview:
 
     @property
     def has_missing_days(self) -> bool:
-        return any(statistics.missing_days for statistics in (self.statistics, self.previous) if statistics)
+        return bool(self.statistics.missing_days or self.previous.missing_days)
 
     @property
     def missing_periods(self) -> list[Period]:

@@ -110,15 +110,17 @@ def read_overview(access: Access, period: Period) -> Overview:
     """Return the overview of a period, without the days that cannot be summed in time."""
     overview = stored_overview(access, period)
     if overview.has_missing_days:
-        sum_in_time(access, period.days, overview.previous.period.days if overview.previous else [])
+        sum_in_time(access, period.days, overview.previous.period.days)
         overview = stored_overview(access, period)
     return overview
 
 
 def stored_overview(access: Access, period: Period) -> Overview:
-    before = period.previous
-    previous = Statistics(before, daily_totals(access, days=before.days)) if before else None
-    return Overview(access, Statistics(period, daily_totals(access, days=period.days)), previous)
+    return Overview(access, stored_statistics(access, period), stored_statistics(access, period.previous))
+
+
+def stored_statistics(access: Access, period: Period) -> Statistics:
+    return Statistics(period, daily_totals(access, days=period.days))
 
 
 def sum_in_time(access: Access, days: Sequence[date], before: Sequence[date]) -> None:

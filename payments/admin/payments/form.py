@@ -13,7 +13,7 @@ from django.forms import BoundField
 
 from payments.admin.access_form import AccessForm
 from payments.admin.payments.search_box import InvalidSearch, Search, read_search
-from payments.admin.periods import DateRange, PeriodFields, current_day, date_field, refuse_reversed
+from payments.admin.periods import DateRange, PeriodFields, check_today, current_day, date_field, refuse_reversed
 from payments.database.limits import optional_statements
 from payments.listing.filters import EVERYTHING, InvalidSelection, parse_selection
 from payments.models import Payment, SequenceType, Status
@@ -117,7 +117,7 @@ def amount_field(label: str) -> forms.CharField:
 class SearchForm(PeriodFields, AccessForm):
     """Selects the payments of a list. Empty fields do not restrict it."""
 
-    today = forms.DateField(required=False, widget=forms.HiddenInput)
+    today = forms.DateField(required=False, widget=forms.HiddenInput, validators=[check_today])
     q = forms.CharField(
         label="Search",
         required=False,

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
+from django.core.exceptions import ValidationError
+
+from payments.admin.periods import check_year
 from payments.listing.search_terms import AMOUNT, CARD, WORD, split_words
 from payments.models import CUSTOMER_ID, PAYMENT_ID, Status
 from payments.models.currencies import CURRENCIES
@@ -184,20 +187,21 @@ def read_day(search: Search, match: re.Match[str]) -> None:
     try:
         number = int(month) if month.isdecimal() else MONTHS.index(month[:3].lower()) + 1
         day = date(int(parts["year"]), number, int(parts["day"]))
-        end = day + timedelta(days=1)
-    except (ValueError, OverflowError):
+        check_year(day)
+    except (ValueError, ValidationError):
         read_words(search, match)
     else:
-        add_days(search, day, end, f"created on {day}")
+        add_days(search, day, day + timedelta(days=1), f"created on {day}")
 
 
 def read_month(search: Search, match: re.Match[str]) -> None:
     try:
         first = date(int(match["year"]), int(match["month"]), 1)
-        end = (first + timedelta(days=31)).replace(day=1)
-    except (ValueError, OverflowError):
+        check_year(first)
+    except (ValueError, ValidationError):
         read_words(search, match)
     else:
+        end = (first + timedelta(days=31)).replace(day=1)
         add_days(search, first, end, f"created in {first:%Y-%m}")
 
 
