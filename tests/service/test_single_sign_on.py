@@ -139,6 +139,7 @@ def test_request_to_the_provider_has_a_state_and_a_challenge(service: Service) -
         ("https://evil.example/", "/admin/"),
         ("//evil.example/", "/admin/"),
         ("javascript:alert(1)", "/admin/"),
+        (f"/admin/?{'x' * 2000}", "/admin/"),
     ],
 )
 def test_sign_in_continues_only_at_own_pages(service: Service, bakery: Provider, next_path: str, expected: str) -> None:

@@ -10,6 +10,8 @@ from django.urls import reverse
 from django.utils.cache import add_never_cache_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
+NEXT_CHARACTERS_MAX = 2000  # the session of a login stores the address
+
 
 def page(request: HttpRequest, name: str, *, title: str, status: int = HTTPStatus.OK, **context: Any) -> HttpResponse:
     """Return a page that is never cached."""
@@ -27,4 +29,4 @@ def safe_next(request: HttpRequest, address: str | None) -> str:
     """Return an address of this site to continue at; the start page for any other address."""
     hosts = {request.get_host()}
     is_safe = url_has_allowed_host_and_scheme(address, allowed_hosts=hosts, require_https=request.is_secure())
-    return address if address and is_safe else reverse("admin:index")
+    return address if address and is_safe and len(address) <= NEXT_CHARACTERS_MAX else reverse("admin:index")
