@@ -4,8 +4,12 @@ import json
 import logging
 import re
 from datetime import UTC, datetime
+from http import HTTPStatus
 
 from payments.api import request_ids
+
+# A client chooses the path or the name of a parameter in the message.
+REFUSAL_CHARACTERS_MAX = 500
 
 # A character of an e-mail address.
 EMAIL_CHARACTER = r"[^\s@%<>\"'=:,;()\[\]{}\\]"
@@ -59,6 +63,21 @@ class Redaction(logging.Filter):
         record.msg, record.args = redacted(message), None
         if record.exc_info:
             record.exc_text = redacted(record.exc_text or self.formatter.formatException(record.exc_info))
+        return True
+
+
+class Brevity(logging.Filter):
+    """Leaves only the tracebacks of bugs. A refused request is no error of the service; an outage is one line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        status = vars(record).get("status_code", HTTPStatus.INTERNAL_SERVER_ERROR)
+        if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
+            record.msg = record.msg[:REFUSAL_CHARACTERS_MAX]
+        elif status > HTTPStatus.INTERNAL_SERVER_ERROR and record.exc_info:
+            record.msg = f"{record.msg}: {redacted(str(record.exc_info[1]))}"
+        if status != HTTPStatus.INTERNAL_SERVER_ERROR:
+            record.exc_info = record.exc_text = None
         return True
 
 

@@ -5,49 +5,26 @@ import logging
 import logging.config
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from payments.service.logs import JSONLines, Redaction, RequestId, redacted
+from payments.service.logs import redacted
 from tests.support.api import REQUEST_ID, Api, status_of
 from tests.support.list_errors import failing_list_queries
+from tests.support.log import Log, collected_log
 
 pytestmark = pytest.mark.once
 
 KEY = "live_0123456789abcdefghijABCDEFGHIJ0123456789"
 
 
-class Log(logging.Handler):
-    """Collects the lines that production would log."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFormatter(JSONLines())
-        self.addFilter(RequestId())
-        self.addFilter(Redaction())
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(self.format(record))
-
-    @property
-    def events(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.lines]
-
-
 @pytest.fixture
 def log() -> Iterator[Log]:
-    handler = Log()
-    loggers = [logging.getLogger(), logging.getLogger("django")]  # the latter does not propagate
-    for logger in loggers:
-        logger.addHandler(handler)
-    yield handler
-    for logger in loggers:
-        logger.removeHandler(handler)
+    with collected_log() as log:
+        yield log
 
 
 @pytest.fixture
@@ -142,6 +119,29 @@ def test_client_errors_are_not_logged(api: Api, log: Log) -> None:
     api.send("GET", "/v2/payments", Authorization="Bearer nonsense")
 
     assert log.lines == []
+
+
+@pytest.mark.parametrize(
+    ("path", "form", "logger"),
+    [
+        ("/admin/payments/apikey/?digest=1", "", "django.security.DisallowedModelAdminLookup"),
+        (f"/admin/payments/apikey/?{'x' * 1000}=1", "", "django.security.DisallowedModelAdminLookup"),
+        ("/admin/auth/group/", "a=1&" * 1001, "django.security.TooManyFieldsSent"),
+        ("/admin/auth/group/", "a" * 3_000_000, "django.security.RequestDataTooBig"),
+        ("/admin/auth/group/", "action=delete_selected&_selected_action=x", None),
+        ("/admin/nothing/", "", None),
+    ],
+)
+def test_refused_request_is_at_most_one_line(
+    admin_client: Client, log: Log, path: str, form: str, logger: str | None
+) -> None:
+    media_type = "application/x-www-form-urlencoded"
+    response = admin_client.generic("POST" if form else "GET", path, form, content_type=media_type)
+
+    assert 400 <= response.status_code < 500
+    assert [event["logger"] for event in log.events] == ([logger] if logger else [])
+    assert {event["level"] for event in log.events} <= {"WARNING"}
+    assert all(len(line) < 1000 and "traceback" not in line for line in log.lines)
 
 
 @pytest.mark.parametrize("request_id", ["a", "A-b_c.7", "x" * 64])
