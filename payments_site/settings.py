@@ -149,7 +149,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "payments.service.middleware.HostCheck",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
+    "payments.service.middleware.Sessions",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -24,12 +24,14 @@ def is_outage(error: BaseException | None) -> bool:
     """Return whether the database is at fault, rather than the statement.
 
     This includes a missing migration, a damaged file and a timeout. Django raises a plain DatabaseError for a damaged
-    SQLite file, and an OperationalError for a table that SQLite lacks.
+    SQLite file, and an OperationalError for a table that SQLite lacks. A plain DatabaseError without a cause is its
+    own: another request has deleted the row to be updated.
     """
+    cause = error.__cause__ if error else None
     return (
         isinstance(error, InterfaceError | OperationalError | InternalError)
-        or type(error) is DatabaseError
-        or isinstance(error.__cause__ if error else None, UNUSABLE_TABLE)
+        or (type(error) is DatabaseError and cause is not None)
+        or isinstance(cause, UNUSABLE_TABLE)
     )
 
 

@@ -7,6 +7,7 @@ page of an unknown address is the same for all clients. A page needs neither the
 import sys
 from http import HTTPStatus
 
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
@@ -45,7 +46,11 @@ def html_page(
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    detail = describe_refused_host(request.META) if isinstance(exception, DisallowedHost) else MALFORMED
+    detail = MALFORMED
+    if isinstance(exception, DisallowedHost):
+        detail = describe_refused_host(request.META)
+    elif isinstance(exception, SessionInterrupted):
+        detail = "Your session has ended: you have logged out in another window. Log in again."
     if is_api(request.path_info):
         return problem_page(request, HTTPStatus.BAD_REQUEST, detail)
     return error_page(request, HTTPStatus.BAD_REQUEST, detail)

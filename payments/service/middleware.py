@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from http import HTTPStatus
 
+from django.contrib.sessions.exceptions import SessionInterrupted
+from django.contrib.sessions.middleware import SessionMiddleware
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from payments.api.links import Links
 from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
+from payments.runtime.database_errors import is_outage
 from payments.service.error_pages import bad_request, error_page
 from payments.service.handler import observe
 
@@ -38,6 +41,20 @@ class HostCheck(Middleware):
         except DisallowedHost as error:
             return bad_request(request, error)
         return self.get_response(request)
+
+
+class Sessions(SessionMiddleware):
+    """Django's sessions. Django mistakes an outage of the database for a session that another request has deleted."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        try:
+            return super().process_response(request, response)
+        except SessionInterrupted as interruption:
+            failed_update = interruption.__context__
+            error = failed_update and failed_update.__context__
+            if error is None or not is_outage(error):
+                raise
+            raise error from None
 
 
 class MigrationPage(Middleware):

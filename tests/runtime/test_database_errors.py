@@ -11,17 +11,11 @@ from django.db import DatabaseError, IntegrityError, InterfaceError, Operational
 from psycopg.errors import LockNotAvailable, QueryCanceled, UndefinedTable
 
 from payments.runtime.database_errors import is_interrupted, is_locked, is_outage, is_timeout
+from tests.support.list_errors import caused_by
 
 pytestmark = pytest.mark.once
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
-
-
-def caused_by(cause: Exception, kind: type[DatabaseError] = OperationalError) -> DatabaseError:
-    """Return an error as Django raises it: of its own class, caused by the driver's error."""
-    error = kind(str(cause))
-    error.__cause__ = cause
-    return error
 
 
 @pytest.fixture
@@ -98,7 +92,8 @@ def test_messages_are_not_compared(message: str) -> None:
     [
         (OperationalError(), True),
         (InterfaceError(), True),
-        (DatabaseError("database disk image is malformed"), True),
+        (caused_by(sqlite3.DatabaseError("database disk image is malformed"), DatabaseError), True),
+        (DatabaseError("Forced update did not affect any rows."), False),
         (caused_by(UndefinedTable(), ProgrammingError), True),
         (ProgrammingError("syntax error"), False),
         (IntegrityError(), False),

@@ -12,13 +12,12 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 from django.core.handlers.wsgi import WSGIHandler
 from django.db import OperationalError
-from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.test.utils import override_script_prefix
 from pytest_django import Settings
 
 from payments.models import Organization
-from tests.support.api import REQUEST_ID, Api, wsgi_application
+from tests.support.api import REQUEST_ID, Api, call_wsgi, wsgi_application
 from tests.support.factories import PaymentFactory
 from tests.support.list_errors import failing_list_queries
 
@@ -160,13 +159,6 @@ def test_any_environment_gets_the_response_of_djangos_handler(api: Api, variable
     response, expected = (call_wsgi(application, environ) for application in (wsgi_application(), WSGIHandler()))
 
     assert comparable(response) == comparable(expected)
-
-
-def call_wsgi(application: Any, environ: dict[str, Any]) -> HttpResponse:
-    answers: list[Any] = []
-    body = b"".join(application({**environ}, lambda *status_and_fields: answers.extend(status_and_fields)))
-    status, fields = answers
-    return HttpResponse(body, status=int(status.split()[0]), headers=dict(fields))
 
 
 @pytest.mark.django_db(transaction=True)

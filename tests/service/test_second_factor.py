@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
-from django.db import connection
+from django.db import connection, transaction
 from pytest_django import Settings
 from requests import Response
 
@@ -92,6 +92,17 @@ def send_at_once(service: Service, locked: str, *requests: Callable[[], Response
     """Send requests that all wait for the rows of this query at the same time. Return the responses."""
     with connected_to(service.database_url):
         return call_while_held(lambda: execute(f"{locked} FOR UPDATE"), *requests)
+
+
+def test_session_that_cannot_be_written_gets_503(service: Service) -> None:
+    visitor = logged_in(service)
+
+    with connected_to(service.database_url), transaction.atomic():
+        execute("LOCK TABLE django_session IN EXCLUSIVE MODE")
+        response = visitor.get(SET_UP)
+
+    assert (response.status_code, response.headers.get("Retry-After")) == (503, "1")
+    assert visitor.get(SET_UP).status_code == 200
 
 
 def test_user_without_a_second_factor_logs_in_with_the_password(service: Service) -> None:

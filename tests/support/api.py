@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.handlers.wsgi import WSGIHandler
+from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
 from payments.models import ApiKey
@@ -67,6 +68,14 @@ def payment_ids(*pages: Any) -> list[str]:
 def wsgi_application() -> Any:
     """Return the WSGI application of a worker that starts now."""
     return Handler(WSGIHandler())
+
+
+def call_wsgi(application: Any, environ: dict[str, Any]) -> HttpResponse:
+    """Return the response of a WSGI application."""
+    answers: list[Any] = []
+    body = b"".join(application({**environ}, lambda *status_and_fields: answers.extend(status_and_fields)))
+    status, fields = answers
+    return HttpResponse(body, status=int(status.split()[0]), headers=dict(fields))
 
 
 def status_of(path: str, application: Any = None, /, **headers: str) -> tuple[str, dict[str, str]]:

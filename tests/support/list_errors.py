@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 import psycopg
-from django.db import OperationalError, connection
+from django.db import Error, OperationalError, connection
 from psycopg.errors import QueryCanceled
 
 from tests.support.service import Walker
@@ -15,10 +15,15 @@ from tests.support.service import Walker
 TIMEOUT = "The query timed out. Narrow it: send createdAt[gte] and createdAt[lt], for example for one month or one day."
 
 
-def timeout_error() -> OperationalError:
+def timeout_error() -> Error:
     """Return the error of a statement that exceeds its time limit."""
-    error = OperationalError("canceling statement due to statement timeout")
-    error.__cause__ = QueryCanceled()
+    return caused_by(QueryCanceled("canceling statement due to statement timeout"))
+
+
+def caused_by(cause: Exception, kind: type[Error] = OperationalError) -> Error:
+    """Return an error as Django raises it: of its own class, caused by the driver's error."""
+    error = kind(str(cause))
+    error.__cause__ = cause
     return error
 
 

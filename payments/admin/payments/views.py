@@ -77,7 +77,8 @@ class PaymentAdmin(ReadOnlyAdmin):
             is_first_page="from" not in request.GET,
             **extra,
         )
-        return TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=payments.status)
+        response = TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=payments.status)
+        return with_retry(response)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -193,7 +194,11 @@ def export_response(request: HttpRequest, form: SearchForm, file_format: Format)
 
 def export_error(text: str, status: HTTPStatus) -> HttpResponse:
     """Return an error as plain text, which the export script shows."""
-    response = HttpResponse(text, status=status, content_type="text/plain; charset=utf-8")
-    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+    return with_retry(HttpResponse(text, status=status, content_type="text/plain; charset=utf-8"))
+
+
+def with_retry(response: HttpResponse) -> HttpResponse:
+    """Return the response, which says when to try again if the service is unavailable."""
+    if response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
         response.headers["Retry-After"] = str(RETRY_SECONDS)
     return response
