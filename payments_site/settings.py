@@ -147,6 +147,7 @@ MIDDLEWARE = [
     "payments.service.middleware.Observation",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "payments.service.middleware.HostCheck",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "payments.service.middleware.Sessions",
@@ -154,7 +155,6 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     *(["payments.service.middleware.MigrationPage"] if DEBUG else []),
 ]
 

@@ -8,7 +8,7 @@ from django.views.decorators.csrf import csrf_exempt
 from rest_framework.exceptions import NotFound
 
 from payments.api import request_ids
-from payments.api.errors import DETAILS, RETRY_SECONDS, render_problem
+from payments.api.errors import DETAILS, NOT_STORED, RETRY_SECONDS, render_problem
 from payments.api.hosts import describe_refused_host
 from payments.api.links import Links
 from payments.api.problems import problem
@@ -25,7 +25,8 @@ def problem_page(
     request: HttpRequest, status: HTTPStatus, detail: str, *, headers: dict[str, str] | None = None
 ) -> HttpResponse:
     request_id = request_ids.assign(request.META)
-    return render_problem(problem(request, status, detail), headers={**(headers or {}), request_ids.HEADER: request_id})
+    fields = {**NOT_STORED, **(headers or {}), request_ids.HEADER: request_id}
+    return render_problem(problem(request, status, detail), headers=fields)
 
 
 @csrf_exempt  # so that POST gets 404, not a CSRF error

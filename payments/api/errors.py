@@ -23,6 +23,7 @@ from payments.runtime.database_errors import is_outage
 from payments.runtime.shares import NoPlace, NoThread
 
 RETRY_SECONDS = 1
+NOT_STORED = {"Cache-Control": "no-store"}
 
 logger = logging.getLogger(__name__)
 
@@ -132,8 +133,8 @@ def render_problem(body: Problem, *, headers: dict[str, str] | None = None) -> H
 
 
 def error_headers(exception: exceptions.APIException) -> dict[str, str]:
-    """Return the headers that RFC 6750 (section 3) and RFC 9110 (section 10.2.3) require."""
-    headers = {}
+    """Return the headers that RFC 6750 (section 3) and RFC 9110 (section 10.2.3) require. No client keeps an error."""
+    headers = dict(NOT_STORED)
     if challenge := getattr(exception, "auth_header", None):
         is_invalid_token = isinstance(exception, exceptions.AuthenticationFailed) and challenge.startswith("Bearer")
         headers["WWW-Authenticate"] = f'{challenge}, error="invalid_token"' if is_invalid_token else challenge

@@ -92,5 +92,4 @@ def unavailable(request: HttpRequest) -> HttpResponse:
 def too_many_pages(request: HttpRequest) -> HttpResponse:
     """Return 503: requests for pages occupy their share of the threads."""
     text = "The service is busy. Try again in a second."
-    headers = {**RETRY_HEADERS, "Cache-Control": "no-store"}
-    return error_page(request, HTTPStatus.SERVICE_UNAVAILABLE, text, headers=headers)
+    return error_page(request, HTTPStatus.SERVICE_UNAVAILABLE, text, headers=RETRY_HEADERS)

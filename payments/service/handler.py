@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import closing
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from http.client import BAD_REQUEST, INTERNAL_SERVER_ERROR, NOT_MODIFIED
 from typing import Any, TypeAlias
 
@@ -20,10 +20,11 @@ from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 from django.core.signals import got_request_exception
 from django.db import Error, close_old_connections
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.response import SimpleTemplateResponse
 from django.urls import ResolverMatch, resolve, reverse, set_script_prefix
+from django.utils.module_loading import import_string
 
 from payments.access.clients import ENVIRON_KEY, Client, ClientKind, client_at_address, client_of
 from payments.api import request_ids
@@ -141,10 +142,30 @@ def observe(request: HttpRequest, respond: Responder) -> HttpResponseBase:
     return response
 
 
+# Middleware that adds the same headers to every page.
+HEADER_MIDDLEWARE = ("SecurityMiddleware", "CSPMiddleware", "XFrameOptionsMiddleware")
+
+
+@cache
+def page_headers() -> dict[str, str]:
+    """Return the headers that the project's middleware adds to every page."""
+    response = HttpResponse()
+    del response.headers["Content-Type"]
+    for name in settings.MIDDLEWARE:
+        if name.endswith(HEADER_MIDDLEWARE):
+            import_string(name)(lambda _request: response).process_response(HttpRequest(), response)
+    return dict(response.items())
+
+
 def finish(request: HttpRequest, *, respond: Responder) -> HttpResponseBase:
     """Return a response with the headers that Django's middleware adds for pages, and log an error."""
     response: Any = respond(request)
     headers = response.headers
+    if headers.get("Content-Type", "").startswith("text/"):
+        for name, value in page_headers().items():
+            headers.setdefault(name, value)
+    if response.status_code >= BAD_REQUEST:
+        headers.setdefault("Cache-Control", "no-store")
     if response.status_code != NOT_MODIFIED:  # its length would be the length of the full response
         headers["Content-Length"] = str(len(response.content))
     headers["X-Content-Type-Options"] = "nosniff"

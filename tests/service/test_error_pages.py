@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from html import unescape
+from io import BytesIO
 from typing import Any, NoReturn
 
 import pytest
@@ -12,12 +14,14 @@ from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import clear_script_prefix
+from pytest_django import Settings
 
 from payments.api.hosts import MALFORMED, NOT_ALLOWED
+from payments.runtime.process import process
 from payments.service import error_pages
-from tests.support.api import wsgi_application
+from tests.support.api import BROWSER, Api, call_wsgi, wsgi_application
+from tests.support.list_errors import failing_queries
 
-BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 REQUEST_ID = "0123456789abcdef"
 
 Respond = Callable[[HttpRequest], HttpResponse]
@@ -134,6 +138,92 @@ def mounted() -> Iterator[None]:
     """Forget afterwards where the application of the test is mounted."""
     yield
     clear_script_prefix()
+
+
+TOKEN = "a" * 32  # of the cookie and the form
+FORM = {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "application/x-www-form-urlencoded"}
+
+# Requests with an error: the status of the response, and variables of WSGI. FAULT is a table whose queries fail.
+ERRORS: dict[str, tuple[int, dict[str, str]]] = {
+    "media type": (400, {"REQUEST_METHOD": "POST", "CONTENT_TYPE": "x" * 300}),
+    "incomplete body": (400, {**FORM, "CONTENT_LENGTH": "9"}),
+    "large body": (413, {**FORM, "CONTENT_LENGTH": "9" * 10}),
+    "host": (400, {"HTTP_HOST": "shop.example"}),
+    "malformed host": (400, {"HTTP_HOST": "a b"}),
+    "too many fields": (400, {**FORM, "PATH_INFO": "/admin/auth/group/", "BODY": "a=1&" * 1001}),
+    "look-up": (400, {"PATH_INFO": "/admin/payments/apikey/", "QUERY_STRING": "digest=1"}),
+    "token": (403, {**FORM, "PATH_INFO": "/admin/auth/group/"}),
+    "export": (400, {"PATH_INFO": "/admin/payments/payment/export.csv", "QUERY_STRING": "since=x"}),
+    "export of nothing": (404, {"PATH_INFO": "/admin/payments/payment/export.csv", "QUERY_STRING": "from=pt_9"}),
+    "method": (405, {"REQUEST_METHOD": "DELETE", "PATH_INFO": "/docs/", "HTTP_X_CSRFTOKEN": TOKEN}),
+    "method of a probe": (405, {"REQUEST_METHOD": "DELETE", "PATH_INFO": "/healthz"}),
+    "address": (404, {"PATH_INFO": "/nothing"}),
+    "static file": (404, {"PATH_INFO": "/static/nothing"}),
+    "page of the admin": (404, {"PATH_INFO": "/admin/nothing/"}),
+    "bug": (500, {"FAULT": "payments_apikey", "PATH_INFO": "/admin/payments/apikey/"}),
+    "outage": (503, {"FAULT": "payments_apikey", "PATH_INFO": "/admin/payments/apikey/"}),
+    "outage of sessions": (503, {"FAULT": "django_session"}),
+    "busy": (503, {"PATH_INFO": "/docs/"}),
+    "no key": (401, {"PATH_INFO": "/v2/payments"}),
+    "parameter": (400, {"PATH_INFO": "/v2/payments", "QUERY_STRING": "limit=0"}),
+    "unknown payment": (404, {"PATH_INFO": "/v2/payments/pt_9"}),
+    "path of the API": (404, {"PATH_INFO": "/v2/nothing"}),
+    "method of the API": (405, {"REQUEST_METHOD": "DELETE", "PATH_INFO": "/v2/payments"}),
+    "bug of the API": (500, {"FAULT": "payments_apikey", "PATH_INFO": "/v2/payments"}),
+    "outage of the API": (503, {"FAULT": "payments_apikey", "PATH_INFO": "/v2/payments"}),
+    "browsable page": (401, {"PATH_INFO": "/v2/payments", "HTTP_ACCEPT": BROWSER}),
+}
+SECURITY_HEADERS = {
+    "Cache-Control",
+    "Content-Security-Policy",
+    "Cross-Origin-Opener-Policy",
+    "Referrer-Policy",
+    "X-Content-Type-Options",
+    "X-Frame-Options",
+}
+
+
+@contextmanager
+def fault(name: str, table: str) -> Iterator[None]:
+    """Cause the error of this name: an exception in each query of the table, or occupied threads."""
+    with ExitStack() as stack:
+        if name == "busy":
+            for _ in range(process.shares.public_pages_max):
+                stack.enter_context(process.shares.public_pages("stranger"))
+        elif table:
+            error = ZeroDivisionError() if "bug" in name else OperationalError("the connection is closed")
+            stack.enter_context(failing_queries(table, error))
+        yield
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", ERRORS)
+def test_every_error_has_the_same_security_headers(
+    admin_client: Client, api: Api, settings: Settings, mounted: None, name: str
+) -> None:
+    status, variables = ERRORS[name]
+    is_api = variables.get("PATH_INFO", "").startswith("/v2")
+    settings.PAYMENTS_BROWSABLE_API = name == "browsable page"
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 0.01 if name == "busy" else 60
+    key = {"HTTP_AUTHORIZATION": api.authorization["Authorization"]} if is_api and status != 401 else {}
+    cookie = (
+        {"HTTP_COOKIE": f"sessionid={admin_client.session.session_key}; csrftoken={TOKEN}"} if name != "busy" else {}
+    )
+    body = variables.get("BODY", "").encode()
+    environ = RequestFactory().get("/admin/").environ | {"CONTENT_LENGTH": str(len(body))} | cookie | key | variables
+
+    with fault(name, variables.get("FAULT", "")):
+        response = call_wsgi(wsgi_application(), environ | {"wsgi.input": BytesIO(body)})
+
+    expected = {"Cache-Control", "X-Content-Type-Options"} if is_problem(response) else SECURITY_HEADERS
+    assert response.status_code == status
+    assert expected <= response.headers.keys()
+    assert "no-store" in response.headers["Cache-Control"]
+    assert (status == 503) is ("Retry-After" in response.headers)
+
+
+def is_problem(response: HttpResponse) -> bool:
+    return response["Content-Type"] == "application/problem+json"
 
 
 def test_refused_body_gets_an_error_page_below_the_mount_path(mounted: None) -> None:

@@ -68,7 +68,7 @@ ALLOWED_HEADERS = {
     "allow": re.compile(METHODS),
     "www-authenticate": re.compile('Bearer realm="payments"(, error="invalid_token")?'),
     "etag": re.compile('"[0-9a-f]{32}-[0-9a-f]{32}"'),
-    "cache-control": re.compile("private, no-cache"),
+    "cache-control": re.compile("private, no-cache|no-store"),
     "vary": re.compile("Accept, Authorization"),
     "x-content-type-options": re.compile("nosniff"),
     "x-request-id": REQUEST_ID,
@@ -79,11 +79,11 @@ ALLOWED_HEADERS = {
 REQUIRED_HEADERS = {
     200: {"content-type", "etag", "cache-control", "vary"},
     304: {"etag", "cache-control", "vary"},
-    400: {"content-type"},
-    401: {"content-type", "www-authenticate"},
-    404: {"content-type"},
-    405: {"content-type", "allow"},
-    406: {"content-type"},
+    400: {"content-type", "cache-control"},
+    401: {"content-type", "cache-control", "www-authenticate"},
+    404: {"content-type", "cache-control"},
+    405: {"content-type", "cache-control", "allow"},
+    406: {"content-type", "cache-control"},
 }
 REQUIRED_HEADERS_OF_OPTIONS = {"content-type", "allow"}
 
@@ -125,6 +125,8 @@ def assert_headers(response: Response, method: str) -> None:
         pattern = ALLOWED_HEADERS.get(name.lower())
         assert pattern is not None, f"unexpected header: {name}"
         assert pattern.fullmatch(value), f"{name}: {value}"
+        is_error = response.status >= HTTPStatus.BAD_REQUEST
+        assert name.lower() != "cache-control" or value == ("no-store" if is_error else "private, no-cache")
     required = REQUIRED_HEADERS[response.status]
     if method == "OPTIONS" and response.status == HTTPStatus.OK:
         required = REQUIRED_HEADERS_OF_OPTIONS

@@ -59,6 +59,7 @@ class PageRenderer(BrowsableAPIRenderer):
             context["response_headers"]["Content-Type"] = ProblemRenderer.media_type
         return {
             **context,
+            "code_style": None,  # its tag would break the content security policy
             "problem": problem,
             "links": {} if problem else links_of(data),
             "is_list": getattr(context["view"], "has_filters", False),
