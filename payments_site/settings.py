@@ -52,10 +52,10 @@ env.add_parser("secret_keys", secret_keys)
 DEBUG = env.flag("DEBUG", "false")
 SECRET_KEY = env.str("SECRET_KEY", "")
 SECRET_KEY_FALLBACKS = env.secret_keys("SECRET_KEY_FALLBACKS", "")
-DATABASE_URL = env.str("DATABASE_URL", "")
+database_url = env.str("DATABASE_URL", "")  # in lower case, Django does not show it on its page for developers
 DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{DATA_DIR}/payments.sqlite3")}
-DATABASE_REPLICA_URL = env.str("DATABASE_REPLICA_URL", "")
-if DATABASE_REPLICA_URL:
+replica_url = env.str("DATABASE_REPLICA_URL", "")
+if replica_url:
     DATABASES["replica"] = env.database("DATABASE_REPLICA_URL") or {}
 PAYMENTS_REPLICA_LAG_SECONDS_MAX = env.seconds("REPLICA_LAG_SECONDS_MAX", "10", minimum=1, maximum=300)
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
@@ -92,7 +92,7 @@ if (
     and {using["ENGINE"] for using in DATABASES.values()} != {POSTGRESQL["ENGINE"]}
 ):
     errors["DATABASE_REPLICA_URL"] = ["Must be a PostgreSQL URI, and so must DATABASE_URL."]
-if DATABASE_URL and not SECRET_KEY:
+if database_url and not SECRET_KEY:
     errors["SECRET_KEY"] = ["Must be set if DATABASE_URL is set: at least 50 random characters."]
 if PAYMENTS_TRACING and not find_spec("opentelemetry"):
     errors["TRACING"] = ["Must be false, or run scripts/install --tracing first."]
@@ -119,7 +119,7 @@ if errors:
     raise ImproperlyConfigured(" ".join([describe_errors(errors), *PAYMENTS_SETTINGS_WARNINGS]))
 
 try:
-    if not DATABASE_URL:
+    if not database_url:
         DATA_DIR.mkdir(mode=0o700, exist_ok=True)
     if not SECRET_KEY:
         SECRET_KEY = read_or_create_secret(DATA_DIR / "secret_key")
@@ -159,6 +159,7 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "payments_site.urls"
+DEFAULT_EXCEPTION_REPORTER = "payments.service.error_pages.DebugReport"
 CSRF_FAILURE_VIEW = "payments.service.error_pages.csrf_failure"
 WSGI_APPLICATION = "payments_site.wsgi.application"
 
@@ -176,7 +177,7 @@ TEMPLATES = [
     },
 ]
 
-DATABASE_ROUTERS = ["payments.database.router.PrimaryRouter"] if DATABASE_REPLICA_URL else []
+DATABASE_ROUTERS = ["payments.database.router.PrimaryRouter"] if replica_url else []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 TIME_ZONE = "UTC"

@@ -4,19 +4,39 @@ A browser gets a page with a way back, another client the text alone: the export
 page of an unknown address is the same for all clients. A page needs neither the database nor a session.
 """
 
+import os
 import sys
 from http import HTTPStatus
+from typing import Any
 
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
+from django.views.debug import ExceptionReporter
 
 from payments.api import request_ids
 from payments.api.error_pages import RETRY_HEADERS, api_not_found, is_api, problem_page
 from payments.api.errors import Unavailable
 from payments.api.hosts import MALFORMED, describe_refused_host
 from payments.runtime.database_errors import is_outage
+from payments.service.logs import redacted
+
+
+class DebugReport(ExceptionReporter):
+    """Django's page about an error, for developers, without the secrets of the process.
+
+    `runserver` adds the environment to the variables of a request, and the variables of a function that connects to the
+    database contain its password.
+    """
+
+    def get_traceback_data(self) -> dict[str, Any]:
+        data = super().get_traceback_data()
+        variables = data["request_meta"]
+        data["request_meta"] = {name: variables[name] for name in variables if name not in os.environ}
+        for frame in data["frames"]:
+            frame["vars"] = [(name, redacted(value)) for name, value in frame["vars"]]
+        return data
 
 
 def error_page(

@@ -27,7 +27,7 @@ SECRETS = (
     ),
     (
         re.compile(
-            r"\b(password|secret_key|sessionid|csrftoken)\b([\"']?\s{0,8}[=:]\s{0,8})"
+            r"\b(\w{0,32}password|\w{0,32}secret(?:_key)?|sessionid|csrftoken)\b([\"']?\s{0,8}[=:]\s{0,8})"
             r"(?:\"[^\"]*\"|'[^']*'|[^\s&;,]+)",
             re.IGNORECASE | re.UNICODE,
         ),

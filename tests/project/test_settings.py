@@ -13,6 +13,7 @@ import pytest
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
+from django.views.debug import SafeExceptionReporterFilter
 from environs import ValidationError
 from pytest_django import Settings
 
@@ -144,6 +145,18 @@ def test_invalid_setting_for_sign_in_stops_the_start(settings: dict[str, str], e
 
     assert message.startswith(f"Invalid settings. {error}")
     assert "hunter2" not in message
+
+
+def test_page_for_developers_hides_all_secrets_of_the_settings() -> None:
+    keys = {"SECRET_KEY": "first-hunter2" * 5, "SECRET_KEY_FALLBACKS": "second-hunter2" * 5}
+    urls = dict.fromkeys(("DATABASE_URL", "DATABASE_REPLICA_URL"), "postgresql://payments:hunter2@db.example/payments")
+    with patch.dict(os.environ, PRODUCTION | OIDC | keys | urls):
+        settings = runpy.run_path(f"{ROOT}/payments_site/settings.py")
+
+    clean = SafeExceptionReporterFilter().cleanse_setting
+    shown = {name: clean(name, value) for name, value in settings.items() if name.isupper()}
+    assert "hunter2" in str(settings)
+    assert "hunter2" not in str(shown)
 
 
 @pytest.mark.parametrize("issuer", ["https://login.example/", "http://localhost:9400", "http://[::1]:9400/realm"])

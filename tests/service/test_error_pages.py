@@ -1,11 +1,14 @@
 """Error pages: HTML for browsers, the text for other clients, a problem for the API's paths."""
 
+import os
 import re
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from html import unescape
 from io import BytesIO
 from typing import Any, NoReturn
+from unittest.mock import patch
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,6 +17,7 @@ from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import clear_script_prefix
+from django.views.debug import technical_500_response
 from pytest_django import Settings
 
 from payments.api.hosts import MALFORMED, NOT_ALLOWED
@@ -131,6 +135,27 @@ def test_form_without_a_token_gets_an_error_page(db: None) -> None:
 
     assert response.status_code == 403
     assert "The form has expired" in visible_text(response)
+
+
+def connect(parameters: dict[str, str], text: str) -> NoReturn:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("accept", [BROWSER, "*/*"])
+def test_page_for_developers_has_no_secret(db: None, settings: Settings, accept: str) -> None:
+    settings.DEBUG = True
+    refused, secret = request(Accept=accept), secrets.token_hex()
+    environment = {"DATABASE_URL": f"postgresql://payments:{secret}@db.example/payments", "SHOP_CREDENTIALS": secret}
+
+    with pytest.raises(ZeroDivisionError) as raised:
+        connect({"host": "db.example", "password": secret}, f"host=db.example password={secret}")
+    with patch.dict(os.environ, environment):
+        refused.META |= os.environ  # as runserver does
+        page = technical_500_response(refused, raised.type, raised.value, raised.tb.tb_next).content.decode()
+
+    assert "ZeroDivisionError" in page
+    assert "SHOP_CREDENTIALS" not in page
+    assert secret not in page
 
 
 @pytest.fixture
