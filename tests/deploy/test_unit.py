@@ -52,6 +52,7 @@ def test_commands_get_the_directories_of_the_unit() -> None:
     unit, manage = (set(DIRECTORY.findall(file.read_text())) for file in (UNIT, ROOT / "deploy/manage"))
 
     assert unit == manage
+    assert "LimitCORE=0" in UNIT.read_text()
     assert {"RuntimeDirectoryMode=0700", "RuntimeDirectoryPreserve=yes"} < unit
 
 

@@ -5,6 +5,7 @@ The tests use the commands, the server and the database as they are deployed.
 
 import itertools
 import random
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ from payments.models import Mode
 from payments.record import Record, encode
 from tests.support.factories import NOON
 from tests.support.scale import times
-from tests.support.service import Service, Walker
+from tests.support.service import Service, Walker, workers
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("service")]
 
@@ -183,3 +184,10 @@ def test_revoked_key_is_refused_by_every_worker(service: Service, key: str) -> N
         for walker in walkers:
             with pytest.raises(AssertionError, match="Unauthorized"):
                 walker.get(href)
+
+
+def test_crash_of_a_worker_writes_no_memory_to_disk(service: Service) -> None:
+    limits = [Path(f"/proc/{worker.pid}/limits").read_text() for worker in workers(service)]
+
+    assert len(limits) == service.workers
+    assert all(re.search(r"Max core file size +0 +0 ", text) for text in limits)
