@@ -52,26 +52,28 @@ class ImportResult:
     organization_ids: set[int] = field(default_factory=set, compare=False)
 
 
-def import_payments(
+def import_payments(  # noqa: PLR0913  options of the command
     sources: Iterable[Source],
     *,
     on_refused: Callable[[Location, InvalidRecord], None],
     keep_going: bool = False,
     create_organizations: bool = False,
+    waits_for_writers: bool = False,
     options: Options = STRICT,
 ) -> ImportResult:
     """Insert new payments and update changed ones from records in the API's form.
 
     `on_refused` is called for each refused record; on PostgreSQL, by another thread. If a record is refused, nothing is
     written. With `keep_going`, the other records are written. A payment's organization must exist. With
-    `create_organizations`, missing ones are created.
+    `create_organizations`, missing ones are created. With `waits_for_writers`, it writes while no other transaction
+    writes payments, so it cannot end by a deadlock; a distributed table has no such lock.
 
     :raises OutcomeUnknown: if the import is interrupted during the commit; after other exceptions, nothing is written
     """
     result = ImportResult()
     with process.hooks.importing(result), all_or_nothing():
         key = fetch_primary_key()
-        prepare_transaction(key=key)
+        prepare_transaction(key=key, waits_for_writers=waits_for_writers)
         run = Import(on_refused, key, keep_going=keep_going, create_organizations=create_organizations, result=result)
         with background_writer(run.write_batch) as submit:
             for batch in read_batches(sources, options):

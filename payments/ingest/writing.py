@@ -46,9 +46,14 @@ def fetch_primary_key() -> PrimaryKey:
         return tuple(connection.introspection.get_primary_key_columns(cursor, TABLE) or ID_KEY)
 
 
-def prepare_transaction(*, key: PrimaryKey) -> None:
-    """Create the staging table for this transaction, and set what the writes of the transaction need."""
+def prepare_transaction(*, key: PrimaryKey, waits_for_writers: bool = False) -> None:
+    """Create the staging table for this transaction, and set what the writes of the transaction need.
+
+    `waits_for_writers`: begin when other transactions that write payments have ended, and let later ones wait.
+    """
     with connection.cursor() as cursor:
+        if waits_for_writers and connection.vendor == "postgresql" and key == ID_KEY:
+            cursor.execute(f"LOCK TABLE {TABLE} IN SHARE ROW EXCLUSIVE MODE")
         if key != ID_KEY:
             cursor.execute(SEQUENTIAL)  # so that the transaction can also create organizations
         if connection.vendor == "postgresql":

@@ -95,24 +95,24 @@ class Command(PaymentsCommand):
         """
         self.has_reported = False
         try:
-            return self.import_once(options)
+            return self.import_once(options, is_repeated=False)
         except CommandError as error:
             can_repeat = not self.has_reported and all(map(can_be_read_again, options["files"]))
             if not (can_repeat and is_conflict(error.__cause__)):
                 raise
         self.write_success("Another transaction changed the same payments at the same time. The import starts again.")
-        return self.import_once(options)
+        return self.import_once(options, is_repeated=True)
 
-    def import_once(self, options: dict[str, Any]) -> ImportResult:
+    def import_once(self, options: dict[str, Any], *, is_repeated: bool) -> ImportResult:
         with open_sources(options["files"]) as sources:
-            return self.import_sources(sources, options)
+            return self.import_sources(sources, options, is_repeated=is_repeated)
 
     def report(self, location: Location, invalid: InvalidRecord) -> None:
         self.has_reported = True
         for error in invalid.reported:
             tqdm.write(location.describe(error), file=sys.stderr)
 
-    def import_sources(self, sources: list[Source], options: dict[str, Any]) -> ImportResult:
+    def import_sources(self, sources: list[Source], options: dict[str, Any], *, is_repeated: bool) -> ImportResult:
         with recorded_interrupt() as interrupt:
             try:
                 return import_payments(
@@ -120,6 +120,7 @@ class Command(PaymentsCommand):
                     on_refused=self.report,
                     keep_going=options["keep_going"],
                     create_organizations=options["create_organizations"],
+                    waits_for_writers=is_repeated,
                     options=Options(
                         trusts_texts=options["trust_texts"], ignores_unknown_fields=options["ignore_unknown_fields"]
                     ),
