@@ -32,7 +32,10 @@ class BearerAuthentication(BaseAuthentication):
         self.find_key = find_key
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
-        return None if bearer_token(request.META) is None else self.authenticate_client(client_of(request.META))
+        client = client_of(request.META)
+        if client.key_digest is None and bearer_token(request.META) is None:
+            return None
+        return self.authenticate_client(client)
 
     def authenticate_header(self, request: Request) -> str:
         return CHALLENGE
