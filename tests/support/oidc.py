@@ -1,28 +1,33 @@
-"""An OpenID provider in its own process, and a visitor who signs in there."""
+"""An OpenID provider in its own process, whose responses a test can change, and a visitor who signs in there."""
 
+import base64
+import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import requests
 
 from tests.support.ports import free_port
 from tests.support.processes import STOP_SECONDS_MAX, wait_until_listening
+from tests.support.relay import Answer, relayed
 from tests.support.service import Service
 
 SECONDS_MAX = 30
+CONFIGURATION, TOKEN, USER_INFO = "/.well-known/openid-configuration", "/oauth2/token", "/userinfo"
 
 
 @dataclass
 class Provider:
-    """A provider with accounts. It accepts every client."""
+    """A provider with accounts. It accepts every client. Its responses are correct unless a test changes them."""
 
     port: int
+    changes: dict[str, Callable[[Answer], Answer]] = field(default_factory=dict)  # by path
 
     @property
     def issuer(self) -> str:
@@ -44,6 +49,35 @@ class Provider:
         values = {"email": f"{subject}@example.com", "email_verified": True, **claims}
         requests.put(f"{self.issuer}/users/{subject}", json=values, timeout=SECONDS_MAX).raise_for_status()
 
+    def set_members(self, path: str, **members: Any) -> None:
+        """Change members of the objects at a path."""
+        self.changes[path] = lambda answer: answer._replace(
+            body=json.dumps({**json.loads(answer.body), **members}).encode()
+        )
+
+    def set_id_token(self, *, header: dict[str, Any] | None = None, without: str = "", **claims: Any) -> None:
+        """Change the claims of ID tokens, or remove one."""
+
+        def change(answer: Answer) -> Answer:
+            document = json.loads(answer.body)
+            parts = [json.loads(decode(part)) for part in document["id_token"].split(".")[:2]]
+            payload = {name: value for name, value in {**parts[1], **claims}.items() if name != without}
+            document["id_token"] = ".".join([encode({**parts[0], **(header or {})}), encode(payload), "c2ln"])
+            return answer._replace(body=json.dumps(document).encode())
+
+        self.changes[TOKEN] = change
+
+    def changed(self, path: str, answer: Answer) -> Answer:
+        return self.changes[path](answer) if path in self.changes else answer
+
+
+def decode(part: str) -> bytes:
+    return base64.urlsafe_b64decode(part + "==")
+
+
+def encode(value: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
 
 @contextmanager
 def provider() -> Iterator[Provider]:
@@ -53,7 +87,10 @@ def provider() -> Iterator[Provider]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             wait_until_listening(server, port, workers=1)
-            yield Provider(port)
+            running = Provider(0)
+            with relayed(port, change=running.changed) as url:
+                running.port = urlsplit(url).port or 0
+                yield running
         finally:
             server.terminate()
             server.wait(timeout=STOP_SECONDS_MAX)
