@@ -1,5 +1,6 @@
 """Sign-in at an OpenID provider, which runs as its own process."""
 
+import json
 import re
 import secrets
 import time
@@ -19,10 +20,10 @@ from payments.admin.login import ADDRESS_ATTEMPTS
 from payments.runtime.process import process
 from tests.support.connecting import connected_to
 from tests.support.migrated import fresh_database
-from tests.support.oidc import Provider, Visitor, provider
+from tests.support.oidc import TOKEN, USER_INFO, Provider, Visitor, provider
 from tests.support.password_hashing import QuickHasher
 from tests.support.ports import free_port
-from tests.support.relay import relayed
+from tests.support.relay import Answer, relayed
 from tests.support.service import QUICK_PASSWORDS, Service
 from tests.support.sql import execute, fetch_value
 from tests.support.threads import call_while_held, in_thread, wait_until_blocked
@@ -46,7 +47,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, bakery: Provider) -> Itera
     """A service that signs staff in at the provider. New users get into a group."""
     directory = tmp_path_factory.mktemp("sign_in")
     with fresh_database(directory) as url:
-        settings = bakery.settings(OIDC_NEW_USER_GROUP="Clerks", **QUICK_PASSWORDS)
+        settings = bakery.settings(OIDC_NEW_USER_GROUP="Clerks", WEB_THREADS="20", **QUICK_PASSWORDS)
         running = Service(url, settings=settings, log=directory / "log")
         running.manage("migrate", "--verbosity", "0")
         with running.serving():
@@ -54,8 +55,9 @@ def service(tmp_path_factory: pytest.TempPathFactory, bakery: Provider) -> Itera
 
 
 @pytest.fixture(autouse=True)
-def accounts(service: Service) -> None:
-    """Begin with a user and a group, and without links to the provider."""
+def accounts(service: Service, bakery: Provider) -> None:
+    """Begin with a user and a group, without links to the provider, which responds correctly."""
+    bakery.changes.clear()
     with connected_to(service.database_url):
         with connection.cursor() as cursor:
             for table in SIGN_IN_TABLES:
@@ -393,22 +395,271 @@ def test_provider_that_fails_leads_to_a_page(service: Service, bakery: Provider,
 
 
 @pytest.mark.parametrize(
-    "claims",
+    "email",
     [
-        *({"name": "\0"}, {"given_name": ["x"]}, {"sub": 7}, {"preferred_username": {}}),
+        *("a@evil.example@example.com", '"a@evil.example"@example.com', '"\x01"@example.com', "@example.com", "ann@"),
+        *(" ann@example.com", "ann@example.com ", "ann@example.com\n", "a\nb@example.com", "a\0@example.com"),
+        *("ann@example.com.", "ann@.example.com", "ann@example.com@", "ann@ex\u00adample.com", "<b>@example.com"),
         *(
-            {"email": "\0@example.com"},
-            {"email": ["x"]},
-            {"email": {}},
-            {"email": 7},
-            {"email": "x" * 300 + "@example.com"},
+            "\u202eann@example.com",
+            "\u0430nn@example.com",
+            "ann@EXAMPLE\u3002com",
+            "ann@\u212apple.com",
+            "a b@example.com",
+        ),
+        *(
+            "x" * 300 + "@example.com",
+            "x" * 243 + "@example.com",
+            ["ann@example.com"],
+            {"ann@example.com": 1},
+            7,
+            True,
+            "",
         ),
     ],
 )
-def test_strange_claims_are_no_server_error(service: Service, bakery: Provider, claims: dict[str, Any]) -> None:
-    bakery.set_account("ann", **claims)
+def test_address_that_is_no_plain_address_is_refused(service: Service, bakery: Provider, email: Any) -> None:
+    bakery.set_members(USER_INFO, email=email)
+    bakery.set_account("ann")
 
-    assert Visitor(service).sign_in("ann").status_code in {200, 403, 502}
+    page = Visitor(service).sign_in("ann")
+
+    assert page.status_code == 403
+    assert user_names(service) == ["ann"]
+
+
+@pytest.mark.parametrize(
+    "email", ["o'brien@example.com", "x" * 150 + "@example.com", "100%@example.com", "ANN2@example.com"]
+)
+def test_user_is_created_only_with_a_name_that_the_admin_accepts(
+    service: Service, bakery: Provider, email: str
+) -> None:
+    with connected_to(service.database_url):
+        User.objects.create(username="ann2@example.com", email="ann@example.org", is_staff=True)
+    bakery.set_members(USER_INFO, email=email)
+    bakery.set_account("bob")
+
+    page = Visitor(service).sign_in("bob")
+
+    assert page.status_code == 403
+    assert user_names(service) == ["ann", "ann2@example.com"]
+
+
+def test_address_that_is_no_user_name_is_linked_to_its_user(service: Service, bakery: Provider) -> None:
+    change_user(service, email="o'brien@example.com")
+    bakery.set_account("ann", email="O'Brien@example.com")
+    visitor = Visitor(service)
+
+    visitor.sign_in("ann")
+
+    assert visitor.user_name() == "ann"
+
+
+@pytest.mark.parametrize(
+    ("given_name", "expected"),
+    [
+        (" Bob\u202e\n\0\ud800 \u200bB. ", "Bob B."),
+        ("x" * 1000, "x" * 150),
+        (["Bob"], ""),
+        (None, ""),
+    ],
+)
+def test_names_of_a_new_user_are_one_short_line(
+    service: Service, bakery: Provider, given_name: Any, expected: str
+) -> None:
+    bakery.set_members(USER_INFO, given_name=given_name, family_name=given_name)
+    bakery.set_account("bob")
+
+    Visitor(service).sign_in("bob")
+
+    with connected_to(service.database_url):
+        bob = User.objects.get(username="bob@example.com")
+    assert (bob.first_name, bob.last_name) == (expected, expected)
+
+
+def test_address_of_one_document_is_not_verified_by_the_other(service: Service, bakery: Provider) -> None:
+    bakery.set_account("eve")
+    bakery.set_members(USER_INFO, email="ann@example.com")
+
+    assert Visitor(service).sign_in("eve").status_code == 403
+    assert count_links(service) == 0
+
+
+def test_only_used_claims_are_stored(service: Service, bakery: Provider) -> None:
+    bakery.set_account("ann", given_name="Ann", address={"street": "1 Mill Lane"}, picture="x" * 10_000)
+
+    Visitor(service).sign_in("ann")
+
+    with connected_to(service.database_url):
+        stored = json.loads(fetch_value("SELECT extra_data::text FROM socialaccount_socialaccount"))
+    assert stored == {"email": "ann@example.com", "given_name": "Ann", "family_name": "", "has_required_claim": True}
+
+
+NOW = int(time.time())
+
+# Claims of an ID token that is for another client, too old, or not yet valid, or that has another type.
+INVALID_ID_TOKENS: dict[str, dict[str, Any]] = {
+    "other audience": {"aud": "evil"},
+    "other party": {"aud": ["evil", "payments"], "azp": "evil"},
+    "two audiences without a party": {"aud": ["evil", "payments"]},
+    "one audience with another party": {"azp": "evil"},
+    "empty party": {"azp": None},
+    "list of parties": {"azp": ["payments"]},
+    "audience in an object": {"aud": {"payments": 1}},
+    "audience of numbers": {"aud": ["payments", 7]},
+    "no audience": {"without": "aud"},
+    "other issuer": {"iss": "https://evil.example"},
+    "list of issuers": {"iss": ["https://evil.example"]},
+    "no issuer": {"without": "iss"},
+    "expired": {"exp": NOW - 10},
+    "no expiry": {"without": "exp"},
+    "expiry as a text": {"exp": str(NOW + 3600)},
+    "expiry true": {"exp": True},
+    "endless": {"exp": float("inf")},
+    "expiry that is no number": {"exp": float("nan")},
+    "issued in a year": {"iat": NOW + 31_536_000},
+    "issued yesterday": {"iat": NOW - 86_400},
+    "issued never": {"iat": float("nan")},
+    "no time of issue": {"without": "iat"},
+    "time of issue as a text": {"iat": str(NOW)},
+    "time of issue in a list": {"iat": [NOW]},
+    "not valid yet": {"nbf": NOW + 31_536_000},
+    "other nonce": {"nonce": "x" * 64},
+    "no nonce": {"without": "nonce"},
+    "list of nonces": {"nonce": ["x"]},
+    "no algorithm": {"header": {"alg": "none"}},
+    "unknown algorithm": {"header": {"alg": "nOnE"}},
+    "list of algorithms": {"header": {"alg": ["RS256"]}},
+    "empty algorithm": {"header": {"alg": ""}},
+    "other subject": {"sub": "eve"},
+    "no subject": {"without": "sub"},
+}
+
+
+@pytest.mark.parametrize("changes", INVALID_ID_TOKENS.values(), ids=INVALID_ID_TOKENS.keys())
+@pytest.mark.extended
+def test_invalid_id_token_is_refused(service: Service, bakery: Provider, changes: dict[str, Any]) -> None:
+    bakery.set_account("ann")
+    bakery.set_id_token(**changes)
+    visitor = Visitor(service)
+
+    page = visitor.sign_in("ann")
+
+    assert page.status_code == 502
+    assert "does not respond correctly" in page.text
+    assert visitor.user_name() is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"aud": ["payments"]},
+        {"aud": ["payments", "other"], "azp": "payments"},
+        {"azp": "payments", "iat": NOW - 300.5, "nbf": NOW - 300},
+        {"header": {"alg": "ES256"}},
+    ],
+)
+def test_valid_id_token_is_accepted(service: Service, bakery: Provider, changes: dict[str, Any]) -> None:
+    bakery.set_account("ann")
+    bakery.set_id_token(**changes)
+    visitor = Visitor(service)
+
+    visitor.sign_in("ann")
+
+    assert visitor.user_name() == "ann"
+
+
+@pytest.mark.parametrize(
+    ("subject", "status"),
+    [
+        ("x" * 191, 200),
+        *(("x" * 192, 502), ("x" * 10_000, 502), ("", 502), ("\0", 502), ("\u0430nn", 502), ("a\nb", 502)),
+        *((7, 502), (True, 502), (None, 502), (["ann"], 502), ({}, 502), ("\ud800", 502)),
+    ],
+)
+def test_subject_has_a_length_and_a_type(service: Service, bakery: Provider, subject: Any, status: int) -> None:
+    bakery.set_account("ann")
+    bakery.set_id_token(sub=subject)
+    bakery.set_members(USER_INFO, sub=subject)
+
+    assert Visitor(service).sign_in("ann").status_code == status
+
+
+def test_id_token_of_another_sign_in_is_refused(service: Service, bakery: Provider) -> None:
+    """The provider binds an ID token to a session by the nonce, which works once."""
+    answers: list[Answer] = []
+
+    def repeat_first(answer: Answer) -> Answer:
+        answers.append(answer)
+        return answers[0]
+
+    bakery.set_account("ann")
+    bakery.changes[TOKEN] = repeat_first
+    Visitor(service).sign_in("ann")
+    visitor = Visitor(service)
+
+    page = visitor.sign_in("ann")
+
+    assert page.status_code == 502
+    assert visitor.user_name() is None
+
+
+OPAQUE = "opaque-access-token-17"
+
+# Answers that are no OpenID Connect, by their path.
+STRANGE_ANSWERS: dict[str, tuple[str, Answer]] = {
+    "token refused": (TOKEN, Answer(400, {}, b'{"error": "invalid_client", "access_token": "%s"}')),
+    "token as an error": (TOKEN, Answer(400, {}, b'{"error": "%s"}')),
+    "token in a text": (TOKEN, Answer(200, {"Content-Type": "text/plain"}, b"%s")),
+    "token with a line break": (TOKEN, Answer(200, {}, b'{"access_token": "%s\\r\\nX: y", "id_token": "a.b.c"}')),
+    "token in a list": (TOKEN, Answer(200, {}, b'{"access_token": ["%s"]}')),
+    "list of tokens": (TOKEN, Answer(200, {}, b'["access_token", "%s"]')),
+    "ID token without parts": (TOKEN, Answer(200, {}, b'{"access_token": "x", "id_token": "%s"}')),
+    "ID token in an object": (TOKEN, Answer(200, {}, b'{"access_token": "x", "id_token": {"%s": 1}}')),
+    "endless token": (TOKEN, Answer(200, {}, b'{"access_token": "%s", "expires_in": 1e400}')),
+    "late token": (TOKEN, Answer(200, {}, b'{"access_token": "%s", "expires_in": 1e20}')),
+    "nested token": (TOKEN, Answer(200, {}, b'{"access_token": "%s", "x": ' + b"[" * 100_000)),
+    "no token": (TOKEN, Answer(200, {}, b"{}")),
+    "redirected token": (TOKEN, Answer(302, {"Location": "/%s"}, b"")),
+    "user info refused": (USER_INFO, Answer(401, {}, b'{"error": "%s"}')),
+    "user info of a list": (USER_INFO, Answer(200, {}, b'["%s"]')),
+    "user info of nothing": (USER_INFO, Answer(200, {}, b"null")),
+    "user info in another encoding": (USER_INFO, Answer(200, {}, b'{"sub": "%s\xff"}')),
+    "nested user info": (USER_INFO, Answer(200, {}, b'{"sub": ' + b"[" * 100_000)),
+    "long number": (USER_INFO, Answer(200, {}, b'{"sub": "ann", "x": ' + b"7" * 100_000 + b"}")),
+    "long user info": (USER_INFO, Answer(200, {}, b'{"sub": "%s", "x": "' + b"x" * 10_000_000 + b'"}')),
+    "unfinished user info": (USER_INFO, Answer(200, {"Transfer-Encoding": "chunked"}, b'{"sub": "%s"')),
+}
+
+
+@pytest.mark.parametrize(("path", "answer"), STRANGE_ANSWERS.values(), ids=STRANGE_ANSWERS.keys())
+@pytest.mark.extended
+def test_strange_answer_is_no_server_error_and_is_not_logged(
+    service: Service, bakery: Provider, path: str, answer: Answer
+) -> None:
+    bakery.set_account("ann")
+    body = answer.body.replace(b"%s", OPAQUE.encode())
+    headers = {"Content-Type": "application/json", **answer.headers}
+    bakery.changes[path] = lambda _correct: Answer(answer.status, headers, body)
+    visitor = Visitor(service)
+
+    page = visitor.sign_in("ann")
+
+    assert page.status_code == 502
+    assert visitor.user_name() is None
+    assert service.log is not None
+    assert OPAQUE not in service.log.read_text()
+
+
+def test_log_has_the_status_and_the_code_of_an_error(service: Service, bakery: Provider) -> None:
+    bakery.set_account("ann")
+    bakery.changes[TOKEN] = lambda _answer: Answer(400, {}, b'{"error": "invalid_client"}')
+
+    Visitor(service).sign_in("ann")
+
+    assert service.log is not None
+    assert "The OpenID provider failed: It responded with status 400 (invalid_client)." in service.log.read_text()
 
 
 def test_slow_provider_uses_up_no_time_of_the_database(service: Service, bakery: Provider) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
+from http import HTTPStatus
+from io import BytesIO
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from allauth.account.adapter import DefaultAccountAdapter
@@ -10,8 +14,10 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.db import IntegrityError, transaction
 from requests import Response, Session
+from urllib3.exceptions import HTTPError
 
 from payments.admin.login import SINGLE_SIGN_ON
+from payments.admin.sign_in.claims import ProviderError
 from payments.admin.sign_in.pages import refusal
 from payments.admin.sign_in.policy import Refused, check_claims, check_user, find_or_create_user
 from payments.runtime.process import process
@@ -24,18 +30,54 @@ if TYPE_CHECKING:
 # For a connection to the provider, and for each part of an answer.
 REQUEST_SECONDS_MAX = 5
 
+# Of an answer.
+ANSWER_SECONDS_MAX = 10
+ANSWER_BYTES_MAX = 2**18
+PART_BYTES = 2**14
+
+# Codes of OAuth (RFC 6749, 5.2, and RFC 6750, 3.1).
+ERROR_CODE = re.compile(
+    rb'"error"\s*:\s*"(invalid_(?:request|client|grant|scope|token)|un(?:authorized_client|supported_grant_type))"'
+)
+
 logger = logging.getLogger(__name__)
 
 
 class ProviderSession(Session):
-    """Requests to the OpenID provider, with a timeout. Their time does not count as time of the database.
+    """Requests to the OpenID provider, with limits. Their time does not count as time of the database.
 
     A request contains the secret of the client, so the session follows no redirects.
     """
 
     def request(self, *args: Any, **options: Any) -> Response:
+        """Return the answer.
+
+        :raises ProviderError: for an answer that is an error, is too long or takes too long
+        """
+        options = {"timeout": REQUEST_SECONDS_MAX, **options, "allow_redirects": False, "stream": True}
         with process.deadline.paused():
-            return super().request(*args, **{"timeout": REQUEST_SECONDS_MAX, **options, "allow_redirects": False})
+            response = super().request(*args, **options)
+            body = read_body(response)
+        if response.status_code != HTTPStatus.OK:
+            code = ERROR_CODE.search(body)
+            raise ProviderError(
+                f"It responded with status {response.status_code} ({code[1].decode() if code else '-'})."
+            )
+        response.raw = BytesIO(body)
+        return response
+
+
+def read_body(response: Response) -> bytes:
+    ends_at = monotonic() + ANSWER_SECONDS_MAX
+    body = b""
+    try:
+        for part in response.raw.stream(PART_BYTES, decode_content=True):
+            body += part
+            if len(body) > ANSWER_BYTES_MAX or monotonic() > ends_at:
+                raise ProviderError("An answer is too long, or takes too long.")
+    except HTTPError as error:
+        raise ProviderError("An answer is incomplete.") from error
+    return body
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
@@ -74,8 +116,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Let allauth continue with a user, or respond with a refusal."""
-        data = sociallogin.account.extra_data
-        claims = {**data["id_token"], **data["userinfo"]}  # of one account: see StaffOAuth2Adapter
+        claims = sociallogin.account.extra_data
         try:
             email = check_claims(claims)
             if not sociallogin.is_existing:

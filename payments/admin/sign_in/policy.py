@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from payments.conf import conf
 
-USER_NAME_MAX = 150
+NAME_TAKEN = "A user with your e-mail address as user name exists already."
 
 logger = logging.getLogger(__name__)
 
@@ -19,27 +20,19 @@ class Refused(Exception):
 
 
 def check_claims(claims: Mapping[str, Any]) -> str:
-    """Return the e-mail address of an account.
+    """Return the e-mail address of an account, from the claims that `used_claims` returns.
 
-    :raises Refused: if the settings do not allow the account, or if its address is not verified
+    :raises Refused: if the settings do not allow the account, or if its address is not valid and verified
     """
-    email = claims.get("email")
-    if not isinstance(email, str) or claims.get("email_verified") is not True:
-        raise Refused("The provider has no verified e-mail address for your account.")
-    if not email.isascii():  # the database can find another user: it compares dotless and other letters as equal
-        raise Refused("Your e-mail address has letters that are not allowed.")
+    email: str = claims["email"]
+    if not email:
+        raise Refused("The provider has no verified e-mail address for your account, or one that is invalid.")
     _, _, domain = email.rpartition("@")
     if domain.lower() not in conf.OIDC_EMAIL_DOMAINS:
         raise Refused("The domain of your e-mail address may not sign in.")
-    if conf.OIDC_REQUIRED_CLAIM is not None and not has_claim(claims, *conf.OIDC_REQUIRED_CLAIM):
+    if not claims["has_required_claim"]:
         raise Refused("Your account may not sign in here: it lacks a role or group.")
     return email
-
-
-def has_claim(claims: Mapping[str, Any], name: str, value: str) -> bool:
-    """Return whether a claim is a text, or a list that contains it."""
-    claim = claims.get(name)
-    return value in claim if isinstance(claim, list) else claim == value
 
 
 def check_user(user: User) -> None:
@@ -66,23 +59,24 @@ def create_user(claims: Mapping[str, Any], *, email: str) -> User:
     if group is None:
         logger.error("The group of OIDC_NEW_USER_GROUP does not exist: new users cannot sign in.")
         raise Refused("New users cannot sign in now.")
-    if len(email) > USER_NAME_MAX:
-        raise Refused("Your e-mail address is too long.")
-    names = {
-        field: name_of(claims, claim) for field, claim in (("first_name", "given_name"), ("last_name", "family_name"))
-    }
+    user = User(
+        username=email,
+        email=email,
+        first_name=claims["given_name"],
+        last_name=claims["family_name"],
+        is_staff=True,
+    )
+    user.set_unusable_password()
+    try:
+        user.clean_fields()
+    except ValidationError:
+        raise Refused("Your e-mail address cannot be a user name. An administrator can create a user for it.") from None
+    if User.objects.filter(username__iexact=email).exists():
+        raise Refused(NAME_TAKEN)
     try:
         with transaction.atomic():
-            user = User(username=email, email=email, is_staff=True, **names)
-            user.set_unusable_password()
             user.save()
             user.groups.add(group)
     except IntegrityError:
-        raise Refused("A user with your e-mail address as user name exists already.") from None
+        raise Refused(NAME_TAKEN) from None
     return user
-
-
-def name_of(claims: Mapping[str, Any], claim: str) -> str:
-    """Return a name from the claims, as long as Django stores it; an empty text if it is no text."""
-    name = claims.get(claim)
-    return name.replace("\0", "")[:USER_NAME_MAX] if isinstance(name, str) else ""

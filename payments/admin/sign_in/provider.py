@@ -3,13 +3,20 @@
 from typing import Any
 
 from allauth.socialaccount.models import SocialApp
-from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.core.cache import cache
 from django.http import HttpRequest
 from django.urls import reverse
 
+from payments.admin.sign_in.claims import (
+    ProviderError,
+    check_algorithm,
+    check_id_token,
+    nonce_of,
+    subject_of,
+    used_claims,
+)
 from payments.conf import conf
 
 CONFIGURATION_SECONDS = 600
@@ -23,7 +30,7 @@ class StaffOAuth2Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # a
     def openid_config(self) -> dict[str, Any]:
         """Return the provider's configuration.
 
-        :raises OAuth2Error: it is incomplete, or belongs to another provider (OpenID Connect Discovery, section 4.3)
+        :raises ProviderError: it is incomplete, or belongs to another provider (OpenID Connect Discovery, section 4.3)
         """
         configuration: dict[str, Any] | None = cache.get(conf.OIDC_ISSUER)
         if configuration is None:
@@ -37,18 +44,31 @@ class StaffOAuth2Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # a
         return f"{conf.PUBLIC_BASE_URL}{path}" if conf.PUBLIC_BASE_URL else request.build_absolute_uri(path)
 
     def complete_login(self, request: HttpRequest, app: SocialApp, token: Any, **options: Any) -> Any:
-        """Return the login. The ID token and the user info must be about one account (OpenID Connect Core, 5.3.2)."""
-        login = super().complete_login(request, app, token, **options)
-        subjects = {claims.get("sub") for claims in login.account.extra_data.values()}
-        if "id_token" not in login.account.extra_data or subjects != {login.account.uid}:
-            raise OAuth2Error("The ID token is missing, or the user info is about another account.")
-        return login
+        check_algorithm(options["response"].get("id_token"))
+        return super().complete_login(request, app, token, **options)
 
 
 class StaffProvider(OpenIDConnectProvider):  # type: ignore[misc]  # allauth has no types
-    """The provider of the settings."""
+    """The provider of the settings. django-allauth calls the methods with both documents about an account."""
 
     oauth2_adapter_class = StaffOAuth2Adapter
+
+    def extract_uid(self, data: dict[str, Any]) -> str:
+        """Check the documents, and return the identifier of their account."""
+        if not isinstance(data["userinfo"], dict):
+            raise ProviderError("The user info is no object.")
+        check_id_token(data["id_token"], nonce=nonce_of(self.request.GET["state"]))
+        return subject_of(**data)
+
+    def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the claims that the policy uses. django-allauth stores them."""
+        return used_claims(**data)
+
+    def extract_common_fields(self, data: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def extract_email_addresses(self, data: dict[str, Any]) -> list[Any]:
+        return []
 
 
 def staff_provider(request: HttpRequest) -> StaffProvider:
@@ -70,9 +90,9 @@ def staff_provider(request: HttpRequest) -> StaffProvider:
 
 def check_configuration(configuration: Any) -> None:
     if not isinstance(configuration, dict) or configuration.get("issuer") != conf.OIDC_ISSUER:
-        raise OAuth2Error("The configuration has another issuer than OIDC_ISSUER.")
+        raise ProviderError("The configuration has another issuer than OIDC_ISSUER.")
     if missing := [name for name in ENDPOINTS if not isinstance(configuration.get(name), str)]:
-        raise OAuth2Error(f"The configuration lacks {', '.join(missing)}.")
+        raise ProviderError(f"The configuration lacks {', '.join(missing)}.")
     is_encrypted = conf.OIDC_ISSUER.startswith("https://")
     if is_encrypted and not all(configuration[name].startswith("https://") for name in ENDPOINTS):
-        raise OAuth2Error("The configuration has an address without https.")
+        raise ProviderError("The configuration has an address without https.")

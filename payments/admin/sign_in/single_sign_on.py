@@ -1,23 +1,25 @@
 """The views of the sign-in at the OpenID provider: the redirect, and the return from there."""
 
 import logging
-import re
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
 from math import ceil
+from pathlib import Path
+from traceback import extract_tb
 from typing import TypeAlias
 
 from allauth.socialaccount.providers.base.constants import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
-from django.db import DataError
 from django.http import HttpRequest, HttpResponse
+from django.utils.crypto import get_random_string
 from django.views.decorators.http import require_GET
 from requests import RequestException
 
 from payments.access.clients import client_address
 from payments.admin.login import ADDRESS_ATTEMPTS, mark_as_limited
+from payments.admin.sign_in.claims import ProviderError, nonce_of
 from payments.admin.sign_in.pages import refusal, safe_next
 from payments.admin.sign_in.provider import StaffOAuth2Adapter, staff_provider
 from payments.conf import conf
@@ -27,18 +29,25 @@ View: TypeAlias = Callable[[HttpRequest], HttpResponse]
 
 UNAVAILABLE = "The provider of your account does not respond correctly. Try again later, or ask your administrator."
 
-# Errors of allauth and of the database if the provider's answer is no OpenID Connect.
-INVALID_ANSWER = (AttributeError, DataError, KeyError, TypeError, ValueError)
+STATE_CHARACTERS = 32
 
-ERROR_CHARACTERS_MAX = 300
+# Errors of libraries if the provider's answer is no OpenID Connect.
+INVALID_ANSWER = (ArithmeticError, AttributeError, LookupError, OAuth2Error, RecursionError, TypeError, ValueError)
 
 logger = logging.getLogger(__name__)
 
 
-def describe_provider_error(error: Exception) -> str:
-    """Return an error for the log, without tokens and without a long answer of the provider."""
-    text = re.sub(r"eyJ[\w.-]+", "[token]", str(error))
-    return f"{type(error).__name__}: {text:.{ERROR_CHARACTERS_MAX}}"
+def describe_provider_error(error: BaseException) -> str:
+    """Return an error for the log. Messages of libraries can contain tokens: their types and their place cannot."""
+    if isinstance(error, ProviderError):
+        return str(error)
+    place = extract_tb(error.__traceback__)[-1]
+    types = []
+    cause: BaseException | None = error
+    while cause is not None:
+        types.append(type(cause).__name__)
+        cause = cause.__cause__ or cause.__context__
+    return f"{', '.join(types)} ({Path(place.filename).name}, line {place.lineno})"
 
 
 def limited(view: View) -> View:
@@ -58,9 +67,8 @@ def limited(view: View) -> View:
             return response
         try:
             return view(request)
-        except (RequestException, OAuth2Error, *INVALID_ANSWER) as error:
-            has_traceback = isinstance(error, INVALID_ANSWER)
-            logger.warning("The OpenID provider failed: %s", describe_provider_error(error), exc_info=has_traceback)
+        except (ProviderError, RequestException, *INVALID_ANSWER) as error:
+            logger.warning("The OpenID provider failed: %s", describe_provider_error(error))
             return refusal(request, UNAVAILABLE, status=HTTPStatus.BAD_GATEWAY)
 
     return limited_view
@@ -71,7 +79,10 @@ def limited(view: View) -> View:
 def redirect_to_provider(request: HttpRequest) -> HttpResponse:
     """Redirect to the provider. Only `next` is used of the query string."""
     next_url = safe_next(request, request.GET.get("next"))
-    response: HttpResponse = staff_provider(request).redirect(request, process=AuthProcess.LOGIN, next_url=next_url)
+    state = get_random_string(STATE_CHARACTERS)
+    response: HttpResponse = staff_provider(request).redirect(
+        request, process=AuthProcess.LOGIN, next_url=next_url, state_id=state, auth_params={"nonce": nonce_of(state)}
+    )
     return response
 
 

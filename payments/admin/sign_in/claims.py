@@ -1,0 +1,123 @@
+"""What the OpenID provider says about an account. Nothing else of its answers is used, stored or logged."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.utils.crypto import salted_hmac
+from jwt import PyJWTError, get_unverified_header
+from jwt.algorithms import get_default_algorithms
+
+from payments.conf import conf
+
+EMAIL_CHARACTERS_MAX = 254
+NAME_CHARACTERS_MAX = 150  # as in Django's model of users
+SUBJECT_CHARACTERS_MAX = 191  # as in django-allauth's model of accounts
+
+# The provider issues an ID token when the service asks for it. Clocks differ.
+ID_TOKEN_SECONDS_MAX = 600
+CLOCK_SECONDS_MAX = 60
+
+
+class ProviderError(Exception):
+    """An answer of the provider is not OpenID Connect. The message, for the log, has no text of the answer."""
+
+
+def nonce_of(state: str) -> str:
+    """Return the nonce that binds an ID token to the sign-in with this state, which works once, in one session."""
+    return salted_hmac("payments.admin.sign_in.nonce", state, algorithm="sha256").hexdigest()
+
+
+def check_algorithm(id_token: Any) -> None:
+    """Refuse an ID token without a signature. The signature is not verified: the token came over TLS."""
+    try:
+        algorithm = get_unverified_header(id_token).get("alg")
+    except PyJWTError:
+        raise ProviderError("The ID token is missing or malformed.") from None
+    if algorithm not in get_default_algorithms().keys() - {"none"}:
+        raise ProviderError("The ID token has no signature, or one of an unknown algorithm.")
+
+
+def check_id_token(claims: Mapping[str, Any], *, nonce: str) -> None:
+    """Check what django-allauth does not (OpenID Connect Core, 3.1.3.7). The issuer and an audience are right already.
+
+    :raises ProviderError: if the token is for another client or another sign-in, or if it is not valid now
+    """
+    audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+    names_party = "azp" in claims or set(audiences) != {conf.OIDC_CLIENT_ID}
+    if names_party and claims.get("azp") != conf.OIDC_CLIENT_ID:
+        raise ProviderError("The ID token is for another client.")
+    if claims.get("nonce") != nonce:
+        raise ProviderError("The ID token is for another sign-in.")
+    now = time.time()
+    issued_at, expires_at = time_of(claims, "iat"), time_of(claims, "exp")
+    begins_at = time_of({"nbf": issued_at, **claims}, "nbf")
+    is_valid = now - ID_TOKEN_SECONDS_MAX <= issued_at <= now + CLOCK_SECONDS_MAX
+    if not (is_valid and begins_at <= now + CLOCK_SECONDS_MAX and now < expires_at):
+        raise ProviderError("The ID token has expired, or is not valid yet.")
+
+
+def time_of(claims: Mapping[str, Any], name: str) -> float:
+    """Return a time in seconds since 1970. It can be NaN or infinite."""
+    value = claims.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ProviderError(f"The ID token has no valid {name}.")
+    return value
+
+
+def subject_of(id_token: Mapping[str, Any], userinfo: Mapping[str, Any]) -> str:
+    """Return the provider's identifier of the account (OpenID Connect Core, 2 and 5.3.2)."""
+    subject = id_token.get("sub")
+    if not (isinstance(subject, str) and subject.isascii() and is_line(subject, characters_max=SUBJECT_CHARACTERS_MAX)):
+        raise ProviderError("The account has no valid identifier.")
+    if userinfo.get("sub") != subject:
+        raise ProviderError("The user info is about another account.")
+    return subject
+
+
+def used_claims(id_token: Mapping[str, Any], userinfo: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the claims that `policy` uses, with values of their type and length. An invalid value is an empty text."""
+    claims = {**id_token, **userinfo}
+    email = claims.get("email")
+    is_verified = claims.get("email_verified") is True and id_token.get("email", email) == email
+    required = conf.OIDC_REQUIRED_CLAIM
+    return {
+        "email": email if is_verified and is_email(email) else "",
+        "given_name": name_of(claims, "given_name"),
+        "family_name": name_of(claims, "family_name"),
+        "has_required_claim": required is None or has_claim(claims, *required),
+    }
+
+
+def is_email(value: Any) -> bool:
+    """Return whether a value is an address of the usual form. Quoted addresses can contain anything, also an `@`.
+
+    The database could find another user for other letters than ASCII: it compares some of them as equal.
+    """
+    if not (isinstance(value, str) and value.isascii() and is_line(value, characters_max=EMAIL_CHARACTERS_MAX)):
+        return False
+    try:
+        validate_email(value)
+    except ValidationError:
+        return False
+    return '"' not in value
+
+
+def name_of(claims: Mapping[str, Any], claim: str) -> str:
+    """Return a name from the claims as one short line, without characters that change the direction of text."""
+    name = claims.get(claim)
+    if not isinstance(name, str):
+        return ""
+    return "".join(filter(str.isprintable, name)).strip()[:NAME_CHARACTERS_MAX]
+
+
+def has_claim(claims: Mapping[str, Any], name: str, value: str) -> bool:
+    """Return whether a claim is a text, or a list that contains it."""
+    claim = claims.get(name)
+    return value in claim if isinstance(claim, list) else claim == value
+
+
+def is_line(text: str, *, characters_max: int) -> bool:
+    return text.isprintable() and 0 < len(text) <= characters_max
