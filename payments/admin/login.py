@@ -1,6 +1,8 @@
 """The admin's login form, which limits the number of attempts, and how the session of a user began."""
 
 import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from math import ceil
 from typing import Any
@@ -23,7 +25,11 @@ from payments.runtime.shares import NoPlace
 ACCOUNT_ATTEMPTS = RateLimit(10, seconds=600)
 ADDRESS_ATTEMPTS = RateLimit(50, seconds=600)
 
-BUSY = "Another login from this network is being checked. Wait a second, and try again."
+# For one user from all addresses: only a client that has the password or a session can reach it. Without the limit, ten
+# codes in ten minutes would find one of the three valid codes in months.
+DAY_ATTEMPTS = RateLimit(50, seconds=86_400)
+
+BUSY = "Another password from this network is being checked. Wait a second, and try again."
 BUSY_SECONDS = 1
 
 SINGLE_SIGN_ON = "payments.admin.sign_in.backend.SingleSignOnBackend"
@@ -32,32 +38,56 @@ SECOND_FACTOR_PASSED = "second_factor_passed"
 logger = logging.getLogger(__name__)
 
 
-class LoginForm(AdminAuthenticationForm):
-    """Counts the attempt before it checks the password, so that a refused attempt reveals nothing.
+class TooManyAttempts(Exception):
+    """An attempt is refused. The message is for the user."""
 
-    It checks one password of an address at a time. A further attempt meanwhile is refused and not counted.
+    def __init__(self, message: str, wait_seconds: float) -> None:
+        super().__init__(message)
+        self.wait_seconds = wait_seconds
+
+
+def count_attempt(limits: Mapping[str, RateLimit], *, address: str) -> None:
+    """Count an attempt before its secret is checked, so that a refused attempt reveals nothing.
+
+    :raises TooManyAttempts: if it exceeds one of the limits, by the name that is counted
     """
+    wait_seconds = max(process.rate_limits.count(name, limit).wait_seconds for name, limit in limits.items())
+    if wait_seconds:
+        logger.warning("Too many attempts from %s.", address)
+        raise TooManyAttempts(f"Too many attempts. Try again in {ceil(wait_seconds / 60)} min.", wait_seconds)
+
+
+@contextmanager
+def password_attempt(limits: Mapping[str, RateLimit], *, address: str) -> Iterator[None]:
+    """Count an attempt, and check one password of an address at a time in the block.
+
+    A further attempt meanwhile is refused and not counted.
+
+    :raises TooManyAttempts:
+    """
+    try:
+        with process.shares.logins(address):
+            count_attempt(limits, address=address)
+            yield
+    except NoPlace:
+        raise TooManyAttempts(BUSY, BUSY_SECONDS) from None
+
+
+class LoginForm(AdminAuthenticationForm):
+    """Limits the attempts to log in."""
 
     wait_seconds = 0.0
     second_factor_user: User | None = None  # the password is right, and a code of the second factor is missing
 
     def clean(self) -> dict[str, Any]:
         address = client_address(self.request.META) if self.request else ""
-        try:
-            with process.shares.logins(address):
-                self.count_attempt(address)
-                return super().clean()
-        except NoPlace:
-            self.wait_seconds = BUSY_SECONDS
-            raise ValidationError(BUSY, code="busy") from None
-
-    def count_attempt(self, address: str) -> None:
         limits = limits_of(address, account=self.cleaned_data.get("username", ""))
-        self.wait_seconds = max(process.rate_limits.count(name, limit).wait_seconds for name, limit in limits.items())
-        if self.wait_seconds:
-            logger.warning("Too many login attempts from %s.", address)
-            message = "Too many login attempts. Try again in %(minutes)s min."
-            raise ValidationError(message, code="too_many_attempts", params={"minutes": ceil(self.wait_seconds / 60)})
+        try:
+            with password_attempt(limits, address=address):
+                return super().clean()
+        except TooManyAttempts as error:
+            self.wait_seconds = error.wait_seconds
+            raise ValidationError(str(error), code="too_many_attempts") from None
 
 
 def mark_as_limited(response: HttpResponse, wait_seconds: float) -> None:
@@ -69,6 +99,15 @@ def mark_as_limited(response: HttpResponse, wait_seconds: float) -> None:
 def limits_of(address: str, *, account: str) -> dict[str, RateLimit]:
     """Return the limits for an attempt from an address to log in to an account, by the name that is counted."""
     return {f"login {address}": ADDRESS_ATTEMPTS, f"login {address} {account.casefold()}": ACCOUNT_ATTEMPTS}
+
+
+def limits_of_user(user: User, *, kind: str, address: str) -> dict[str, RateLimit]:
+    """Return the limits for a secret of a user whom the session names, by the name that is counted."""
+    return {
+        f"{kind} {address}": ADDRESS_ATTEMPTS,
+        f"{kind} of user {user.pk}": ACCOUNT_ATTEMPTS,
+        f"{kind}s of a day of user {user.pk}": DAY_ATTEMPTS,
+    }
 
 
 def began_with_password(request: HttpRequest) -> bool:

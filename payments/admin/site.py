@@ -1,15 +1,25 @@
 """The admin site: the start page shows the figures of a period, and the login limits attempts."""
 
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from django.contrib.admin import AdminSite
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
-from payments.admin.login import LoginForm, began_with_password, lacks_second_factor, mark_as_limited
+from payments.access.clients import client_address
+from payments.admin.login import (
+    LoginForm,
+    TooManyAttempts,
+    began_with_password,
+    lacks_second_factor,
+    limits_of_user,
+    mark_as_limited,
+    password_attempt,
+)
 from payments.admin.overview.views import overview_context
 from payments.conf import conf
 
@@ -67,6 +77,24 @@ class PaymentsAdminSite(AdminSite):
         if form.wait_seconds:
             mark_as_limited(response, form.wait_seconds)
         return response
+
+    def password_change(  # type: ignore[override]  # also another response
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Limit the attempts of a client that has the session of a user, but not the password."""
+        if request.method in {"GET", "HEAD"}:
+            return super().password_change(request, extra_context)
+        address = client_address(request.META)
+        limits = limits_of_user(cast("User", request.user), kind="password", address=address)
+        try:
+            with password_attempt(limits, address=address):
+                return super().password_change(request, extra_context)
+        except TooManyAttempts as error:
+            from payments.admin.sign_in import pages  # noqa: PLC0415  needs the site
+
+            response = pages.page(request, "refusal", title="Password not changed", message=str(error))
+            mark_as_limited(response, error.wait_seconds)
+            return response
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         context = overview_context(request) if request.user.has_perm("payments.view_payment") else {}

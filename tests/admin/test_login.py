@@ -7,8 +7,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS
+from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS, DAY_ATTEMPTS
 from payments.runtime.process import process
+from payments.runtime.rate_limits import RateLimit
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -62,7 +63,7 @@ def test_right_password_is_refused_after_too_many_attempts(admin: User) -> None:
     assert set(attempts) == {200}
     assert refused.status_code == 429
     assert 590 < int(refused["Retry-After"]) <= 600
-    assert "Too many login attempts. Try again in 10 min." in refused.content.decode()
+    assert "Too many attempts. Try again in 10 min." in refused.content.decode()
 
 
 def test_attempts_from_another_address_do_not_lock_out_the_owner(admin: User) -> None:
@@ -99,6 +100,71 @@ def test_second_attempt_of_an_address_at_a_time_is_refused_and_does_not_count(ad
         other_address = log_in(password="right-password", address="192.0.2.2")
 
     assert {(response.status_code, response["Retry-After"]) for response in refused} == {(429, "1")}
-    assert "Another login from this network is being checked." in refused[0].content.decode()
+    assert "Another password from this network is being checked." in refused[0].content.decode()
     assert other_address.status_code == 302
     assert log_in(password="right-password").status_code == 302
+
+
+# Changing the password in an open session
+
+
+def logged_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def change_password(client: Client, *, old: str, address: str = "192.0.2.1") -> Any:
+    form = {"old_password": old, "new_password1": "another-right-password", "new_password2": "another-right-password"}
+    return client.post("/admin/password_change/", form, REMOTE_ADDR=address)
+
+
+def test_right_password_changes_the_password(admin: User) -> None:
+    client = logged_in(admin)
+
+    response = change_password(client, old="right-password")
+
+    admin.refresh_from_db()
+    assert response.status_code == 302
+    assert admin.check_password("another-right-password")
+    assert client.get("/admin/").status_code == 200
+
+
+def test_right_password_does_not_change_it_after_too_many_attempts(admin: User) -> None:
+    client, other = logged_in(admin), logged_in(admin)
+    attempts = [
+        change_password(client, old="wrong", address=f"192.0.2.{number}").status_code
+        for number in range(ACCOUNT_ATTEMPTS.events_max)
+    ]
+
+    refused = change_password(other, old="right-password")
+
+    admin.refresh_from_db()
+    assert set(attempts) == {200}
+    assert refused.status_code == 429
+    assert 590 < int(refused["Retry-After"]) <= 600
+    assert "no-store" in refused["Cache-Control"]
+    assert "Too many attempts. Try again in 10 min." in refused.content.decode()
+    assert admin.check_password("right-password")
+    assert log_in(password="right-password").status_code == 302
+    assert client.get("/admin/password_change/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("password 192.0.2.1", ADDRESS_ATTEMPTS), ("passwords of a day of user {user}", DAY_ATTEMPTS)],
+)
+def test_attempts_to_change_passwords_of_a_day_and_of_an_address_are_limited(
+    admin: User, name: str, limit: RateLimit
+) -> None:
+    for _ in range(limit.events_max):
+        process.rate_limits.count(name.format(user=admin.pk), limit)
+
+    assert change_password(logged_in(admin), old="right-password").status_code == 429
+
+
+def test_password_is_not_changed_while_another_is_checked(admin: User) -> None:
+    with process.shares.logins("192.0.2.1"):
+        refused = change_password(logged_in(admin), old="right-password")
+
+    assert (refused.status_code, refused["Retry-After"]) == (429, "1")

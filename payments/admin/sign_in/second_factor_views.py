@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from math import ceil
 from typing import Any, cast
 
 from allauth.mfa.adapter import get_adapter
@@ -18,7 +17,14 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from payments.access.clients import client_address
-from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS, began_with_password, end_sessions, mark_as_limited
+from payments.admin.login import (
+    TooManyAttempts,
+    began_with_password,
+    count_attempt,
+    end_sessions,
+    limits_of_user,
+    mark_as_limited,
+)
 from payments.admin.sign_in.pages import page
 from payments.admin.sign_in.pending import SECRET, PendingLogin, complete_login, find_pending_login
 from payments.admin.sign_in.second_factor import (
@@ -30,15 +36,11 @@ from payments.admin.sign_in.second_factor import (
     renew_recovery_codes,
 )
 from payments.conf import conf
-from payments.runtime.process import process
-from payments.runtime.rate_limits import RateLimit
 
 View = Callable[[HttpRequest], HttpResponse]
 
 CODE_CHARACTERS_MAX = 20
 
-# Of a user. Ten codes in ten minutes would find one of the three valid codes in months.
-DAY_ATTEMPTS = RateLimit(50, seconds=86_400)
 WRONG_CODE = "This code is wrong, or it was used already. Wait for the next code of your app."
 
 logger = logging.getLogger(__name__)
@@ -54,23 +56,15 @@ class CodeForm(forms.Form):
     wait_seconds = 0.0
 
     def accepted(self, request: HttpRequest, user: User, accept: Callable[[str], Any]) -> Any:
-        """Return the result of `accept` for the code, or None with an error in the form.
-
-        An attempt counts before the code is checked. The limit of a user counts attempts from all addresses: only a
-        client that knows the password can reach it.
-        """
+        """Return the result of `accept` for the code, or None with an error in the form."""
         if not self.is_valid():
             return None
         address = client_address(request.META)
-        limits = {
-            f"code {address}": ADDRESS_ATTEMPTS,
-            f"code of user {user.pk}": ACCOUNT_ATTEMPTS,
-            f"codes of a day of user {user.pk}": DAY_ATTEMPTS,
-        }
-        self.wait_seconds = max(process.rate_limits.count(name, limit).wait_seconds for name, limit in limits.items())
-        if self.wait_seconds:
-            logger.warning("Too many codes from %s.", address)
-            self.add_error(None, f"Too many attempts. Try again in {ceil(self.wait_seconds / 60)} min.")
+        try:
+            count_attempt(limits_of_user(user, kind="code", address=address), address=address)
+        except TooManyAttempts as error:
+            self.wait_seconds = error.wait_seconds
+            self.add_error(None, str(error))
             return None
         result = accept(self.cleaned_data["code"])
         if not result:
