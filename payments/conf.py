@@ -81,6 +81,9 @@ class Settings:
     # A list of more payments is not summed payment by payment.
     SUMMED_PAYMENTS_MAX = Setting(10_000)
 
+    # A session of the admin that is not used for so long ends (`payments.admin.sessions`).
+    SESSION_IDLE_SECONDS = Setting(3600)
+
     # How staff sign in (docs/sign-in.md).
     PASSWORD_LOGIN = Setting(True)  # noqa: FBT003
     SECOND_FACTOR = Setting("off")

@@ -80,6 +80,7 @@ PAYMENTS_OIDC_REQUIRED_CLAIM = env.claim("OIDC_REQUIRED_CLAIM", "")
 PAYMENTS_OIDC_NEW_USER_GROUP = env.str("OIDC_NEW_USER_GROUP", "")
 PAYMENTS_PASSWORD_LOGIN = env.flag("PASSWORD_LOGIN", "on")
 PAYMENTS_SECOND_FACTOR = env.choice("SECOND_FACTOR", "off", choices=SECOND_FACTORS)
+PAYMENTS_SESSION_IDLE_SECONDS = env.seconds("SESSION_IDLE_SECONDS", "3600", minimum=60, maximum=43_200)
 
 errors: dict[str, list[str]] = {}
 try:
@@ -211,6 +212,10 @@ AUTHENTICATION_BACKENDS = [
     *(["django.contrib.auth.backends.ModelBackend"] if PAYMENTS_PASSWORD_LOGIN else []),
     *(["payments.admin.sign_in.backend.SingleSignOnBackend"] if PAYMENTS_OIDC_ISSUER else []),
 ]
+
+# Sessions end twelve hours after the login, or earlier if they are not used.
+SESSION_ENGINE = "payments.admin.sessions"
+SESSION_COOKIE_AGE = 43_200
 
 # django-allauth is an extra: without these settings, it is not imported.
 if PAYMENTS_OIDC_ISSUER or PAYMENTS_SECOND_FACTOR != "off":

@@ -44,12 +44,44 @@ def add_indexes_of_terms(apps, schema_editor):
             schema_editor.execute(statement, params=None)
 
 
+# The database ends the sessions of a user who is deactivated or leaves the staff, because not every change of a user runs
+# code of Django's models. On SQLite, Django changes a table by making it again, which removes its triggers. So the last
+# migration of `auth` comes before this one, and a migration of the sessions' table must make the trigger again.
+DELETE_SESSIONS = "DELETE FROM payments_staffsession WHERE user_id = CAST(OLD.id AS varchar(64))"
+LOSES_RIGHTS = """
+    CREATE TRIGGER payments_end_sessions AFTER UPDATE OF is_active, is_staff ON auth_user FOR EACH ROW
+    WHEN (OLD.is_active AND NOT NEW.is_active OR OLD.is_staff AND NOT NEW.is_staff)
+"""
+END_OF_SESSIONS = {
+    "postgresql": [
+        "CREATE FUNCTION payments_end_sessions() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN {DELETE_SESSIONS}; RETURN NULL; END $$",
+        f"{LOSES_RIGHTS} EXECUTE FUNCTION payments_end_sessions()",
+    ],
+    "sqlite": [f"{LOSES_RIGHTS} BEGIN {DELETE_SESSIONS}; END"],
+}
+HAS_DJANGO_USERS = settings.AUTH_USER_MODEL == "auth.User"
+
+
+def add_end_of_sessions(apps, schema_editor):
+    for statement in END_OF_SESSIONS[schema_editor.connection.vendor] if HAS_DJANGO_USERS else ():
+        schema_editor.execute(statement, params=None)
+
+
+def remove_end_of_sessions(apps, schema_editor):
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute("DROP FUNCTION IF EXISTS payments_end_sessions CASCADE", params=None)
+    else:
+        schema_editor.execute("DROP TRIGGER IF EXISTS payments_end_sessions", params=None)
+
+
 class Migration(migrations.Migration):
 
     initial = True
 
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        *([('auth', '0012_alter_user_first_name_max_length')] if HAS_DJANGO_USERS else []),
     ]
 
     operations = [
@@ -83,6 +115,19 @@ class Migration(migrations.Migration):
             options={
                 'default_permissions': ('view',),
                 'indexes': [models.Index(fields=['read_at'], name='payment_read_time'), models.Index(fields=['user_name', 'id'], name='payment_read_user')],
+            },
+        ),
+        migrations.CreateModel(
+            name='StaffSession',
+            fields=[
+                ('session_key', models.CharField(max_length=40, primary_key=True, serialize=False, verbose_name='session key')),
+                ('session_data', models.TextField(verbose_name='session data')),
+                ('expire_date', models.DateTimeField(db_index=True, verbose_name='expire date')),
+                ('user_id', models.CharField(blank=True, max_length=64)),
+            ],
+            options={
+                'default_permissions': (),
+                'indexes': [models.Index(fields=['user_id'], name='staff_session_user')],
             },
         ),
         migrations.CreateModel(
@@ -208,4 +253,5 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunPython(add_indexes_of_terms, migrations.RunPython.noop),
+        migrations.RunPython(add_end_of_sessions, remove_end_of_sessions),
     ]

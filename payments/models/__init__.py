@@ -20,7 +20,7 @@ from payments.models.payment import (
 )
 from payments.models.payment_read import PaymentRead, ReadKind
 from payments.models.recording import Changes
-from payments.models.staff import SavedFilter, StaffPreferences
+from payments.models.staff import SavedFilter, StaffPreferences, StaffSession
 from payments.models.summed_day import SummedDay
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "SavedFilter",
     "SequenceType",
     "StaffPreferences",
+    "StaffSession",
     "Status",
     "SummedDay",
     "current_epoch",

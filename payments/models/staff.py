@@ -1,13 +1,29 @@
-"""What the admin remembers for a user: choices, and named filters."""
+"""What the admin remembers for a user: sessions, choices, and named filters."""
 
 from django.conf import settings
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 from django.db.models import Q
 
 from payments.models.choices import Mode
+from payments.models.payment import IDENTIFIER_MAX
 
 NAME_CHARACTERS_MAX = 60
 QUERY_CHARACTERS_MAX = 4000
+
+
+class StaffSession(AbstractBaseSession):
+    """A session of the admin.
+
+    A trigger deletes the sessions of a user who is deactivated or leaves the staff (payments/migrations/). Without the
+    column, each session would have to be decoded to find those of a user.
+    """
+
+    user_id = models.CharField(max_length=IDENTIFIER_MAX, blank=True)  # empty before the login
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index(fields=["user_id"], name="staff_session_user")]
 
 
 class StaffPreferences(models.Model):

@@ -1,14 +1,12 @@
 """Reads of payments by staff are recorded, and administrators can list them."""
 
 import re
-import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.core.management import CommandError, call_command
-from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -16,13 +14,13 @@ from payments.admin.payments.reads import PAGE_ROWS
 from payments.models import Payment, PaymentRead
 from payments.models.payment_read import BATCH_READS
 from tests.support.factories import OrganizationFactory, PaymentFactory
+from tests.support.threads import held_lock
 
 pytestmark = pytest.mark.also("citus")
 
 PAYMENTS = "/admin/payments/payment/"
 PAGE = f"{PAYMENTS}pt_5F1/change/"
 LIST = "/admin/payments/paymentread/"
-LOCK_SECONDS_MAX = 20
 
 
 @pytest.fixture
@@ -142,28 +140,9 @@ def test_record_outlives_its_user(payment: Payment) -> None:
 def test_page_does_not_wait_for_its_record(
     admin_client: Client, payment: Payment, caplog: pytest.LogCaptureFixture, path: str, line: str
 ) -> None:
-    """On SQLite another writer holds the only write lock, on PostgreSQL the lock of the table."""
-    locked, released = threading.Event(), threading.Event()
-
-    def hold_lock() -> None:
-        try:
-            with transaction.atomic(), connection.cursor() as cursor:
-                if connection.vendor == "postgresql":
-                    cursor.execute("LOCK TABLE payments_paymentread IN EXCLUSIVE MODE")
-                locked.set()
-                released.wait(timeout=LOCK_SECONDS_MAX)
-        finally:
-            connection.close()
-
-    holder = threading.Thread(target=hold_lock)
-    holder.start()
-    try:
-        assert locked.wait(timeout=LOCK_SECONDS_MAX)
+    with held_lock("payments_paymentread") as holder:
         response = admin_client.get(path)
         was_released_first = not holder.is_alive()
-    finally:
-        released.set()
-        holder.join()
 
     assert response.status_code == 200
     assert not was_released_first

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from payments.models import PaymentRead
+from payments.models import PaymentRead, StaffSession
 from tests.support.commands import output_of
 from tests.support.connecting import connected_to
 from tests.support.load import Load
@@ -95,7 +94,7 @@ def test_old_rows_are_deleted(dumped: Service) -> None:
     with connected_to(dumped.database_url):
         for name, days in (("old", -400), ("new", 1)):
             time = now + timedelta(days=days)
-            Session.objects.create(session_key=name, session_data="", expire_date=time)
+            StaffSession.objects.create(session_key=name, session_data="", expire_date=time)
             PaymentRead.objects.create(read_at=time, user_id="1", user_name=name, organization_id=1, count=0)
 
     for command in commands("routine.md", "Delete old rows"):
@@ -103,5 +102,5 @@ def test_old_rows_are_deleted(dumped: Service) -> None:
         output_of(["sh", "-euc", shell], cwd=ROOT, env=dumped.environment)
 
     with connected_to(dumped.database_url):
-        assert [session.session_key for session in Session.objects.all()] == ["new"]
+        assert [session.session_key for session in StaffSession.objects.all()] == ["new"]
         assert [read.user_name for read in PaymentRead.objects.all()] == ["new"]

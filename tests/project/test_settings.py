@@ -56,6 +56,7 @@ VALID = {
     "REQUEST_SECONDS_MAX": "2.5",
     "PASSWORD_LOGIN": "on",
     "SECOND_FACTOR": "off",
+    "SESSION_IDLE_SECONDS": "3600",
 }
 
 OIDC = {
@@ -100,6 +101,7 @@ def test_production_settings_pass_all_checks() -> None:
         ("DATABASE_REPLICA_URL", "sqlite:////srv/payments.sqlite3", "Must be a PostgreSQL URI, and so must"),
         ("REPLICA_LAG_SECONDS_MAX", "0", "Must be a whole number of seconds from 1 to 300."),
         ("REPLICA_LAG_SECONDS_MAX", "301", "Must be a whole number of seconds from 1 to 300."),
+        ("SESSION_IDLE_SECONDS", "59", "Must be a whole number of seconds from 60 to 43200."),
         ("WEB_THREADS", "0", "Must be a whole number from 1 to 100."),
         ("WEB_THREADS", "101", "Must be a whole number from 1 to 100."),
         ("WEB_THREADS", "many", "Must be a whole number from 1 to 100."),

@@ -9,12 +9,12 @@ from functools import partial
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
-from django.contrib.sessions.backends.db import SessionStore
 from django.db import connection, transaction
 from pytest_django import Settings
 from requests import Response
 
 from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS
+from payments.admin.sessions import SessionStore
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 from tests.support.authenticator_app import App

@@ -5,11 +5,10 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 import pytest
-from django.contrib.sessions.models import Session
 from django.test import Client
 from django.urls import clear_script_prefix, set_script_prefix
 
-from payments.models import Organization
+from payments.models import Organization, StaffSession
 from payments.runtime import time_limits
 from payments.runtime.process import process
 from payments.runtime.time_limits import TimeLimit
@@ -150,7 +149,7 @@ def test_session_without_a_user_is_that_of_a_stranger(client: Client, no_waiting
 @pytest.mark.django_db(transaction=True)
 def test_session_that_has_ended_is_that_of_a_stranger(admin_client: Client, no_waiting: None) -> None:
     cookie = f"sessionid={admin_client.session.session_key}"
-    Session.objects.update(expire_date=datetime(2026, 1, 1, tzinfo=UTC))
+    StaffSession.objects.update(expire_date=datetime(2026, 1, 1, tzinfo=UTC))
 
     with responding_with_public_pages():
         assert status_of("/admin/", Cookie=cookie)[0] == "503"

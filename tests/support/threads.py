@@ -2,8 +2,8 @@
 
 import os
 import threading
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -13,6 +13,8 @@ from tests.support.sql import fetch_value
 from tests.support.waiting import wait_until
 
 Result = TypeVar("Result")
+
+LOCK_SECONDS_MAX = 20
 
 # A lock of a transaction names no database. A connection that waits for one also holds locks of tables, which do.
 WAITING = """
@@ -32,6 +34,28 @@ def in_thread(function: Callable[[], object]) -> threading.Thread:
             function()
 
     return threading.Thread(target=run)
+
+
+@contextmanager
+def held_lock(table: str) -> Iterator[threading.Thread]:
+    """Hold a lock against writers in another thread: on SQLite the only one, on PostgreSQL that of the table."""
+    locked, released = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                cursor.execute(f"LOCK TABLE {table} IN EXCLUSIVE MODE")
+            locked.set()
+            released.wait(timeout=LOCK_SECONDS_MAX)
+
+    holder = in_thread(hold)
+    holder.start()
+    try:
+        assert locked.wait(timeout=LOCK_SECONDS_MAX)
+        yield holder
+    finally:
+        released.set()
+        holder.join()
 
 
 def wait_until_blocked(*threads: threading.Thread) -> None:

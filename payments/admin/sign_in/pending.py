@@ -10,11 +10,11 @@ from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
 from payments.admin.login import SECOND_FACTOR_PASSED, LoginForm
+from payments.admin.sessions import PENDING
 from payments.admin.sign_in.second_factor import has_second_factor
 from payments.conf import conf
 
 SECONDS_MAX = 600
-PENDING = "pending_login"
 SECRET = "second_factor_secret"  # noqa: S105  the name of a value
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 
