@@ -44,9 +44,10 @@ def add_indexes_of_terms(apps, schema_editor):
             schema_editor.execute(statement, params=None)
 
 
-# The database ends the sessions of a user who is deactivated or leaves the staff, because not every change of a user runs
-# code of Django's models. On SQLite, Django changes a table by making it again, which removes its triggers. So the last
-# migration of `auth` comes before this one, and a migration of the sessions' table must make the trigger again.
+# With this session engine, the database ends the sessions of a user who is deactivated or leaves the staff, because not
+# every change of a user runs code of Django's models. On SQLite, Django changes a table by making it again, which removes
+# its triggers. So the last migration of `auth` comes before this one, and a migration of the sessions' table must make
+# the trigger again.
 DELETE_SESSIONS = "DELETE FROM payments_staffsession WHERE user_id = CAST(OLD.id AS varchar(64))"
 LOSES_RIGHTS = """
     CREATE TRIGGER payments_end_sessions AFTER UPDATE OF is_active, is_staff ON auth_user FOR EACH ROW
@@ -60,11 +61,11 @@ END_OF_SESSIONS = {
     ],
     "sqlite": [f"{LOSES_RIGHTS} BEGIN {DELETE_SESSIONS}; END"],
 }
-HAS_DJANGO_USERS = settings.AUTH_USER_MODEL == "auth.User"
+HAS_SESSIONS = settings.SESSION_ENGINE == "payments.admin.sessions" and settings.AUTH_USER_MODEL == "auth.User"
 
 
 def add_end_of_sessions(apps, schema_editor):
-    for statement in END_OF_SESSIONS[schema_editor.connection.vendor] if HAS_DJANGO_USERS else ():
+    for statement in END_OF_SESSIONS[schema_editor.connection.vendor] if HAS_SESSIONS else ():
         schema_editor.execute(statement, params=None)
 
 
@@ -81,7 +82,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        *([('auth', '0012_alter_user_first_name_max_length')] if HAS_DJANGO_USERS else []),
+        *([('auth', '0012_alter_user_first_name_max_length')] if HAS_SESSIONS else []),
     ]
 
     operations = [
