@@ -184,7 +184,7 @@ def deactivated_user(target: Target) -> Outcome:
 
 def locked_sessions(target: Target) -> Outcome:
     """Lock the table of sessions, and log in."""
-    with locked(target, "django_session"):
+    with locked(target, "payments_staffsession"):
         time.sleep(0.2)
         status = target.log_in("clerk", PASSWORD, address="203.0.113.250")
     return Outcome(f"status {status}", status == HTTPStatus.SERVICE_UNAVAILABLE)

@@ -8,14 +8,13 @@ from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
-from django.contrib.sessions.models import Session
 from django.db import connection
 from django.db.models.signals import post_save
 from django.test import RequestFactory
 from pytest_django import Settings
 
 from payments.admin.keys import ApiKeyForm
-from payments.models import SavedFilter
+from payments.models import SavedFilter, StaffSession
 from tests.support.admin_site import KEY, Staff, create_objects
 from tests.support.api import call_wsgi, wsgi_application
 from tests.support.log import Log, collected_log
@@ -37,9 +36,9 @@ class Form(NamedTuple):
 FILTER = Form("/admin/payments/payment/save-filter", "payments_savedfilter", {"name": "Lamps", "query": "q=lamp"})
 ORGANIZATION = {"id": "7", "name": "Books", "keys-TOTAL_FORMS": "0", "keys-INITIAL_FORMS": "0"}
 FORMS = {
-    "log in": Form("/admin/login/", "django_session", {"username": "ann", "password": PASSWORD}),
+    "log in": Form("/admin/login/", "payments_staffsession", {"username": "ann", "password": PASSWORD}),
     "log in, last login": Form("/admin/login/", "auth_user", {"username": "ann", "password": PASSWORD}),
-    "log out": Form("/admin/logout/", "django_session", {}),
+    "log out": Form("/admin/logout/", "payments_staffsession", {}),
     "change password": Form(
         "/admin/password_change/",
         "auth_user",
@@ -120,7 +119,7 @@ def test_form_that_cannot_be_written_gets_503_and_one_line_in_the_log(staff: Sta
 
 def test_session_that_cannot_be_written_gets_503(staff: Staff, log: Log, settings: Settings) -> None:
     settings.SESSION_SAVE_EVERY_REQUEST = True
-    form = Form("/admin/payments/payment/delete-filter", "django_session", {"name": "Lamps"})
+    form = Form("/admin/payments/payment/delete-filter", "payments_staffsession", {"name": "Lamps"})
 
     with locked(form.table):
         response = send(form, staff)
@@ -134,7 +133,7 @@ def test_session_that_another_request_has_deleted_gets_400(staff: Staff, log: Lo
     settings.SESSION_SAVE_EVERY_REQUEST = True
 
     def log_out(**_arguments: Any) -> None:
-        Session.objects.all().delete()
+        StaffSession.objects.all().delete()
 
     post_save.connect(log_out, sender=SavedFilter)
     try:

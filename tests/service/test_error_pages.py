@@ -187,7 +187,7 @@ ERRORS: dict[str, tuple[int, dict[str, str]]] = {
     "page of the admin": (404, {"PATH_INFO": "/admin/nothing/"}),
     "bug": (500, {"FAULT": "payments_apikey", "PATH_INFO": "/admin/payments/apikey/"}),
     "outage": (503, {"FAULT": "payments_apikey", "PATH_INFO": "/admin/payments/apikey/"}),
-    "outage of sessions": (503, {"FAULT": "django_session"}),
+    "outage of sessions": (503, {"FAULT": "payments_staffsession"}),
     "busy": (503, {"PATH_INFO": "/docs/"}),
     "no key": (401, {"PATH_INFO": "/v2/payments"}),
     "parameter": (400, {"PATH_INFO": "/v2/payments", "QUERY_STRING": "limit=0"}),

@@ -98,7 +98,7 @@ def test_session_that_cannot_be_written_gets_503(service: Service) -> None:
     visitor = logged_in(service)
 
     with connected_to(service.database_url), transaction.atomic():
-        execute("LOCK TABLE django_session IN EXCLUSIVE MODE")
+        execute("LOCK TABLE payments_staffsession IN EXCLUSIVE MODE")
         response = visitor.get(SET_UP)
 
     assert (response.status_code, response.headers.get("Retry-After")) == (503, "1")
