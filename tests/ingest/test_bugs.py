@@ -17,6 +17,7 @@ from payments.ingest import Source, import_payments, validation
 from payments.ingest.formats import api_pages
 from payments.models import Organization, Payment
 from tests.support.lines import CSV_CELLS, compact, line, record
+from tests.support.sql import execute
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -126,3 +127,18 @@ def test_unexpected_exception_of_a_file_costs_the_rest_of_it(organization: Organ
 def test_lack_of_memory_is_not_the_fault_of_a_record(organization: Organization) -> None:
     with pytest.raises(MemoryError):
         load(MemoryError())
+
+
+@pytest.mark.only("sqlite", "postgresql")
+def test_payment_that_the_database_refuses_is_reported_without_its_values(
+    organization: Organization, tmp_path: Path
+) -> None:
+    """The text of PostgreSQL has the whole row."""
+    execute("CREATE UNIQUE INDEX unexpected ON payments_payment (description)")
+    file = tmp_path / "payments"
+    file.write_bytes(b"\n".join(line(id=f"pt_{number}", description="Ann Baker") for number in range(2)))
+
+    with pytest.raises(CommandError, match=r"^The database refused a payment, and nothing was changed: \w+\. Report"):
+        call_command("import_payments", str(file))
+
+    assert not Payment.objects.exists()

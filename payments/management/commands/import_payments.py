@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, cast
 
 from django.core.management.base import CommandError
-from django.db import Error, InterfaceError, OperationalError
+from django.db import DatabaseError, Error, InterfaceError, OperationalError
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -23,7 +23,7 @@ from payments.ingest.formats.sources import Location
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
 from payments.ingest.validation import Options
 from payments.management.command import INTERRUPTED, PaymentsCommand
-from payments.management.failures import describe_failure
+from payments.management.failures import describe_failure, explain
 from payments.models import ApiKey, Mode, Organization, Payment
 from payments.runtime.database_errors import is_conflict
 from payments.runtime.terminal import printable
@@ -132,6 +132,13 @@ class Command(PaymentsCommand):
                     raise interrupted() from None
                 raise CommandError(
                     f"The database failed, and nothing was changed: {describe_failure(error)}"
+                ) from error
+            except DatabaseError as error:
+                if explain(error) is not None:
+                    raise
+                reason = type(error.__cause__).__name__  # its text can have the values of a record
+                raise CommandError(
+                    f"The database refused a payment, and nothing was changed: {reason}. Report this bug."
                 ) from error
             except OutcomeUnknown as error:
                 raise CommandError(
