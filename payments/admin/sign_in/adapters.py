@@ -71,7 +71,7 @@ def read_body(response: Response) -> bytes:
     ends_at = monotonic() + ANSWER_SECONDS_MAX
     body = b""
     try:
-        for part in response.raw.stream(PART_BYTES, decode_content=True):
+        while part := response.raw.read1(PART_BYTES, decode_content=True):
             body += part
             if len(body) > ANSWER_BYTES_MAX or monotonic() > ends_at:
                 raise ProviderError("An answer is too long, or takes too long.")
