@@ -59,13 +59,8 @@ def create_user(claims: Mapping[str, Any], *, email: str) -> User:
     if group is None:
         logger.error("The group of OIDC_NEW_USER_GROUP does not exist: new users cannot sign in.")
         raise Refused("New users cannot sign in now.")
-    user = User(
-        username=email,
-        email=email,
-        first_name=claims["given_name"],
-        last_name=claims["family_name"],
-        is_staff=True,
-    )
+    names = {"first_name": claims["given_name"], "last_name": claims["family_name"]}
+    user = User(username=email, email=email, is_staff=True, **names)
     user.set_unusable_password()
     try:
         user.clean_fields()

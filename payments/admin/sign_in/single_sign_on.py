@@ -37,17 +37,12 @@ INVALID_ANSWER = (ArithmeticError, AttributeError, LookupError, OAuth2Error, Rec
 logger = logging.getLogger(__name__)
 
 
-def describe_provider_error(error: BaseException) -> str:
-    """Return an error for the log. Messages of libraries can contain tokens: their types and their place cannot."""
+def describe_provider_error(error: Exception) -> str:
+    """Return an error for the log. Messages of libraries can contain tokens: their type and their place cannot."""
     if isinstance(error, ProviderError):
         return str(error)
     place = extract_tb(error.__traceback__)[-1]
-    types = []
-    cause: BaseException | None = error
-    while cause is not None:
-        types.append(type(cause).__name__)
-        cause = cause.__cause__ or cause.__context__
-    return f"{', '.join(types)} ({Path(place.filename).name}, line {place.lineno})"
+    return f"{type(error.__cause__ or error).__name__} ({Path(place.filename).name}, line {place.lineno})"
 
 
 def limited(view: View) -> View:
