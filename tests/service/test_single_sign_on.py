@@ -418,6 +418,7 @@ def test_provider_that_fails_leads_to_a_page(service: Service, bakery: Provider,
         ),
     ],
 )
+@pytest.mark.extended
 def test_address_that_is_no_plain_address_is_refused(service: Service, bakery: Provider, email: Any) -> None:
     bakery.set_members(USER_INFO, email=email)
     bakery.set_account("ann")
@@ -578,6 +579,7 @@ def test_valid_id_token_is_accepted(service: Service, bakery: Provider, changes:
         *((7, 502), (True, 502), (None, 502), (["ann"], 502), ({}, 502), ("\ud800", 502)),
     ],
 )
+@pytest.mark.extended
 def test_subject_has_a_length_and_a_type(service: Service, bakery: Provider, subject: Any, status: int) -> None:
     bakery.set_account("ann")
     bakery.set_id_token(sub=subject)
