@@ -84,11 +84,11 @@ def test_settings_that_are_commented_out_are_the_defaults() -> None:
 
 
 def settings_with(environment: dict[str, str], *, names: list[str]) -> str:
-    """Return the values of these settings, as a separate process reads them."""
+    """Return the values of these settings, as a separate process reads them; for a URL, the databases."""
     program = (
         "from django.conf import settings\n"
         "def value(*names): return next(getattr(settings, name) for name in names if hasattr(settings, name))\n"
-        f"print([value(f'PAYMENTS_{{name}}', name) for name in {names}])"
+        f"print([value(f'PAYMENTS_{{name}}', name, 'DATABASES') for name in {names}])"
     )
     environment = inherited_environment() | {"DJANGO_SETTINGS_MODULE": "payments_site.settings"} | environment
     return output_of([ROOT / ".venv/bin/python", "-c", program], cwd=ROOT, env=environment)
