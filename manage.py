@@ -17,6 +17,7 @@ if __name__ == "__main__":
     except ModuleNotFoundError as error:
         if "--traceback" in sys.argv:
             raise
-        sys.exit(f"Python cannot find the module {error.name}. Run scripts/install, then .venv/bin/python manage.py.")
+        name = f"{error.name}".encode("unicode_escape").decode()  # it may control a terminal
+        sys.exit(f"Python cannot find the module {name}. Run scripts/install, then .venv/bin/python manage.py.")
     except KeyboardInterrupt:  # while Django loads, or in a command without its own message
         sys.exit(130)

@@ -66,7 +66,9 @@ def printable_name(field: str) -> str:
     if exposes_card_number(field) or count_digits(fold(field)) >= DIGITS_MIN:
         return "a name that may contain a card number"
     name = field if len(field) <= NAME_CHARACTERS_MAX else f"{field[:NAME_CHARACTERS_MAX]}…"
-    return printable(name)
+    text = printable(name)
+    # An escape such as \u2028 may have digits before those of the name.
+    return "a name that may contain a card number" if count_digits(text) >= DIGITS_MIN else text
 
 
 def printable_names(names: Sequence[str]) -> str:

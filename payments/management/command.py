@@ -64,6 +64,10 @@ class PaymentsCommand(BaseCommand):
             if message is None:
                 raise
             raise CommandError(printable(message)) from error
+        except UnicodeEncodeError as error:
+            if error.encoding != "utf-8":  # that of stdout
+                raise
+            raise CommandError("An argument is not UTF-8.") from error
         except SystemCheckError:  # has several lines
             raise
         except CommandError as error:

@@ -53,8 +53,10 @@ def parse_common_options(arguments: list[str]) -> Namespace:
     parser.add_argument("--pythonpath")
     parser.add_argument("--traceback", action="store_true")
     parser.add_argument("-v", "--verbosity", default="1")
-    options, _ = parser.parse_known_args(arguments[2:])
-    return options
+    try:
+        return parser.parse_known_args(arguments[2:])[0]
+    except CommandError:  # the parser of the command reports it
+        return parser.parse_args([])
 
 
 def discard_output() -> None:

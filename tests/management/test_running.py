@@ -167,6 +167,29 @@ def test_other_settings_can_be_named_by_an_option(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "Warning: from the option\n")
 
 
+@pytest.mark.parametrize("option", ["-v", "--settings", "--pythonpath"])
+def test_option_without_its_value_ends_in_the_usage(option: str) -> None:
+    done = manage("list_api_keys", option, url="sqlite:///:memory:")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: manage.py list_api_keys")
+    assert done.stderr.endswith(": expected one argument\n")
+
+
+def test_argument_that_is_not_utf_8_ends_in_one_line(tmp_path: Path) -> None:
+    with fresh_database(tmp_path) as url:
+        done = manage("create_organization", "3", "--name", "\udcff", url=url)
+
+    assert (done.returncode, done.stderr) == (1, "CommandError: An argument is not UTF-8.\n")
+
+
+@pytest.mark.processes
+def test_unknown_module_is_escaped() -> None:
+    done = start_manage("check", "--settings", "a\x1b\n\u202e")
+
+    assert done.stderr.startswith(r"Python cannot find the module a\x1b\n\u202e. Run")
+
+
 @pytest.mark.processes
 def test_help_needs_no_valid_settings() -> None:
     done = start_manage("help", DEBUG="maybe")
