@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 
 from tests.support.admin_site import Staff
@@ -135,8 +136,9 @@ def running_target(directory: Path, options: Namespace) -> Iterator[Target]:
         if server is not None:
             server.execute("CREATE DATABASE payments")
             url = f"{server.url.rpartition('/')[0]}/payments"
-        # Rate limits of its own, and requests from several addresses.
+        # Rate limits of its own, requests from several addresses, and sessions that this process creates.
         settings = {**USUAL_LIMITS, "RUNTIME_DIRECTORY": str(directory / "run"), "TRUST_PROXY": "true"}
+        settings["SECRET_KEY"] = django_settings.SECRET_KEY
         service = Service(url, workers=WORKERS, log=directory / "log", settings=settings)
         service.migrate()
         for organization, count in ((ATTACKER, options.payments), (VICTIM, VICTIM_PAYMENTS)):
