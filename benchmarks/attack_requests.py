@@ -5,14 +5,15 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import connection, transaction
 
 from benchmarks.attack_target import PASSWORD, Outcome, Target
@@ -20,8 +21,9 @@ from payments.models import PaymentRead
 from tests.support.admin_site import Staff
 from tests.support.connecting import connected_to
 from tests.support.lines import compact, record
-from tests.support.oidc import Visitor
+from tests.support.oidc import TOKEN, Visitor, provider
 from tests.support.ports import free_port
+from tests.support.relay import Answer
 from tests.support.service import workers
 
 CARD = "4242424242424242"
@@ -59,6 +61,34 @@ DATES = (
 LOOK_UPS = ("/admin/payments/organization/?name__regex=(a*)*b", "/admin/payments/apikey/?digest__startswith=a")
 EARLY_ERRORS = ("/nonsense", "/admin/login/?\0", "/docs/nonsense")
 SECURITY_HEADERS = {"content-security-policy", "x-frame-options", "referrer-policy", "x-content-type-options"}
+ADDRESSES = (
+    *(
+        "a@evil.example@example.com",
+        " root@example.com",
+        "@example.com",
+        '"a@evil.example"@example.com',
+        "%@example.com",
+    ),
+    *(
+        "<script>@example.com",
+        "a\nb@example.com",
+        "a@example.com\x00",
+        f"{'a' * 300}@example.com",
+        "a@EVIL.example.com.evil",
+    ),
+)
+ID_TOKENS: Sequence[dict[str, Any]] = (
+    *({"aud": ["evil", "payments"], "azp": "evil"}, {"aud": "evil"}, {"azp": "evil"}, {"nonce": "another"}),
+    *(
+        {"without": "exp"},
+        {"exp": 1},
+        {"header": {"alg": "none"}},
+        {"sub": "x" * 10_000},
+        {"iss": "https://evil.example"},
+    ),
+)
+YEAR_SECONDS = 365 * 86_400
+OPAQUE = "opaque-token-0123456789"
 HOSTILE_NAME = "\x1b[31m\x9b2J\u202e\n.jsonl"
 WRONG_PASSWORDS = 25
 ATTEMPTS_MAX = 10
@@ -182,6 +212,29 @@ def deactivated_user(target: Target) -> Outcome:
     return Outcome(f"statuses {statuses}", statuses == [HTTPStatus.OK, HTTPStatus.FOUND, HTTPStatus.FOUND])
 
 
+def sign_ins(target: Target) -> Outcome:
+    """Sign in at a hostile provider, with invalid addresses and ID tokens. No token may be logged."""
+    with connected_to(target.service.database_url):
+        Group.objects.get_or_create(name="staff")
+    with provider() as hostile:
+        settings = target.service.settings | hostile.settings(OIDC_NEW_USER_GROUP="staff")
+        service = replace(target.service, port=free_port(), settings=settings)
+        service.manage("migrate", "--verbosity", "0")  # the tables of django-allauth
+        statuses = Counter[int]()
+        with service.serving():
+            for email in ADDRESSES:
+                hostile.set_account("address", email=email)
+                statuses[Visitor(service).sign_in("address").status_code] += 1
+            hostile.set_account("ann")
+            for changes in (*ID_TOKENS, {"iat": int(time.time()) + YEAR_SECONDS}):
+                hostile.set_id_token(**changes)
+                statuses[Visitor(service).sign_in("ann").status_code] += 1
+            hostile.changes[TOKEN] = lambda _answer: Answer(400, {}, json.dumps({"access_token": OPAQUE}).encode())
+            statuses[Visitor(service).sign_in("ann").status_code] += 1
+    is_harmless = set(statuses) <= {HTTPStatus.FORBIDDEN, HTTPStatus.BAD_GATEWAY} and OPAQUE not in target.log
+    return Outcome(f"statuses {dict(statuses)}", is_harmless)
+
+
 def locked_sessions(target: Target) -> Outcome:
     """Lock the table of sessions, and log in."""
     with locked(target, "payments_staffsession"):
@@ -240,6 +293,7 @@ ATTACKS: Mapping[str, Callable[[Target], Outcome]] = {
     "early errors": early_errors,
     "password guesses": password_guesses,
     "deactivated user": deactivated_user,
+    "sign-ins": sign_ins,
     "locked sessions": locked_sessions,
     "settings of the database": session_settings,
     "core files": core_files,
