@@ -14,6 +14,7 @@ from django.db import connection
 from moneyed import Money
 from pytest_django import DjangoDbBlocker
 
+from payments.database.sqlite.base import STEPS_BETWEEN_CHECKS, deadline_has_passed
 from payments.models import Access, Mode, Organization, Payment
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
@@ -120,7 +121,7 @@ def effort_on_sqlite(sql: str) -> Effort:
 
     connection.connection.set_progress_handler(count, 1)
     execute(sql)
-    connection.connection.set_progress_handler(None, 0)
+    connection.connection.set_progress_handler(deadline_has_passed, STEPS_BETWEEN_CHECKS)  # as it was
     return Effort(explain(sql), instructions)
 
 
