@@ -133,5 +133,6 @@ def join(path: Path) -> str:
 
     It ends with the name of a security code: a name below it may be the code.
     """
-    secret = next((depth for depth, name in enumerate(path) if is_sensitive_name(name)), len(path))
-    return ".".join(name[:PATH_CHARACTERS_MAX] for name in path[: secret + 1])[:PATH_CHARACTERS_MAX]
+    names = [name[:PATH_CHARACTERS_MAX] for name in path]
+    secret = next((depth for depth, name in enumerate(names) if is_sensitive_name(name)), len(names))
+    return ".".join(names[: secret + 1])[:PATH_CHARACTERS_MAX]
