@@ -5,16 +5,14 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from django.contrib.auth.models import Group, User
-from django.db import connection, transaction
 
 from benchmarks.attack_target import PASSWORD, Outcome, Target
 from payments.models import PaymentRead
@@ -25,6 +23,7 @@ from tests.support.oidc import TOKEN, Visitor, provider
 from tests.support.ports import free_port
 from tests.support.relay import Answer
 from tests.support.service import workers
+from tests.support.sql import locked
 
 CARD = "4242424242424242"
 HOSTILE_TEXTS = (
@@ -237,20 +236,9 @@ def sign_ins(target: Target) -> Outcome:
 
 def locked_sessions(target: Target) -> Outcome:
     """Lock the table of sessions, and log in."""
-    with locked(target, "payments_staffsession"):
-        time.sleep(0.2)
+    with connected_to(target.service.database_url), locked("payments_staffsession"):
         status = target.log_in("clerk", PASSWORD, address="203.0.113.250")
     return Outcome(f"status {status}", status == HTTPStatus.SERVICE_UNAVAILABLE)
-
-
-@contextmanager
-def locked(target: Target, table: str) -> Iterator[None]:
-    """Hold the lock of a table; on SQLite, that of all writers."""
-    with connected_to(target.service.database_url), transaction.atomic():
-        if connection.vendor == "postgresql":
-            with connection.cursor() as cursor:
-                cursor.execute(f"LOCK TABLE {table} IN EXCLUSIVE MODE")
-        yield
 
 
 def session_settings(target: Target) -> Outcome:

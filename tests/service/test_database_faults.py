@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -18,6 +17,7 @@ from payments.models import SavedFilter, StaffSession
 from tests.support.admin_site import KEY, Staff, create_objects
 from tests.support.api import call_wsgi, wsgi_application
 from tests.support.log import Log, collected_log
+from tests.support.sql import locked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -72,16 +72,6 @@ def staff(quick_hasher: None, settings: Settings) -> Staff:
 def log() -> Iterator[Log]:
     with collected_log() as log:
         yield log
-
-
-@contextmanager
-def locked(table: str) -> Iterator[None]:
-    """Lock the table against writers; on SQLite, all tables."""
-    with closing(connection.copy()) as other, other.cursor() as cursor:
-        other.set_autocommit(False)
-        cursor.execute("BEGIN IMMEDIATE" if other.vendor == "sqlite" else f"LOCK TABLE {table} IN EXCLUSIVE MODE")
-        yield
-        other.rollback()
 
 
 def send(form: Form, staff: Staff | None) -> Any:

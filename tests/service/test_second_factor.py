@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import connection
 from pytest_django import Settings
 from requests import Response
 
@@ -23,7 +23,7 @@ from tests.support.migrated import fresh_database
 from tests.support.oidc import Visitor
 from tests.support.password_hashing import QuickHasher
 from tests.support.service import QUICK_PASSWORDS, Service
-from tests.support.sql import execute
+from tests.support.sql import execute, locked
 from tests.support.threads import call_while_held
 
 pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
@@ -94,11 +94,11 @@ def send_at_once(service: Service, locked: str, *requests: Callable[[], Response
         return call_while_held(lambda: execute(f"{locked} FOR UPDATE"), *requests)
 
 
+@pytest.mark.extended
 def test_session_that_cannot_be_written_gets_503(service: Service) -> None:
     visitor = logged_in(service)
 
-    with connected_to(service.database_url), transaction.atomic():
-        execute("LOCK TABLE payments_staffsession IN EXCLUSIVE MODE")
+    with connected_to(service.database_url), locked("payments_staffsession"):
         response = visitor.get(SET_UP)
 
     assert (response.status_code, response.headers.get("Retry-After")) == (503, "1")

@@ -1,7 +1,7 @@
 """Slow work of one kind or of one client uses only its share of the threads; other requests are served meanwhile."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import UTC, datetime
 
 import pytest
@@ -17,30 +17,27 @@ from tests.support.factories import ApiKeyFactory
 
 
 @contextmanager
-def filtering(api: Api) -> Iterator[None]:
+def occupied(share: Callable[[str], AbstractContextManager[None]], places: int, *, client: str) -> Iterator[None]:
+    """Occupy all places of a share."""
+    with ExitStack() as stack:
+        for _ in range(places):
+            stack.enter_context(share(client))
+        yield
+
+
+def filtering(api: Api) -> AbstractContextManager[None]:
     """Occupy the share of a key for reads with filters."""
-    with ExitStack() as stack:
-        for _ in range(process.shares.filters_max):
-            stack.enter_context(process.shares.filters(api.key.digest))
-        yield
+    return occupied(process.shares.filters, process.shares.filters_max, client=api.key.digest)
 
 
-@contextmanager
-def responding_with_public_pages() -> Iterator[None]:
+def responding_with_public_pages() -> AbstractContextManager[None]:
     """Occupy the share of strangers."""
-    with ExitStack() as stack:
-        for _ in range(process.shares.public_pages_max):
-            stack.enter_context(process.shares.public_pages("stranger"))
-        yield
+    return occupied(process.shares.public_pages, process.shares.public_pages_max, client="stranger")
 
 
-@contextmanager
-def responding_to_staff() -> Iterator[None]:
+def responding_to_staff() -> AbstractContextManager[None]:
     """Occupy the share of users."""
-    with ExitStack() as stack:
-        for _ in range(process.shares.staff_pages_max):
-            stack.enter_context(process.shares.staff_pages("user"))
-        yield
+    return occupied(process.shares.staff_pages, process.shares.staff_pages_max, client="user")
 
 
 @pytest.fixture

@@ -80,10 +80,6 @@ def call_wsgi(application: Any, environ: dict[str, Any]) -> HttpResponse:
 
 def status_of(path: str, application: Any = None, /, **headers: str) -> tuple[str, dict[str, str]]:
     """Return the status and the headers of the deployed application's response."""
-    answers: list[Any] = []
     environ = {**RequestFactory().get(path, headers=headers).environ, "wsgi.input": BytesIO()}
-    (application or wsgi_application())(
-        environ, lambda status, fields: answers.extend([status.split()[0], dict(fields)])
-    )
-    status, fields = answers
-    return status, fields
+    response = call_wsgi(application or wsgi_application(), environ)
+    return str(response.status_code), dict(response.items())

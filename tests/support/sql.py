@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
@@ -17,6 +17,16 @@ def execute(statement: str) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def locked(table: str) -> Iterator[None]:
+    """Lock a table against writers, by another connection. On SQLite, lock all tables."""
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        other.set_autocommit(False)
+        cursor.execute("BEGIN IMMEDIATE" if other.vendor == "sqlite" else f"LOCK TABLE {table} IN EXCLUSIVE MODE")
+        yield
+        other.rollback()
 
 
 def fetch_value(statement: str) -> Any:
