@@ -65,7 +65,7 @@ class PaymentsCommand(BaseCommand):
                 raise
             raise CommandError(printable(message)) from error
         except UnicodeEncodeError as error:
-            if error.encoding != "utf-8":  # that of stdout
+            if error.encoding != "utf-8":  # the encoding of stdout
                 raise
             raise CommandError("An argument is not UTF-8.") from error
         except SystemCheckError:  # has several lines
@@ -80,4 +80,4 @@ class PaymentsCommand(BaseCommand):
             return
         self.stderr.write(printable(message), self.style.SUCCESS if self.stderr.isatty() else None)
         for line in next_steps:
-            self.stderr.write(printable(line), str)  # without a style, Django would use that of errors
+            self.stderr.write(printable(line), str)  # without a style, Django would use the style of errors

@@ -53,9 +53,9 @@ access_logger = logging.getLogger("payments_site.access")
 class Handler:
     """The WSGI application. It sends whole responses: a thread would have to wait for a slow reader of a stream.
 
-    Pages take longer than the API, and read request bodies. So they use only a share of the worker's threads: that of
-    users, or that of strangers. Static files are exempt: a page needs several of them at once, and they are read fast.
-    A missing one is a page: Django's error page takes as long as others.
+    Pages take longer than the API, and read request bodies. So they use only a share of the worker's threads. Users and
+    strangers have different shares. Static files are exempt: a page needs several at once, and they are read fast. A
+    missing one is a page: it takes as long as others.
     """
 
     def __init__(self, django: Callable[..., Any]) -> None:

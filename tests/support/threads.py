@@ -38,7 +38,7 @@ def in_thread(function: Callable[[], object]) -> threading.Thread:
 
 @contextmanager
 def held_lock(table: str) -> Iterator[threading.Thread]:
-    """Hold a lock against writers in another thread: on SQLite the only one, on PostgreSQL that of the table."""
+    """Hold a lock against writers in another thread: on PostgreSQL the lock of the table, on SQLite the only lock."""
     locked, released = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -80,7 +80,7 @@ def plain_letters(name: str) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether no value of this name may be stored, whatever its form."""
+    """Return whether the name alone forbids the value, in any form."""
     return NAME.fullmatch(plain_letters(name)) is not None or TRACK.search(words(name)) is not None
 
 
