@@ -71,7 +71,7 @@ class Brevity(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         status = vars(record).get("status_code", HTTPStatus.INTERNAL_SERVER_ERROR)
-        if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        if HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
             record.levelno, record.levelname = logging.WARNING, "WARNING"
             record.msg = record.msg[:REFUSAL_CHARACTERS_MAX]
         elif status > HTTPStatus.INTERNAL_SERVER_ERROR and record.exc_info:

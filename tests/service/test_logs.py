@@ -84,6 +84,16 @@ def test_messages_arguments_and_tracebacks_are_redacted(log: Log) -> None:
     assert json.loads(line)["traceback"].endswith("with base 10: 'live_[redacted]'")
 
 
+@pytest.mark.parametrize(("status", "level"), [(200, "INFO"), (302, "INFO"), (404, "WARNING")])
+def test_development_server_warns_of_refused_requests_alone(log: Log, status: int, level: str) -> None:
+    record = logging.LogRecord("django.server", logging.INFO, __file__, 1, "GET /", None, None)
+    record.status_code = status
+
+    log.handle(record)
+
+    assert [event["level"] for event in log.events] == [level]
+
+
 def test_line_is_one_json_object(log: Log) -> None:
     logging.getLogger("payments").warning('"two\nlines" \ud800 %s', "\u2028")
 
