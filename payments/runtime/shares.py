@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import Condition, Lock
 
 from payments.runtime import time_limits
+from payments.runtime.time_limits import TimeLimit
 
 
 class NoPlace(Exception):
@@ -30,7 +31,7 @@ class Shares:
         self.changed = Condition()
         self.occupied = 0  # threads that slow work uses, or that wait for their share
         self.running: Counter[Hashable] = Counter()  # by the name of a share
-        self.waiting: dict[Hashable, object] = {}  # at most one thread for each client of a share
+        self.waiting: dict[tuple[Hashable, Hashable], object] = {}  # in order: a thread for each client of a share
         self.hashing = Lock()  # a worker hashes one password at a time
 
     def filters(self, client: Hashable) -> AbstractContextManager[None]:
@@ -38,21 +39,21 @@ class Shares:
 
         Entering raises NoPlace if the client uses its share, and NoThread if others use the threads.
         """
-        return self.thread(("filters", client), self.filters_max, client)
+        return self.thread(("filters", client), self.filters_max, client, time_limits.WAIT_FOR_READ)
 
     def staff_pages(self, client: Hashable) -> AbstractContextManager[None]:
         """Respond to a user with a page: in half of the threads. One more page of each user may wait.
 
         Entering raises NoPlace or NoThread.
         """
-        return self.thread("staff pages", self.staff_pages_max, client)
+        return self.thread("staff pages", self.staff_pages_max, client, time_limits.WAIT_FOR_PAGE)
 
     def public_pages(self, client: Hashable) -> AbstractContextManager[None]:
         """Respond to a stranger with a page: in a quarter of the threads. One more page of each stranger may wait.
 
         Entering raises NoPlace or NoThread.
         """
-        return self.thread("public pages", self.public_pages_max, client)
+        return self.thread("public pages", self.public_pages_max, client, time_limits.WAIT_FOR_PAGE)
 
     def exports(self) -> AbstractContextManager[None]:
         """Compute a part of an export: one at a time, because this delays all other threads. It may raise NoPlace."""
@@ -74,9 +75,9 @@ class Shares:
                 self.release(name)
 
     @contextmanager
-    def thread(self, name: Hashable, places_max: int, client: Hashable) -> Iterator[None]:
+    def thread(self, name: Hashable, places_max: int, client: Hashable, wait: TimeLimit) -> Iterator[None]:
         with self.changed:
-            self.occupy_thread(name, places_max, client)
+            self.occupy_thread(name, places_max, client, wait)
         try:
             yield
         finally:
@@ -84,14 +85,14 @@ class Shares:
                 self.occupied -= 1
                 self.release(name)
 
-    def occupy_thread(self, name: Hashable, places_max: int, client: Hashable) -> None:
+    def occupy_thread(self, name: Hashable, places_max: int, client: Hashable, wait: TimeLimit) -> None:
         """Occupy a thread and a place of a share. Wait for the place, if no other thread of the client waits for it.
 
         If all threads are occupied, a thread that only waits gives way.
         """
-        queue = (name, client)
-        must_wait = queue in self.waiting or self.running[name] >= places_max
-        if must_wait and (queue in self.waiting or self.occupied >= self.threads_max):
+        waiter = (name, client)
+        must_wait = self.first_waiter(name) is not None or self.running[name] >= places_max
+        if must_wait and (waiter in self.waiting or self.occupied >= self.threads_max):
             raise NoPlace
         if self.occupied >= self.threads_max:
             if not self.waiting:
@@ -101,28 +102,35 @@ class Shares:
         self.occupied += 1
         try:
             if must_wait:
-                self.wait(name, places_max, queue)
+                self.wait(waiter, places_max, wait)
             self.occupy(name, places_max)
         except NoPlace:
             self.occupied -= 1
             raise
 
-    def wait(self, name: Hashable, places_max: int, queue: Hashable) -> None:
-        """Wait for a place of a share.
+    def first_waiter(self, name: Hashable) -> tuple[Hashable, Hashable] | None:
+        """Return the name and the client of the thread that gets the next place of a share."""
+        return next((waiter for waiter in self.waiting if waiter[0] == name), None)
+
+    def wait(self, waiter: tuple[Hashable, Hashable], places_max: int, limit: TimeLimit) -> None:
+        """Wait for a place of a share. The clients get it in turn.
 
         :raises NoPlace: there was none in time, or the thread had to give way
         """
-        ticket = self.waiting[queue] = object()
+        name, _ = waiter
+        ticket = self.waiting[waiter] = object()
 
         def gives_way() -> bool:
-            return self.waiting.get(queue) is not ticket
+            return self.waiting.get(waiter) is not ticket
 
-        self.changed.wait_for(
-            lambda: gives_way() or self.running[name] < places_max, time_limits.WAIT_FOR_PLACE.seconds
-        )
+        def has_place() -> bool:
+            return self.running[name] < places_max and self.first_waiter(name) == waiter
+
+        self.changed.wait_for(lambda: gives_way() or has_place(), limit.seconds)
         if gives_way():
             raise NoPlace
-        del self.waiting[queue]
+        del self.waiting[waiter]
+        self.changed.notify_all()  # another place may be free for the next thread
 
     def occupy(self, name: Hashable, places_max: int) -> None:
         if self.running[name] >= places_max:

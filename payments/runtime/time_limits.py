@@ -46,7 +46,8 @@ CONNECTION_BEFORE_FAILOVER = TimeLimit(0.12)  # 0.3
 FAILOVER = TimeLimit(0.16)  # 0.4
 STATEMENT_BEFORE_FAILOVER = TimeLimit(0.64)  # 1.6
 
-WAIT_FOR_PLACE = TimeLimit(0.2)  # 0.5: a slow read or a page waits this long until an earlier one has ended
+WAIT_FOR_READ = TimeLimit(0.2)  # 0.5: a slow read waits this long until an earlier one of its client has ended
+WAIT_FOR_PAGE = TimeLimit(0.4)  # 1.0: a page waits this long, before its deadline begins, until earlier ones have ended
 SEARCH_BY_INDEX = TimeLimit(0.06)  # 0.15: the index alone finds most searches in this time
 OPTIONAL_STATEMENT = TimeLimit(0.12)  # 0.3: a page can do without its result
 COUNTING = TimeLimit(0.2)  # 0.5: a rate limit waits this long for other workers

@@ -42,7 +42,8 @@ def responding_to_staff() -> AbstractContextManager[None]:
 
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time_limits, "WAIT_FOR_PLACE", TimeLimit(0))
+    for name in ("WAIT_FOR_READ", "WAIT_FOR_PAGE"):
+        monkeypatch.setattr(time_limits, name, TimeLimit(0))
 
 
 @pytest.mark.parametrize("is_known", [False, True])
