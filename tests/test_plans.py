@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
 from functools import cache, partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import pytest
@@ -50,6 +51,7 @@ TESTED, OLDEST = "PostgreSQL of the tests", "PostgreSQL 15"
 
 PLANS = ("force_custom_plan", "force_generic_plan")  # for the values of each request, or once for a connection
 STATES = ("unknown", "vacuumed", "analyzed", "analyzed empty", "analyzed without the organization")
+USUAL = {(TESTED, "unknown"), (TESTED, "analyzed")}  # the other databases are tested in the second stage
 
 
 def store_payments(organization: int, mode: str, number: int) -> None:
@@ -158,11 +160,8 @@ def prepare() -> Iterator[Callable[[str], Prepared]]:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(
-            (version, name), id=f"{version}, {name}", marks=[pytest.mark.extended] if version == OLDEST else []
-        )
-        for version in (TESTED, OLDEST)
-        for name in STATES
+        pytest.param(tested, id=", ".join(tested), marks=[] if tested in USUAL else [pytest.mark.extended])
+        for tested in product((TESTED, OLDEST), STATES)
     ],
 )
 def state(request: pytest.FixtureRequest, prepare: Callable[[str], Prepared]) -> Iterator[State]:

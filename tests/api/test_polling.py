@@ -56,7 +56,7 @@ class Polls(Walks):
 @pytest.mark.hypothesis
 def test_polling_client_never_gets_a_stale_304(api: Api) -> None:
     machine: Any = partial(Polls, api)
-    run_state_machine_as_test(machine, settings=settings(stateful_step_count=20, max_examples=examples(25, long=2_000)))
+    run_state_machine_as_test(machine, settings=settings(stateful_step_count=20, max_examples=examples(15, long=2_000)))
 
 
 def poll_after_a_change(api: Api) -> None:

@@ -46,6 +46,7 @@ def checkout(tmp_path: Path) -> Path:
     return copy
 
 
+@pytest.mark.extended
 def test_start_needs_the_static_files_that_install_collects(checkout: Path) -> None:
     missing = start_copy(checkout)
     shutil.copytree(ROOT / "staticfiles", checkout / "staticfiles")

@@ -96,6 +96,7 @@ def test_killed_worker_keeps_its_counts_but_is_no_worker(observed: Service, key:
     assert requests(observed, route=LIST) == before + REQUESTS
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_replaced_workers_keep_their_counts_but_not_their_gauges(observed: Service, key: str) -> None:
     before = requests(observed, route=LIST)
@@ -289,6 +290,7 @@ def test_page_allows_get_and_head_only(observed: Service) -> None:
     assert fetch(observed, "/metrics", method="POST")[0] == 405
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_restart_resets_all_but_the_last_successful_import(tmp_path: Path, lines: list[bytes]) -> None:
     with fresh_database(tmp_path) as url:
