@@ -23,7 +23,7 @@ from tests.support.oidc import TOKEN, Visitor, provider
 from tests.support.ports import free_port
 from tests.support.relay import Answer
 from tests.support.service import workers
-from tests.support.sql import locked
+from tests.support.sql import execute, locked
 
 CARD = "4242424242424242"
 HOSTILE_TEXTS = (
@@ -263,6 +263,23 @@ def quote_all(text: str) -> str:
     return "".join(f"%{byte:02X}" for byte in text.encode())
 
 
+def page_for_developers(target: Target) -> Outcome:
+    """Cause an error in the development server. Look for the password of the database in the page about it."""
+    if target.server is None:
+        return Outcome("SQLite has no password", is_harmless=True)
+    url = target.service.database_url.replace("@", f":{PASSWORD}@")
+    service = replace(target.service, database_url=url, port=free_port(), workers=1)
+    service.settings = {**service.settings, "DEBUG": "true"}
+    with connected_to(url):
+        execute("ALTER TABLE payments_payment DROP CONSTRAINT payments_payment_metadata_check")
+        execute("UPDATE payments_payment SET metadata = '5' WHERE id = 'pt_110'")
+        with service.serving(".venv/bin/python", "manage.py", "runserver", f"127.0.0.1:{service.port}"):
+            status, _, page = replace(target, service=service).get_as_staff("/admin/payments/payment/pt_5F110/change/")
+    count = page.count(PASSWORD.encode())
+    is_harmless = status == HTTPStatus.INTERNAL_SERVER_ERROR and b"Traceback" in page and not count
+    return Outcome(f"status {status}, the page has {len(page)} bytes and the password {count} times", is_harmless)
+
+
 def core_files(target: Target) -> Outcome:
     """Look at the limits of the workers. A core file would contain keys."""
     limits = [Path(f"/proc/{worker.pid}/limits").read_text() for worker in workers(target.service)]
@@ -285,4 +302,5 @@ ATTACKS: Mapping[str, Callable[[Target], Outcome]] = {
     "locked sessions": locked_sessions,
     "settings of the database": session_settings,
     "core files": core_files,
+    "page for developers": page_for_developers,
 }
