@@ -69,6 +69,16 @@ def test_view_of_a_payment_is_recorded(payment: Payment) -> None:
     assert read.oldest_at == read.newest_at == payment.created_at
 
 
+def test_customers_payments_beside_a_payment_are_recorded(payment: Payment) -> None:
+    for number in (1, 2, 3):
+        PaymentFactory.create(id=f"pt_c{number}", organization=payment.organization, customer_id="ct_1")
+
+    client_with("view_payment").get(f"{PAYMENTS}pt_5Fc2/change/")
+
+    reads = PaymentRead.objects.order_by("id").values_list("kind", "filters", "count", "first_id", "last_id")
+    assert list(reads) == [("payment", "", 1, "pt_c2", "pt_c2"), ("list", "customerId", 2, "pt_c3", "pt_c1")]
+
+
 @pytest.mark.parametrize("path", ["", "export.csv", "export.jsonl"])
 @pytest.mark.parametrize(
     ("query", "filters", "ids"),

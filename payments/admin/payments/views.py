@@ -92,10 +92,15 @@ class PaymentAdmin(ReadOnlyAdmin):
         payment, *others = payments
         access = Access(int(payment.record.organization_id), payment.record.mode)
         record_read(request.user, ReadKind.PAYMENT, access, [payment.row])
+        customer_payments = other_customer_payments(payment, access)
+        if customer_payments:
+            rows = [other.row for other in customer_payments]
+            record_read(request.user, ReadKind.LIST, access, rows, filters=["customerId"])
         context = self.page_context(
             request,
             payment.record.id,
             **payment_context(payment, links=Links.of(request)),
+            customer_payments=customer_payments,
             position=find_list_context(request.GET, payment),
             others_with_id=others,
         )
@@ -159,7 +164,6 @@ def payment_context(payment: PaymentDisplay, *, links: Links) -> dict[str, Any]:
         "organization": organization,
         "api_response": format_json(api_response, indent=2).decode(),
         "api_href": links.payment(payment.record.id),
-        "customer_payments": other_customer_payments(payment, access),
         "access": access,
         "access_query": access_query(access),
     }
