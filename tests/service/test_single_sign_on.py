@@ -160,6 +160,7 @@ def test_sign_in_continues_only_at_own_pages(service: Service, bakery: Provider,
         ({"email_verified": False}, "no verified e-mail address"),
         ({"email_verified": "false"}, "no verified e-mail address"),
         ({"email": None}, "no verified e-mail address"),
+        ({"email_verified": None}, "no verified e-mail address"),
     ],
 )
 def test_account_without_an_allowed_address_is_refused(

@@ -80,8 +80,13 @@ def subject_of(id_token: Mapping[str, Any], userinfo: Mapping[str, Any]) -> str:
 def used_claims(id_token: Mapping[str, Any], userinfo: Mapping[str, Any]) -> dict[str, Any]:
     """Return the claims that `policy` uses, with values of their type and length. An invalid value is an empty text."""
     claims = {**id_token, **userinfo}
+    documents = (id_token, userinfo)
     email = claims.get("email")
-    is_verified = claims.get("email_verified") is True and id_token.get("email", email) == email
+    is_verified = (
+        any("email" in document and document.get("email_verified") is True for document in documents)
+        and all(document.get("email_verified", True) is True for document in documents)
+        and str(id_token.get("email", email)).lower() == str(email).lower()
+    )
     required = conf.OIDC_REQUIRED_CLAIM
     return {
         "email": email if is_verified and is_email(email) else "",
