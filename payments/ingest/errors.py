@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from traceback import walk_tb
 from typing import NamedTuple
 
-from payments.ingest.cards.details import exposes_card_number
+from payments.ingest.cards.details import exposes_card_number, find_in_text
 from payments.ingest.cards.folding import fold
 from payments.ingest.cards.numbers import DIGITS_MIN, count_digits
 from payments.runtime.terminal import printable
@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 NAME_CHARACTERS_MAX = 80
 ERRORS_MAX = 10
 NAMES_MAX = 10
+HIDDEN_NAME = "a name that may contain card data"
 
 
 class FieldError(NamedTuple):
@@ -63,17 +64,17 @@ def unreadable(bug: Exception) -> InvalidRecord:
 
 def printable_name(field: str) -> str:
     """Return a field's name as a message may repeat it: in one line. A record may have any names."""
-    if exposes_card_number(field) or count_digits(fold(field)) >= DIGITS_MIN:
-        return "a name that may contain a card number"
+    if find_in_text(field) or count_digits(fold(field)) >= DIGITS_MIN:
+        return HIDDEN_NAME
     name = field if len(field) <= NAME_CHARACTERS_MAX else f"{field[:NAME_CHARACTERS_MAX]}…"
     text = printable(name)
     # An escape such as \u2028 may have digits before those of the name.
-    return "a name that may contain a card number" if count_digits(text) >= DIGITS_MIN else text
+    return HIDDEN_NAME if count_digits(text) >= DIGITS_MIN else text
 
 
 def printable_names(names: Sequence[str]) -> str:
     """Return a list of names as a message may repeat it. Neighbouring names may be the groups of a card number."""
     text = ", ".join(map(printable_name, names[:NAMES_MAX]))
     if exposes_card_number(text):
-        return "names that may contain a card number"
+        return "names that may contain card data"
     return text if len(names) <= NAMES_MAX else f"{text} and {len(names) - NAMES_MAX} more"

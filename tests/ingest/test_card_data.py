@@ -271,6 +271,45 @@ def test_security_code_pin_and_track_are_refused(name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     "details",
     [
+        {"response": '{"cvv":{"value":"123"}}'},
+        {"note": "cvv code is 123"},
+        {"cvvx": "123.00"},
+        {"cvvInfo": {"987": True}},
+        *(
+            {name: "123"}
+            for name in (
+                *("セキュリティーコード", "ПИН", "pinkod", "pinNummer", "mPIN", "PIN-Blk", "Geheimnummer", "trackII"),
+                *("codul de securitate", "проверочный код", "sicherheitsNr", "securityNo", "security_num", "cvNumber"),
+            )
+        ),
+    ],
+)
+def test_other_spellings_of_security_codes_are_refused(details: Any) -> None:
+    message = refusal(details)
+
+    assert message.endswith("a security code, PIN or track must not be stored (PCI DSS 3.3)")
+    assert "987" not in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        line(details={"cvv=123": 1}).replace(b'"cvv=123":1', b'"cvv=123":1,"cvv=123":2'),
+        line(**{"CVV: 123": "x"}),
+        line(metadata={"security code 123": 5}),
+    ],
+)
+def test_security_code_in_a_name_is_not_repeated(text: bytes) -> None:
+    with pytest.raises(InvalidRecord) as error:
+        validate_record(text)
+
+    assert "a name that may contain card data: " in str(error.value)
+    assert "123" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "details",
+    [
         {"cvc": None},
         {"cvc": ""},
         {"cvcCheck": "pass"},

@@ -22,36 +22,41 @@ NAME = re.compile(
 )
 
 # In texts that `words` returns. A short word is part of others (opinion, acid): it stands alone, or between these.
-PREFIXES = ("card", "cc", "debit", "atm", "emv", "full", "raw", "enc", "new", "old", "user", "amex")
+PREFIXES = ("card", "cc", "debit", "atm", "emv", "full", "raw", "enc", "new", "old", "user", "amex", "m")
 BEFORE = "|".join((r"(?:\b", *(rf"(?<=\b{prefix})" for prefix in PREFIXES))) + ")"
-AFTER = r"(?:code|number|value|block|data|digits|entered){0,2}\b"
+AFTER = r"(?:code|number|value|block|blk|data|digits|entered){0,2}\b"
 SECURITY_CODE: Final = spell(
     rf"cvv|cvc|(?=c)\bc v [vc]\b|(?=c){BEFORE}(?:csc|cvn|cav|cvd|cv(?= 2\b)){AFTER}|"
     r"(?<!social)(?<!social )(?:security|verification|card ?validation|signature ?panel) ?(?:code|number|value|digits)|"
     # German, Dutch, Swedish, Danish and Norwegian, Finnish
-    r"prue?f ?(?:ziffer|nummer|nr|zahl|code)|sicherheits ?(?:code|nummer|zahl)|"
+    r"prue?f ?(?:ziffer|nummer|nr|zahl|code)|sicherheits ?(?:code|nummer|nr|zahl)|"
     r"(?:beveiligings|veiligheids|verificatie) ?code|sakerhets ?kod|sikkerhe[dt]s ?kode|turva ?(?:koodi|luku)|"
     # French and Romanian, Spanish, Portuguese, Italian
-    r"cryptogramme|cod(?:e|igo|ice)? ?(?:d[ei] ?)?"
+    r"cryptogramme|cod(?:e|ul|igo|ice)? ?(?:d[ei] ?)?"
     r"(?:securit(?:e|ate)|seguridad|seguranca|sicurezza|verification|verificaci?on|verificacao|verifica\b)|"
     # Polish, Czech, Hungarian, Turkish, Russian, Greek, Chinese, Japanese, Korean
     r"kod ?bezpieczenstwa|bezpecnostni ?kod|biztonsagi ?kod|guvenlik ?kodu|код ?(?:безопасности|проверки)|"
-    r"κωδικο[σς] ?ασφαλειας|安全[码碼]|セキュリティ ?コード|보안 ?코드"
+    r"проверочный ?код|κωδικο[σς] ?ασφαλειας|安全[码碼]|セキュリティー? ?コード|보안 ?코드"
 )
 # Names of security codes that are often other codes. In a text, they are ignored.
-AMBIGUOUS: Final = rf"(?=c){BEFORE}(?:cid|ccv){AFTER}|card ?verification|\b(?:card|sec) ?code\b"
+AMBIGUOUS: Final = (
+    rf"(?=c){BEFORE}(?:cid|ccv){AFTER}|card ?verification|(?<!social )security ?(?:no|nr|num)\b|"
+    r"\bcv ?number\b|\b(?:card|sec) ?code\b"
+)
 # Not the device that reads a PIN, nor a payment by debit card.
 PIN: Final = spell(
-    rf"(?=p){BEFORE}pin{AFTER}(?! ?(?:pad|debit)\b)|geheim ?zahl|code ?(?:confidentiel|secret)\b|пин ?код"
+    rf"(?=p){BEFORE}pin{AFTER}(?! ?(?:pad|debit)\b)|geheim ?(?:zahl|nummer)|"
+    r"\bpin ?(?:kode?|nummer)\b|code ?(?:confidentiel|secret)\b|\bпин(?: ?код|\b)"
 )
 TRACK = re.compile(
-    rf"(?=t){BEFORE}track ?(?:[123]|one|two|three|data|equivalent)\b|mag(?:netic)? ?stripe?(?: ?(?:data|tracks?))?$|"
+    rf"(?=t){BEFORE}track ?(?:[123]|i{{1,3}}|one|two|three|data|equivalent)\b|"
+    r"mag(?:netic)? ?stripe?(?: ?(?:data|tracks?))?$|"
     r"magnetstreifen|magneetstrip|band[ae] ?magneti(?:ca|que)"
 )
 
 # A PIN has up to 12 digits, a PIN block 8 or 16 bytes (ISO 9564).
-CODE_FORM = re.compile(r"\W*[0-9](?:[ -]?[0-9]){2,3}(?:\.0)?\W*")
-PIN_FORM = re.compile(r"\W*(?:[0-9](?:[ -]?[0-9]){2,11}(?:\.0)?|(?:[0-9A-Fa-f]{16}){1,2})\W*")
+CODE_FORM = re.compile(r"\W*[0-9](?:[ -]?[0-9]){2,3}(?:\.0+)?\W*")
+PIN_FORM = re.compile(r"\W*(?:[0-9](?:[ -]?[0-9]){2,11}(?:\.0+)?|(?:[0-9A-Fa-f]{16}){1,2})\W*")
 FORMS: Sequence[tuple[re.Pattern[str], Form]] = (
     # In India, a PIN code is a postal code of six digits.
     (re.compile(r"\bpin ?code\b"), re.compile(r"(?!\W*[0-9]{3} ?[0-9]{3}\W*\Z)" + PIN_FORM.pattern)),
@@ -60,7 +65,7 @@ FORMS: Sequence[tuple[re.Pattern[str], Form]] = (
 )
 IN_TEXT = re.compile(
     r"(?=[bcgkpstv\x80-\U0010ffff])"  # the first letters of the words: the search is four times as fast
-    rf"(?:(?:{SECURITY_CODE})(?: [23])?(?:(?: ?(?:code|number|value|is|no))?(?: [:=])*|"
+    rf"(?:(?:{SECURITY_CODE})(?: [23])?(?:(?: ?(?:code|number|value|is|no)\b| [:=]){{0,6}}|"
     rf" ?[a-z]{{0,16}}(?: [0-9])?(?: [:=])+)|(?:{PIN})(?: code)?(?: [:=])+(?! [0-9]{{3}} [0-9])) [0-9]{{3,4}}\b"
 )
 HAS_CODE_DIGITS = re.compile(r"(?<![0-9])[0-9]{3,4}(?![0-9])")

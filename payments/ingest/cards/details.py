@@ -105,7 +105,7 @@ def find_in_value(value: Any, path: Path, form: Form | None = None) -> Iterator[
 def find_in_object(members: Mapping[str, Any], path: Path, form: Form | None) -> Iterator[CardData]:
     named = {name: name for name in members if is_sensitive_name(name)} | named_values(members)
     for name, value in members.items():
-        reason = find_in_text(name)
+        reason = find_in_text(name, form)
         if reason:
             yield path, reason
         # A name that may itself be a secret is not repeated.
