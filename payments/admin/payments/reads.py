@@ -63,7 +63,7 @@ def record_read(
         with transaction_without_waiting():
             read.save(force_insert=True)
     except Error as error:
-        logger.warning("A read was not written: %s: %s", describe(read), error)
+        logger.warning("A read was not written: %s: %s", describe(read), type(error).__name__)
 
 
 def describe(read: PaymentRead) -> str:
