@@ -1,5 +1,6 @@
 """Revoke an API key."""
 
+import re
 import sys
 from argparse import ArgumentParser
 from typing import Any
@@ -46,7 +47,7 @@ def selected_key(argument: str) -> ApiKey:
     """
     if argument == "-":
         keys = ApiKey.objects.filter(digest=identifiers.digest(sys.stdin.readline().strip()))
-    elif argument.isascii() and argument.isdecimal():
+    elif re.fullmatch("[0-9]{1,18}", argument):
         keys = ApiKey.objects.filter(pk=argument)
     else:
         raise CommandError("KEY must be the number of a key, or - to read the key itself from stdin.")
