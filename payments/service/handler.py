@@ -6,13 +6,13 @@ view. All other requests go to Django's own application.
 """
 
 import logging
-import os
 import re
 import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import cache, lru_cache, partial
 from http.client import BAD_REQUEST, INTERNAL_SERVER_ERROR, NOT_MODIFIED
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from django.apps import apps
@@ -68,7 +68,7 @@ class Handler:
             with process.deadline:
                 close_old_connections()
                 return self.send(environ, start_response, respond_directly)
-        if path.startswith(STATIC_PATH) and is_static_file(path.removeprefix(STATIC_PATH)):
+        if path.startswith(STATIC_PATH) and is_static_file(path):
             return self.respond_to_page({**environ, "CONTENT_LENGTH": "0"}, start_response)  # without a slow body
         try:
             client = environ[ENVIRON_KEY] = self.client_of_page(environ)
@@ -112,10 +112,17 @@ class Handler:
         return [response.content]
 
 
-def is_static_file(name: str) -> bool:
-    """Return whether `collectstatic` has stored a file of this name. Without STATIC_ROOT, each name may be one."""
+def is_static_file(path: str) -> bool:
+    """Return whether `collectstatic` has stored a file for this path. Without STATIC_ROOT, each path may have one."""
     root: Any = settings.STATIC_ROOT
-    return not root or os.path.isfile(os.path.join(root, name))  # noqa: PTH113, PTH118  faster than Path
+    return not root or path.removeprefix(STATIC_PATH) in stored_files(root)
+
+
+@lru_cache
+def stored_files(root: Path | str) -> frozenset[str]:
+    """Return the names below a directory. A client that asks for other files must not learn whether they exist."""
+    files = (path for path in Path(root).rglob("*") if path.suffix not in {".gz", ".br"} and path.is_file())
+    return frozenset(path.relative_to(root).as_posix() for path in files)
 
 
 def respond_directly(request: HttpRequest) -> HttpResponseBase:
@@ -138,7 +145,7 @@ def observe(request: HttpRequest, respond: Responder) -> HttpResponseBase:
     if conf.ACCESS_LOG:
         milliseconds = (time.monotonic() - started_at) * 1000
         arguments = (request.method, request.path, response.status_code, milliseconds, client_of(request.META))
-        access_logger.info("%s %.500s %s %.1f ms %s", *arguments)
+        access_logger.info("%.20s %.500s %s %.1f ms %s", *arguments)
     return response
 
 

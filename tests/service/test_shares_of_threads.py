@@ -40,6 +40,13 @@ def responding_to_staff() -> AbstractContextManager[None]:
     return occupied(process.shares.staff_pages, process.shares.staff_pages_max, client="user")
 
 
+# A name that leaves the directory, and a compressed variant, which WhiteNoise serves under the name without `.gz`.
+MISSING_FILES = (
+    "/static/nonsense",
+    *("/static//etc/passwd", "/static/../manage.py", "/static/docs/../docs/page.css", "/static/docs/page.css.gz"),
+)
+
+
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("WAIT_FOR_READ", "WAIT_FOR_PAGE"):
@@ -103,7 +110,7 @@ def test_revoked_key_beyond_the_share_gets_a_401(api: Api, no_waiting: None) -> 
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("path", ["/admin/login/", "/docs/openapi.json", "/docs/", "/nonsense", "/static/nonsense"])
+@pytest.mark.parametrize("path", ["/admin/login/", "/docs/openapi.json", "/docs/", "/nonsense", *MISSING_FILES])
 def test_pages_beyond_the_share_of_strangers_get_a_503(no_waiting: None, path: str) -> None:
     with responding_with_public_pages():
         status, headers = status_of(path)
@@ -122,6 +129,14 @@ def test_pages_of_users_have_their_own_share(admin_client: Client, no_waiting: N
     with responding_to_staff():
         assert status_of("/admin/", Cookie=cookie)[0] == "503"
         assert status_of("/admin/login/")[0] == "200"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_long_cookies_are_those_of_a_stranger(admin_client: Client, no_waiting: None) -> None:
+    with responding_with_public_pages():
+        assert (
+            status_of("/admin/", Cookie=f"sessionid={admin_client.session.session_key}; {'a=b; ' * 2000}")[0] == "503"
+        )
 
 
 @pytest.mark.django_db(transaction=True)
