@@ -19,14 +19,18 @@ SESSIONS = "sessions"  # the name of their circuit breaker
 # Other texts cause no query.
 STORED_SESSION = re.compile("[a-z0-9]{32}")
 
+# A longer header is not searched: it would take as long as a page, before any share limits it.
+COOKIES_CHARACTERS_MAX = 8192
+
 
 def find_user(environ: Mapping[str, Any]) -> str | None:
     """Return the number of the user whose session a request names; None without such a session.
 
     :raises Error: the database is unavailable
     """
-    cookie = environ.get("HTTP_COOKIE", "")
-    session_key = parse_cookie(cookie).get(settings.SESSION_COOKIE_NAME, "") if cookie else ""
+    cookies = environ.get("HTTP_COOKIE", "")
+    is_searched = 0 < len(cookies) <= COOKIES_CHARACTERS_MAX
+    session_key = parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME, "") if is_searched else ""
     if not STORED_SESSION.fullmatch(session_key):
         return None
     session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
