@@ -273,7 +273,7 @@ def page_for_developers(target: Target) -> Outcome:
     with connected_to(url):
         execute("ALTER TABLE payments_payment DROP CONSTRAINT payments_payment_metadata_check")
         execute("UPDATE payments_payment SET metadata = '5' WHERE id = 'pt_110'")
-        with service.serving(".venv/bin/python", "manage.py", "runserver", f"127.0.0.1:{service.port}"):
+        with service.serving("sh", "-c", f"exec .venv/bin/python manage.py runserver 127.0.0.1:{service.port} >&2"):
             status, _, page = replace(target, service=service).get_as_staff("/admin/payments/payment/pt_5F110/change/")
     count = page.count(PASSWORD.encode())
     is_harmless = status == HTTPStatus.INTERNAL_SERVER_ERROR and b"Traceback" in page and not count
