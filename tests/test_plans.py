@@ -109,9 +109,13 @@ class State(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """The URLs of a server and, for each of `STATES`, of a database with an API key, which the tests leave as it is."""
+    """The URLs of a server and, for each of `STATES`, of a database with an API key, which the tests leave as it is.
+
+    `source` is a copy of the first one without connections, which PostgreSQL requires to copy it.
+    """
 
     server: str
+    source: str
     urls: dict[str, str]
     key: ApiKey
 
@@ -141,13 +145,13 @@ def prepared_server(version: str) -> Iterator[Prepared]:
         others = copy(empty, store_others)
         unknown = copy(others, store_own)
         urls = (
-            unknown,
+            copy(unknown),
             copy(unknown, f"VACUUM {tables}"),
             copy(unknown, f"VACUUM ANALYZE {tables}"),
             copy(empty, f"ANALYZE {tables}", store_others, store_own),
             copy(others, f"VACUUM ANALYZE {tables}", store_own),
         )
-        yield Prepared(server, dict(zip(STATES, urls, strict=True)), key)
+        yield Prepared(server, unknown, dict(zip(STATES, urls, strict=True)), key)
 
 
 @pytest.fixture(scope="module")
@@ -345,8 +349,12 @@ def change_one_by_one(number: int) -> None:
 def test_feed_after_many_changes_reads_few_buffers(
     prepare: Callable[[str], Prepared], version: str, number: int, settings: list[str], analyze: str
 ) -> None:
-    server, urls, _ = prepare(version)
-    with copied_database([server], copy_of=name_of(urls["unknown"])) as url, connected_to(url), planned_as_pages():
+    prepared = prepare(version)
+    with (
+        copied_database([prepared.server], copy_of=name_of(prepared.source)) as url,
+        connected_to(url),
+        planned_as_pages(),
+    ):
         execute(f"VACUUM {analyze} {', '.join(TABLES)}")
         change_one_by_one(number)
         for setting in settings:
