@@ -70,8 +70,6 @@ def test_missing_header_gets_hal(api: Api) -> None:
         "application/json;q=1_0",
         "application/json;q=.",
         "application/json;q",
-        "*/*," * 201,
-        "*/*" + ";q=1" * 201,
     ],
 )
 def test_header_that_excludes_json_and_hal_is_refused(api: Api, accept: str) -> None:
@@ -81,7 +79,7 @@ def test_header_that_excludes_json_and_hal_is_refused(api: Api, accept: str) -> 
     assert response["Content-Type"] == "application/problem+json"
 
 
-@pytest.mark.parametrize("quoted", ["x", '\\"'])
+@pytest.mark.parametrize("quoted", [";", '\\"'])
 def test_time_to_parse_a_header_is_linear(quoted: str) -> None:
     def parse(factor: int) -> Callable[[], object]:
         return partial(parse_accept, f'application/json;x="{quoted * (2_000 * factor)}')
