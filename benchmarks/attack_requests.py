@@ -143,14 +143,14 @@ def deadlock(target: Target) -> Outcome:
 
 
 def reads_of_staff(target: Target) -> Outcome:
-    """Read payments through all doors of the admin. Each must leave a record."""
+    """Read payments through all doors of the admin. Each must leave a record, and a payment's page two."""
     doors = ("", "?q=secret", "export.csv", "export.jsonl?status=succeeded", "pt_5F110/change/")
     with connected_to(target.service.database_url):
         before = PaymentRead.objects.count()
     statuses = [target.get_as_staff(f"/admin/payments/payment/{door}")[0] for door in doors]
     with connected_to(target.service.database_url):
         records = PaymentRead.objects.count() - before
-    is_harmless = records == len(doors) and set(statuses) == {HTTPStatus.OK}
+    is_harmless = records == len(doors) + 1 and set(statuses) == {HTTPStatus.OK}
     return Outcome(f"{records} records of {len(doors)} reads", is_harmless)
 
 
