@@ -196,7 +196,7 @@ def assert_complete(report: Any) -> None:
     assert (report["admin"]["lists_payment"], report["admin"]["shows_api_link"]) == (True, True)
     assert (report["admin"]["lists_time"], report["admin"]["shows_time"]) == (True, True)  # in UTC
     assert report["admin"]["grouped_ids"] == []
-    assert report["admin"]["reads"] == 4  # the list, the search, the payment, the export
+    assert report["admin"]["reads"] == 5  # the list, the search, the payment with a list, the export
     assert not report["writes_migrations"]
 
 
