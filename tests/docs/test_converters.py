@@ -1,4 +1,4 @@
-"""The programs of the folder `examples` that convert pages of other systems."""
+"""The programs of the folder `examples` that convert pages of other systems, and what the guide says about them."""
 
 import importlib
 import json
@@ -7,6 +7,7 @@ import runpy
 import shlex
 import sys
 from collections.abc import Callable, Iterator
+from datetime import date
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
+from payments.admin.payments.search_box import read_search
 from payments.export import export_payments
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.validation import validate_record
@@ -29,6 +31,7 @@ Run: TypeAlias = Callable[..., tuple[Any, str, str]]
 
 pytestmark = pytest.mark.once
 
+GUIDE = (ROOT / "docs/importing.md").read_text()
 DOCUMENTS = ROOT / "tests/documents"
 MOLLIE, STRIPE = "mollie_payments", "stripe_charges"
 RECORDS: dict[str, Callable[[Any], list[Record]]] = {
@@ -160,6 +163,33 @@ def test_page_of_stripe_is_converted_imported_listed_and_filtered(
     assert payment_ids(live.get(currency="JPY", **{"amount[gte]": "500"}).json()) == ["pt_ch_3Jpy"]
     assert payment_ids(live.get(**{"metadata[stripe.payment_intent]": "pi_3Full"}).json()) == ["pt_ch_3Full"]
     assert payment_ids(test.get(**{"metadata[order]": "84820"}).json()) == ["pt_py_3Kwd"]
+
+
+@pytest.mark.processes
+def test_guide_lists_the_payments_of_a_settlement(client: Client, shop: Organization, tmp_path: Path) -> None:
+    [command] = re.findall(r"^curl .*\n.*settlementId.*$", GUIDE, re.MULTILINE)
+    [search] = re.findall(r"search for\s`(.+?)`", GUIDE)
+    import_page(MOLLIE, tmp_path)
+
+    name, _, value = shlex.split(command)[-1].partition("=")
+
+    api = api_of(client, shop, Mode.LIVE)
+    assert payment_ids(api.get(**{name: value}).json()) == ["pt_tr_WDqYK6vllg"]
+    assert read_search(search, today=date(2024, 2, 20)).parameters == {name: value}
+
+
+def test_guide_names_every_reference_and_fact() -> None:
+    [section] = re.findall(r"^### References and facts\n(.*?)^### ", GUIDE, re.MULTILINE | re.DOTALL)
+    mollie, stripe = map(importlib.import_module, (MOLLIE, STRIPE))
+    charge = converted(STRIPE, payment_method_details={"type": "other", "other": {"mandate": "mandate_1"}}, metadata={})
+
+    names = {
+        *(*mollie.REFERENCES, *mollie.EMBEDDED, *mollie.FACTS),
+        *(*stripe.REFERENCES, *stripe.FACTS, *stripe.OUTCOME),
+        *(name.removeprefix("stripe.") for name in charge["metadata"]),
+        *charge["details"],
+    }
+    assert [name for name in sorted(names) if f"`{name}`" not in section] == []
 
 
 # Members of other forms
