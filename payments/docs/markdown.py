@@ -1,20 +1,16 @@
 """Renders Markdown as HTML: CommonMark with tables, and with the heading anchors that GitHub has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from mdit_py_plugins.anchors import anchors_plugin
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
-
-if TYPE_CHECKING:
-    from markdown_it.rules_core import StateCore
 
 SECTION, SUBSECTION = "h2", "h3"
 
@@ -24,7 +20,7 @@ class Section(NamedTuple):
 
     anchor: str
     title: str
-    subsections: list[Section]
+    subsections: list["Section"]
 
 
 class SectionText(NamedTuple):

@@ -1,8 +1,7 @@
 """The state of the payments of each organization and mode."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from django.db import models
 from django.db.models import Case, Expression, F, Q, When
@@ -11,9 +10,6 @@ from django.utils import timezone
 from payments.models.change import Change, new_change_id
 from payments.models.choices import Mode
 from payments.models.organization import Access, Organization
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
 
 
 class AccessStateQuerySet(models.QuerySet["AccessState"]):
@@ -49,7 +45,7 @@ class AccessStateQuerySet(models.QuerySet["AccessState"]):
                 values |= {"imported_at": timezone.now(), "imported_payments": imported[access]}
             self.filter(organization_id=access.organization_id, mode=access.mode).update(**values)
 
-    def lock(self, access: Access) -> AccessState:
+    def lock(self, access: Access) -> "AccessState":
         """Lock the row of an organization and mode, and return it. Create it if it is missing."""
         state, _ = self.select_for_update().get_or_create(organization_id=access.organization_id, mode=access.mode)
         return state

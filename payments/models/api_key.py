@@ -1,22 +1,17 @@
 """API keys: each gives access to one organization's payments in one mode."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import Self
+from uuid import UUID
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.expressions import Combinable
 from django.utils import timezone
 
 from payments.models import identifiers
 from payments.models.choices import Mode
 from payments.models.organization import ONE_LINE, Access, Organization
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from uuid import UUID
-
-    from django.db.models.expressions import Combinable
 
 
 class KeyState(models.TextChoices):
@@ -38,7 +33,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         name: str,
         expires_at: datetime | None = None,
         form_id: UUID | None = None,
-    ) -> tuple[ApiKey, str]:
+    ) -> tuple["ApiKey", str]:
         """Create a key and return it with its text. The text is not stored, so it can be shown only now.
 
         :raises django.db.IntegrityError: if the form with this ID has already created a key
@@ -55,7 +50,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         )
         return key, text
 
-    def active(self, *, now: datetime | Combinable) -> ApiKeyQuerySet:
+    def active(self, *, now: datetime | Combinable) -> Self:
         """Return the keys that are neither revoked nor expired."""
         return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import secrets
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Collection
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, NoReturn
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Expression, Q
 from django.db.models.functions import Coalesce, Length
 from django.db.models.lookups import LessThanOrEqual
 from django.utils import timezone
 from djmoney.models.fields import MoneyField
+from moneyed import Money
 
 from payments.models import currencies  # noqa: F401  registers currencies, which djmoney needs to read stored amounts
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
@@ -19,18 +23,8 @@ from payments.models.expressions import ByteLength, Literal, Opaque, hidden
 from payments.models.fields import DocumentField, IdentifierField, MillisecondField
 from payments.models.identifiers import RANDOM_BYTES, make_payment_id
 from payments.models.ordering import NEWEST_FIRST
-from payments.models.organization import Organization
+from payments.models.organization import Access, Organization
 from payments.models.recording import RecordingQuerySet
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from datetime import datetime
-    from decimal import Decimal
-
-    from django.db.models import Expression
-    from moneyed import Money
-
-    from payments.models.organization import Access
 
 PAYMENT_ID = r"\Apt_[A-Za-z0-9_-]{1,61}\Z"
 CUSTOMER_ID = r"\Act_[A-Za-z0-9_-]{1,61}\Z"

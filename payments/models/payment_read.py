@@ -1,17 +1,12 @@
 """Records of staff who read payments: user, time, and which payments."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from datetime import datetime
 
 from django.db import models
 
 from payments.models.choices import Mode
 from payments.models.payment import IDENTIFIER_MAX
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
 
 USER_NAME_MAX = 150  # as in Django's model of users
 FILTERS_MAX = 255

@@ -12,7 +12,8 @@ A write locks the states of its payments until the transaction ends. If a transa
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Self, TypeAlias, TypeVar
 
 from django.db import models, transaction
 from django.db.models.constants import OnConflict
@@ -20,10 +21,6 @@ from django.db.models.constants import OnConflict
 from payments.models.access_state import AccessState
 from payments.models.change import CHANGE_PAYMENTS_MAX, new_change_id
 from payments.models.organization import Access
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-    from typing import Self
 
 # The names of the fields that determine the access of a payment.
 ACCESS_FIELDS = frozenset({"organization", "organization_id", "mode"})

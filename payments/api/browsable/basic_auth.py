@@ -3,21 +3,16 @@
 A login form with a session would turn a cookie into a credential for the API.
 """
 
-from __future__ import annotations
-
 import binascii
 from base64 import b64decode
-from typing import TYPE_CHECKING
+
+from django.contrib.auth.models import AnonymousUser
+from rest_framework.request import Request
 
 from payments.access.authentication import BearerAuthentication
 from payments.access.clients import client_with_key
+from payments.access.keys import AuthenticatedKey
 from payments.hal import HTML
-
-if TYPE_CHECKING:
-    from django.contrib.auth.models import AnonymousUser
-    from rest_framework.request import Request
-
-    from payments.access.keys import AuthenticatedKey
 
 CHALLENGE = 'Basic realm="payments", charset="UTF-8"'
 

@@ -1,26 +1,20 @@
 """Renders a response as a page: the document with clickable links, and a form for the parameters."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from msgspec import UNSET
 from rest_framework.renderers import BrowsableAPIRenderer
+from rest_framework.request import Request
 
 from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX
 from payments.api.problems import Problem
 from payments.api.renderers import HALRenderer, ProblemRenderer
 from payments.listing.filters import BOUNDS, FILTERS, ORDERS, RANGES, SINGLE_FILTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rest_framework.request import Request
-    from rest_framework.views import APIView
 
 # The URL of a link in an indented JSON document.
 HREF = re.compile(r'(?<="href": ")(https?://[^"\\]+)')
@@ -49,7 +43,7 @@ class PageRenderer(BrowsableAPIRenderer):
     ) -> SafeString:
         return with_clickable_links(HALRenderer().render(data, renderer_context={"indent": 2}).decode())
 
-    def get_filter_form(self, data: Any, view: APIView, request: Request) -> None:
+    def get_filter_form(self, data: Any, view: Any, request: Request) -> None:
         """Return None: our form is part of the page, also of an error page, and not in a modal window."""
 
     def get_context(self, data: Any, accepted_media_type: str | None, renderer_context: Any) -> dict[str, Any]:
