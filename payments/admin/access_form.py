@@ -1,17 +1,12 @@
 """The form that selects an organization and a mode. A list always shows one organization's payments in one mode."""
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from urllib.parse import urlencode
 
 from django import forms
 from django.http import QueryDict
 
 from payments.models import Access, Mode, Organization, Payment, StaffPreferences
-
-if TYPE_CHECKING:
-    ModelChoiceField = forms.ModelChoiceField[Organization]
-else:
-    ModelChoiceField = forms.ModelChoiceField
 
 MENU_CHOICES_MAX = 200
 
@@ -26,7 +21,7 @@ class RequiredSelect(forms.Select):
         return False
 
 
-class OrganizationField(ModelChoiceField):
+class OrganizationField(forms.ModelChoiceField):  # type: ignore[type-arg]
     """An organization, chosen from a menu. If there are too many for a menu, the user enters the ID."""
 
     def __init__(self) -> None:

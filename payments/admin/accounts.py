@@ -4,7 +4,7 @@ Django lets staff who may change users also change superusers, and grant any per
 who have permissions that they lack, and cannot grant such permissions. Otherwise they could give them to themselves.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -14,21 +14,14 @@ from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 
-from payments.admin.base import ModelForm, StrictAdmin
-
-if TYPE_CHECKING:
-    DjangoUserAdmin = django_pages.UserAdmin[User]
-    DjangoUserForm = UserChangeForm[User]
-else:
-    DjangoUserAdmin = django_pages.UserAdmin
-    DjangoUserForm = UserChangeForm
+from payments.admin.base import StrictAdmin
 
 MORE_PERMISSIONS = "You cannot change this user, who is a superuser or has permissions that you do not have."
 
 admin.site.unregister([Group, User])
 
 
-class UserForm(DjangoUserForm):
+class UserForm(UserChangeForm):  # type: ignore[type-arg]
     """A user. The user can keep permissions and groups that the editor could not grant."""
 
     editor: User | AnonymousUser
@@ -44,7 +37,7 @@ class UserForm(DjangoUserForm):
         return groups
 
 
-class GroupForm(ModelForm):
+class GroupForm(forms.ModelForm):  # type: ignore[type-arg]
     """A group. The group can keep permissions that the editor could not grant."""
 
     editor: User | AnonymousUser
@@ -56,7 +49,7 @@ class GroupForm(ModelForm):
 
 
 class AccountAdmin(StrictAdmin):
-    """Pages of objects with permissions."""
+    """Pages of users and groups. Only an editor who has all of their permissions can change or delete them."""
 
     change_list_template = "admin/payments/change_list.html"
 
@@ -65,62 +58,52 @@ class AccountAdmin(StrictAdmin):
         form.editor = request.user  # type: ignore[attr-defined]
         return form
 
+    def has_change_permission(self, request: HttpRequest, obj: User | Group | None = None) -> bool:
+        return super().has_change_permission(request, obj) and (obj is None or has_all_of(request.user, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | Group | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and (obj is None or has_all_of(request.user, obj))
+
 
 @admin.register(Group)
 class GroupAdmin(AccountAdmin, django_pages.GroupAdmin):
-    """Django's pages of groups. Only an editor who has all permissions of a group can change it or its name.
+    """Django's pages of groups. The name of a group is protected like its permissions.
 
     New users of the single sign-on get the permissions of the group that has the name in the settings.
     """
 
     form = GroupForm
 
-    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
-        return super().has_change_permission(request, obj) and (obj is None or has_all_of_group(request.user, obj))
-
-    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
-        return super().has_delete_permission(request, obj) and (obj is None or has_all_of_group(request.user, obj))
-
 
 @admin.register(User)
-class UserAdmin(AccountAdmin, DjangoUserAdmin):
+class UserAdmin(AccountAdmin, django_pages.UserAdmin):  # type: ignore[type-arg]
     """Django's pages of users."""
 
     form = UserForm
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **options: Any) -> HttpResponse:
         user = self.get_object(request, object_id)
         if user and self.has_change_permission(request) and not self.has_change_permission(request, user):
             messages.warning(request, MORE_PERMISSIONS)
-        return super().change_view(request, object_id, form_url, extra_context)
+        return super().change_view(request, object_id, *args, **options)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
         fields = super().get_readonly_fields(request, obj)
         return fields if is_superuser(request.user) else (*fields, "is_superuser")
-
-    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return super().has_change_permission(request, obj) and (obj is None or has_all_of(request.user, obj))
-
-    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return super().has_delete_permission(request, obj) and (obj is None or has_all_of(request.user, obj))
 
 
 def is_superuser(user: User | AnonymousUser) -> bool:
     return bool(user.is_active and user.is_superuser)
 
 
-def has_all_of(editor: User | AnonymousUser, user: User) -> bool:
-    """Return whether the editor has all permissions of a user, also those that an inactive user would have."""
+def has_all_of(editor: User | AnonymousUser, account: User | Group) -> bool:
+    """Return whether the editor has all permissions of a user or group, also those of an inactive user."""
     if is_superuser(editor):
         return True
-    permissions = Permission.objects.filter(Q(user=user) | Q(group__user=user))
-    return not user.is_superuser and not missing_permissions(editor, permissions)
-
-
-def has_all_of_group(editor: User | AnonymousUser, group: Group) -> bool:
-    return is_superuser(editor) or not missing_permissions(editor, group.permissions.all())
+    if isinstance(account, Group):
+        return not missing_permissions(editor, account.permissions.all())
+    permissions = Permission.objects.filter(Q(user=account) | Q(group__user=account))
+    return not account.is_superuser and not missing_permissions(editor, permissions)
 
 
 def check_grants(editor: User | AnonymousUser, permissions: QuerySet[Permission]) -> None:

@@ -5,7 +5,7 @@ Django's model admin fails on invalid requests or runs unbounded queries.
 It uses a private API of Django: `ModelAdmin.get_object`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -16,24 +16,12 @@ from django.db.models import ManyToManyField, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import capfirst
 
-# Django's classes are generic for mypy only.
-if TYPE_CHECKING:
-    ModelAdmin = admin.ModelAdmin[Any]
-    ModelForm = forms.ModelForm[Any]
-    TabularInline = admin.TabularInline[Any, Any]
-    ModelMultipleChoiceField = forms.ModelMultipleChoiceField[Any]
-else:
-    ModelAdmin = admin.ModelAdmin
-    ModelForm = forms.ModelForm
-    TabularInline = admin.TabularInline
-    ModelMultipleChoiceField = forms.ModelMultipleChoiceField
-
 # As many as the longest text that can be found: an email address.
 SEARCH_CHARACTERS_MAX = 254
 SEARCH_TOO_LONG = f"The search text is too long. Enter at most {SEARCH_CHARACTERS_MAX} characters."
 
 
-class KeysField(ModelMultipleChoiceField):
+class KeysField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
     """Objects, chosen by their keys. SQLite fails on keys that are too large."""
 
     def clean(self, value: Any) -> Any:
@@ -42,7 +30,7 @@ class KeysField(ModelMultipleChoiceField):
         return super().clean(value)
 
 
-class StrictAdmin(ModelAdmin):
+class StrictAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     """Refuses lookups, searches and keys that the admin's pages never send."""
 
     formfield_overrides = {ManyToManyField: {"form_class": KeysField}}
@@ -98,13 +86,11 @@ class NoDeleteAdmin(StrictAdmin):
 class NoChangeAdmin(NoDeleteAdmin):
     """A model admin that cannot change or delete."""
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **options: Any) -> HttpResponse:
         """Show the object. Django would save a form as a new object if it has the field `_saveasnew`."""
         if request.method == "POST":
             raise PermissionDenied
-        return super().change_view(request, object_id, form_url, extra_context)
+        return super().change_view(request, object_id, *args, **options)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

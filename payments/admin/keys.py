@@ -21,7 +21,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from payments.admin.access_form import OrganizationField
-from payments.admin.base import ModelForm, NoChangeAdmin
+from payments.admin.base import NoChangeAdmin
 from payments.admin.periods import check_year
 from payments.api.links import Links
 from payments.models import ApiKey
@@ -35,7 +35,7 @@ class UTCField(forms.DateTimeField):
             return super().to_python(value)
 
 
-class ApiKeyForm(ModelForm):
+class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
     """The attributes of a new key, and a one-time ID: if the form is sent twice, the database refuses the second key.
 
     The ID is signed for the user who opened the form. So workers and machines need no shared state, and a user cannot

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
@@ -10,12 +11,12 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from payments.admin.base import ModelForm, NoDeleteAdmin, TabularInline
+from payments.admin.base import NoDeleteAdmin
 from payments.admin.keys import state_label
 from payments.models import AccessState, ApiKey, Organization
 
 
-class OrganizationForm(ModelForm):
+class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]
     """An organization's ID and name."""
 
     class Meta:
@@ -25,7 +26,7 @@ class OrganizationForm(ModelForm):
         help_texts = {"id": "The organizationId of its payments. It never changes."}
 
 
-class KeyInline(TabularInline):
+class KeyInline(admin.TabularInline):  # type: ignore[type-arg]
     """The keys of an organization, with links to their pages."""
 
     model = ApiKey

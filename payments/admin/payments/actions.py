@@ -12,7 +12,6 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path, reverse
 
-from payments.admin.base import ModelForm
 from payments.admin.payments.form import SearchForm
 from payments.admin.payments.query import ACCESS_FIELDS, list_query
 from payments.admin.preferences import chosen_columns, write_preferences
@@ -30,7 +29,7 @@ class SavedFilterLink(NamedTuple):
     is_current: bool
 
 
-class SaveFilterForm(ModelForm):
+class SaveFilterForm(forms.ModelForm):  # type: ignore[type-arg]
     """Saves a search of the list under a name. A filter of the same name gets the new search."""
 
     class Meta:
