@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin
@@ -15,7 +14,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied
 from django.db import Error
 from django.db.models import Q
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils import timezone
@@ -127,12 +126,7 @@ class PaymentReadAdmin(ReadOnlyAdmin):
             form=form,
             reads=rows,
             titles=TITLES,
-            newest_query=query_of(request.GET) if "before" in request.GET else None,
-            older_query=query_of(request.GET, before=rows[-1].pk) if len(reads) > PAGE_ROWS else None,
+            older_than=rows[-1].pk if len(reads) > PAGE_ROWS else None,
         )
         status = HTTPStatus.OK if form.is_valid() else HTTPStatus.BAD_REQUEST
         return TemplateResponse(request, "admin/payments/paymentread/change_list.html", context, status=status)
-
-
-def query_of(query: QueryDict, **position: Any) -> str:
-    return urlencode({name: query[name] for name in ("user", "payment") if query.get(name)} | position)

@@ -80,9 +80,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         response = TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=payments.status)
         return with_retry(response)
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def change_view(self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any) -> HttpResponse:
         """Show a payment, its neighbours in the list of the query, and other payments by the same customer."""
         self.require_view_permission(request)
         payments = get_payments(unquote(object_id), organization_id=request.GET.get("organization"))
@@ -106,15 +104,11 @@ class PaymentAdmin(ReadOnlyAdmin):
         )
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
 
-    def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def history_view(self, *_args: Any, **_options: Any) -> HttpResponse:
         """Respond that there is no history: the admin does not change payments."""
         raise Http404
 
-    def delete_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def delete_view(self, *_args: Any, **_options: Any) -> HttpResponse:
         """Refuse without reading the payment, which Django would do first."""
         raise PermissionDenied
 
