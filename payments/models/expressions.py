@@ -13,62 +13,54 @@ from payments.models.fields import DocumentField
 Sql: TypeAlias = tuple[str, tuple[str | int, ...]]
 
 
-class DecimalText(Func):
-    """An amount with two decimal places, or null."""
+class Conversion(Func):
+    """A function of one value, with a template for each database."""
 
     arity = 1
+    sqlite_template: str
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
+        return self.as_sql(compiler, connection, template=self.sqlite_template, **context)
+
+
+class DecimalText(Conversion):
+    """An amount with two decimal places, or null, for which `printf` would return 0.00."""
+
     output_field = TextField()
     template = "%(expressions)s::text"
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        """Keep a null: `printf` would return 0.00 for it."""
-        template = "CASE WHEN %(expressions)s IS NOT NULL THEN printf('%%%%.2f', %(expressions)s) END"
-        return self.as_sql(compiler, connection, template=template, **context)
+    sqlite_template = "CASE WHEN %(expressions)s IS NOT NULL THEN printf('%%%%.2f', %(expressions)s) END"
 
 
-class ByteLength(Func):
+class ByteLength(Conversion):
     """The length of a text in bytes in UTF-8, or null."""
 
-    arity = 1
     output_field = IntegerField()
     template = "octet_length(%(expressions)s)"
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        return self.as_sql(compiler, connection, template="length(CAST(%(expressions)s AS BLOB))", **context)
+    sqlite_template = "length(CAST(%(expressions)s AS BLOB))"
 
 
-class SecondsText(Func):
+class SecondsText(Conversion):
     """A time as seconds since 1970, or null."""
 
-    arity = 1
     output_field = TextField()
     template = "date_part('epoch', %(expressions)s)::text"
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        return self.as_sql(compiler, connection, template="strftime('%%%%s', %(expressions)s)", **context)
+    sqlite_template = "strftime('%%%%s', %(expressions)s)"
 
 
-class TimeText(Func):
+class TimeText(Conversion):
     """A time in UTC with three fractional digits, or null."""
 
-    arity = 1
     output_field = TextField()
     template = "to_char(%(expressions)s AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS')"
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        template = "strftime('%%%%Y-%%%%m-%%%%dT%%%%H:%%%%M:%%%%f', %(expressions)s)"
-        return self.as_sql(compiler, connection, template=template, **context)
+    sqlite_template = "strftime('%%%%Y-%%%%m-%%%%dT%%%%H:%%%%M:%%%%f', %(expressions)s)"
 
 
-class Day(Func):
+class Day(Conversion):
     """The day of a time, in UTC. Django's function calls Python for each row on SQLite."""
 
-    arity = 1
     output_field = DateField()
     template = "(%(expressions)s AT TIME ZONE 'UTC')::date"
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        return self.as_sql(compiler, connection, template="date(%(expressions)s)", **context)
+    sqlite_template = "date(%(expressions)s)"
 
 
 class Opaque(Func):
