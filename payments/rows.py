@@ -43,33 +43,21 @@ class Kind(NamedTuple):
     """
 
     select: Sequence[Callable[[str], Any]]  # the SQL expression of each column
-    load: str  # columns, as the database returns them -> value of the field
-    read: Sequence[str]  # attribute of a model's instance -> the same columns
-    store: Sequence[str]  # value of the field -> columns, as the database takes them
-    store_json: Sequence[str]  # texts of a canonical record -> the same columns
+    load: str = "{0}"  # columns, as the database returns them -> value of the field
+    read: Sequence[str] = ("{0}",)  # attribute of a model's instance -> the same columns
+    store: Sequence[str] = ("{0}",)  # value of the field -> columns, as the database takes them
+    store_json: Sequence[str] = ("{0}",)  # texts of a canonical record -> the same columns
     absent: str = "None"  # the columns' value if the field is absent
     suffixes: Sequence[str] = ("",)  # of the columns' names, after the field's name
     titles: Sequence[str] = ("",)  # of the columns in a CSV file, after the field's JSON name
 
 
-TEXT = Kind(select=[F], load="{0}", read=["{0}"], store=["{0}"], store_json=["{0}"], absent="''")
-NUMBER = Kind(
-    select=[lambda name: Cast(name, TextField())],
-    load="{0}",
-    read=["str({0})"],
-    store=["int({0})"],
-    store_json=["int({0})"],
-)
-TIME = Kind(
-    select=[TimeText],
-    load="{0}",
-    read=["record_time({0})"],
-    store=["stored_time({0})"],
-    store_json=["stored_time({0})"],
-)
-DOCUMENT = Kind(select=[F], load="Raw({0})", read=["{0}"], store=["encode({0}).decode()"], store_json=["{0}"])
+TEXT = Kind([F], absent="''")
+NUMBER = Kind([partial(Cast, output_field=TextField())], read=["str({0})"], store=["int({0})"], store_json=["int({0})"])
+TIME = Kind([TimeText], read=["record_time({0})"], store=["stored_time({0})"], store_json=["stored_time({0})"])
+DOCUMENT = Kind([F], load="Raw({0})", store=["encode({0}).decode()"])
 MONEY = Kind(
-    select=[DecimalText, F],
+    [DecimalText, F],
     load="Money({0}, {1})",
     read=["format({0}.amount, '.2f')", "{0}.currency.code"],
     store=["{0}.value", "{0}.currency"],
