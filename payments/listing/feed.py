@@ -107,14 +107,10 @@ def changes_query(position: FeedPosition | None, *, limit: int) -> Query:
     return Query(statement, values, has_start=newest != NEVER_CHANGED)
 
 
-def end_query() -> Query:
-    return Query(end_statement(), {})
-
-
 @lru_cache
-def end_statement() -> ContentStatement:
-    """Return the statement for the state alone."""
-    return ContentStatement()
+def end_query() -> Query:
+    """Return the query for the state alone."""
+    return Query(ContentStatement(), {})
 
 
 @lru_cache(STATEMENTS_MAX)

@@ -8,7 +8,7 @@ payment that arrives meanwhile moves no other payment to another page.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from django.db.models import Expression, F, Subquery, TextField, Value
 from django.db.models.functions import Coalesce
@@ -38,20 +38,6 @@ STATEMENTS_MAX = 750
 
 class UnknownStart(LookupError):
     """The start of the page is not a payment of the list, regardless of its filters."""
-
-
-class HasPrevious(Protocol):
-    """The start of a page."""
-
-    @property
-    def previous_from(self) -> str | None: ...
-
-
-class Positioned(HasPrevious, Protocol):
-    """A payment of a page: a row of a compiled statement, or an instance of the model."""
-
-    @property
-    def id(self) -> str: ...
 
 
 class Page(NamedTuple):
@@ -153,12 +139,10 @@ def sort_sql(order: Order) -> str:
     return ", ".join(f"{name[1:]} DESC" if name.startswith("-") else name for name in order)
 
 
-def build_page(
-    rows: list[Any], *, start: str | None, limit: int, proof: HasPrevious | None, row_of: Callable[[Any], Positioned]
-) -> Page:
+def build_page(rows: list[Any], *, start: str | None, limit: int, proof: Any, row_of: Callable[[Any], Any]) -> Page:
     """Return the page of what the QuerySets have found. `proof` is the start, if they look it up.
 
-    `row_of` gives one of `rows` its names.
+    `row_of` gives one of `rows` its names. The start and each row have the attribute `previous_from`.
 
     :raises UnknownStart: there is a start, and the QuerySets have not found it
     """
@@ -180,7 +164,7 @@ def evaluate_page(
     """Return a page of model instances, evaluated by the ORM. See `page_querysets` and, for errors, `build_page`."""
     start_value = None if start is None else Value(start)
     querysets = page_querysets(payments, within=within, start=start_value, limit=limit, order=order)
-    proof: Any = None if querysets.proof is None else querysets.proof.first()
+    proof = None if querysets.proof is None else querysets.proof.first()
     return build_page(list(querysets.page), start=start, limit=limit, proof=proof, row_of=lambda payment: payment)
 
 

@@ -20,7 +20,7 @@ def test_error_of_the_attempt_is_raised(kind: type[Exception]) -> None:
     def fail() -> NoReturn:
         raise kind("refused")
 
-    pending: PendingConnection[socket.socket] = PendingConnection(fail)
+    pending = PendingConnection(fail)
 
     with pytest.raises(kind, match="refused"):
         pending.get(timeout=60)

@@ -61,7 +61,7 @@ class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     """Django's backend with time limits for requests. Commands, such as imports and migrations, have no limits."""
 
     Database = TimedConnection  # type: ignore[assignment]  # the stubs expect a module
-    pending: PendingConnection[Any] | None = None
+    pending: PendingConnection | None = None
     uses_citus: bool | None = None  # unknown before the first connection
 
     @property

@@ -4,39 +4,28 @@ import select
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from typing import Generic, Protocol, TypeVar
+from typing import Any
 
 from psycopg import OperationalError
-
-
-class HasSocket(Protocol):
-    """An open connection."""
-
-    def fileno(self) -> int: ...
-
-
-Connection = TypeVar("Connection", bound=HasSocket)
 
 
 class ConnectionPending(OperationalError):
     """The connection is not open yet. A later attempt can use it."""
 
 
-class PendingConnection(Generic[Connection]):
+class PendingConnection:
     """A connection that a background thread opens."""
 
-    def __init__(self, connect: Callable[[], Connection]) -> None:
-        self.future: Future[Connection] = Future()
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self.future: Future[Any] = Future()
         threading.Thread(target=self.run, args=[connect], name="connecting", daemon=True).start()
 
     @classmethod
-    def reuse_or_start(
-        cls, pending: "PendingConnection[Connection] | None", connect: Callable[[], Connection]
-    ) -> "PendingConnection[Connection]":
+    def reuse_or_start(cls, pending: "PendingConnection | None", connect: Callable[[], Any]) -> "PendingConnection":
         """Return the earlier attempt if it can still succeed, or start a new one."""
         return pending if pending is not None and pending.is_usable else cls(connect)
 
-    def run(self, connect: Callable[[], Connection]) -> None:
+    def run(self, connect: Callable[[], Any]) -> None:
         try:
             self.future.set_result(connect())
         except Exception as error:  # noqa: BLE001  `get` raises it in the thread that waits
@@ -49,7 +38,7 @@ class PendingConnection(Generic[Connection]):
             return True
         return self.future.exception() is None and not poll_for_input(self.future.result()).poll(0)
 
-    def get(self, *, timeout: float) -> Connection:
+    def get(self, *, timeout: float) -> Any:
         """Return the connection; `timeout` is in seconds.
 
         :raises ConnectionPending: it is not open in time
@@ -60,7 +49,7 @@ class PendingConnection(Generic[Connection]):
         return self.future.result()
 
 
-def poll_for_input(connection: HasSocket) -> select.poll:
+def poll_for_input(connection: Any) -> select.poll:
     """Return a poll object that reports unread input. On an idle connection, input means that the server ended it."""
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
