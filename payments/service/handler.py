@@ -142,6 +142,8 @@ def observe(request: HttpRequest, respond: Responder) -> HttpResponseBase:
     request_id = request_ids.assign(request.META)
     response = process.hooks.respond(request, respond) if process.hooks.registered else respond(request)
     response.headers.setdefault(request_ids.HEADER, request_id)
+    if response.status_code >= BAD_REQUEST:  # clients may otherwise keep some errors, such as 404
+        response.headers.setdefault("Cache-Control", "no-store")
     if conf.ACCESS_LOG:
         milliseconds = (time.monotonic() - started_at) * 1000
         arguments = (request.method, request.path, response.status_code, milliseconds, client_of(request.META))
@@ -171,8 +173,6 @@ def finish(request: HttpRequest, *, respond: Responder) -> HttpResponseBase:
     if headers.get("Content-Type", "").startswith("text/"):
         for name, value in page_headers().items():
             headers.setdefault(name, value)
-    if response.status_code >= BAD_REQUEST:
-        headers.setdefault("Cache-Control", "no-store")
     if response.status_code != NOT_MODIFIED:  # its length would be the length of the full response
         headers["Content-Length"] = str(len(response.content))
     headers["X-Content-Type-Options"] = "nosniff"

@@ -29,13 +29,7 @@ class Observation(Middleware):
     """Gives each request an ID, and reports it to the hooks and the access log. It is the outermost middleware."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return observe(request, self.respond)
-
-    def respond(self, request: HttpRequest) -> HttpResponseBase:
-        response = self.get_response(request)
-        if response.status_code >= HTTPStatus.BAD_REQUEST:  # clients may otherwise keep some errors, such as 404
-            response.headers.setdefault("Cache-Control", "no-store")
-        return response
+        return observe(request, self.get_response)
 
 
 class HostCheck(Middleware):
