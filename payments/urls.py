@@ -1,13 +1,17 @@
 """The URLs of the application: the API below `v2/`, and its documentation. A project includes them at any path."""
 
-from django.urls import include, path
+from django.urls import include, path, re_path
 
-from payments.api.error_pages import api_not_found
+from payments.api.errors import api_not_found
+from payments.api.views import PaymentChanges, PaymentDetail, PaymentList
 
 app_name = "payments"
 
 urlpatterns = [
-    path("v2", api_not_found),
-    path("v2/", include("payments.api.urls")),
+    # No path of the API ends in a slash or redirects: a redirect would lose the Authorization header.
+    path("v2/payments", PaymentList.as_view(), name="payment-list"),
+    path("v2/payments/changes", PaymentChanges.as_view(), name="payment-changes"),
+    path("v2/payments/<str:payment_id>", PaymentDetail.as_view(), name="payment-detail"),
+    re_path(r"^v2(?:/|\Z)", api_not_found),  # all other paths, also with line feeds, which `<path:...>` does not match
     path("docs/", include("payments.docs.urls")),
 ]

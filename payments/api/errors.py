@@ -1,20 +1,24 @@
-"""The errors of the API's views, and the handler that turns exceptions into problem responses."""
+"""The errors of the API, as problem responses: exceptions of its views, and requests that no view handles."""
 
 import logging
 import math
+import re
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost, SuspiciousOperation
 from django.db import connection
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from payments.api.hosts import MALFORMED, describe_refused_host
+from payments.api import request_ids
+from payments.api.links import HOST_LENGTH_MAX, Links
 from payments.api.problems import Problem, problem
 from payments.api.renderers import ProblemRenderer
 from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
@@ -24,6 +28,13 @@ from payments.runtime.shares import NoPlace, NoThread
 
 RETRY_SECONDS = 1
 NOT_STORED = {"Cache-Control": "no-store"}
+RETRY_HEADERS = {"Retry-After": str(RETRY_SECONDS)}  # of a response with 503
+
+# A name or an address, as ALLOWED_HOSTS can contain it, and a port.
+HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f.]*:[0-9a-f:.]+\])(:[0-9]+)?")
+
+NOT_ALLOWED = "This host is not allowed. Check the URL, or add the host to ALLOWED_HOSTS."
+MALFORMED = "This request is malformed. Check the Host header and the URL."
 
 logger = logging.getLogger(__name__)
 
@@ -141,3 +152,46 @@ def error_headers(exception: exceptions.APIException) -> dict[str, str]:
     if isinstance(exception, exceptions.Throttled | Unavailable):
         headers["Retry-After"] = str(math.ceil(getattr(exception, "wait", None) or RETRY_SECONDS))
     return headers
+
+
+def describe_refused_host(variables: Mapping[str, Any]) -> str:
+    """Return the text of the error for a refused host. Log a well-formed host, because it may be the service's own.
+
+    A malformed host is not logged: ALLOWED_HOSTS cannot allow it, and it can contain any characters.
+    """
+    host = find_host(variables)
+    match = HOST.fullmatch(host.lower()) if len(host) <= HOST_LENGTH_MAX else None
+    name = match[1].removesuffix(".") if match else ""
+    if not name:
+        return MALFORMED
+    logger.warning("Refused a request to the host %s. If it is this service, add it to ALLOWED_HOSTS.", name)
+    return NOT_ALLOWED
+
+
+def find_host(variables: Mapping[str, Any]) -> str:
+    """Return the host in the variables of a WSGI request, as Django reads it."""
+    if settings.USE_X_FORWARDED_HOST and "HTTP_X_FORWARDED_HOST" in variables:
+        return str(variables["HTTP_X_FORWARDED_HOST"])
+    return str(variables.get("HTTP_HOST", variables.get("SERVER_NAME", "")))
+
+
+def is_api(path: str) -> bool:
+    return f"{path}/".startswith("/v2/")
+
+
+def problem_page(
+    request: HttpRequest, status: HTTPStatus, detail: str, *, headers: dict[str, str] | None = None
+) -> HttpResponse:
+    request_id = request_ids.assign(request.META)
+    fields = {**NOT_STORED, **(headers or {}), request_ids.HEADER: request_id}
+    return render_problem(problem(request, status, detail), headers=fields)
+
+
+@csrf_exempt  # so that POST gets 404, not a CSRF error
+def api_not_found(request: HttpRequest) -> HttpResponse:
+    """Return 404 for a path below `/v2` without a view. It is a view, so that the response is the same with DEBUG."""
+    try:
+        Links.of(request)
+    except DisallowedHost:
+        return problem_page(request, HTTPStatus.BAD_REQUEST, describe_refused_host(request.META))
+    return problem_page(request, HTTPStatus.NOT_FOUND, DETAILS[exceptions.NotFound])

@@ -16,9 +16,15 @@ from django.template.loader import render_to_string
 from django.views.debug import ExceptionReporter
 
 from payments.api import request_ids
-from payments.api.error_pages import RETRY_HEADERS, api_not_found, is_api, problem_page
-from payments.api.errors import Unavailable
-from payments.api.hosts import MALFORMED, describe_refused_host
+from payments.api.errors import (
+    MALFORMED,
+    RETRY_HEADERS,
+    Unavailable,
+    api_not_found,
+    describe_refused_host,
+    is_api,
+    problem_page,
+)
 from payments.runtime.database_errors import is_outage
 from payments.service.logs import redacted
 
@@ -42,7 +48,9 @@ class DebugReport(ExceptionReporter):
 def error_page(
     request: HttpRequest, status: HTTPStatus, text: str, *, headers: dict[str, str] | None = None
 ) -> HttpResponse:
-    """Return a page about an error, or its text for a client that does not accept HTML by name."""
+    """Return a problem below `/v2`; elsewhere a page, or its text for a client that does not accept HTML by name."""
+    if is_api(request.path_info):
+        return problem_page(request, status, text, headers=headers)
     fields = {**(headers or {}), "Vary": "Accept"}
     if "text/html" not in request.META.get("HTTP_ACCEPT", ""):
         return HttpResponse(text, content_type="text/plain", status=status, headers=fields)
@@ -71,8 +79,6 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         detail = describe_refused_host(request.META)
     elif isinstance(exception, SessionInterrupted):
         detail = "Your session has ended: you have logged out in another window. Log in again."
-    if is_api(request.path_info):
-        return problem_page(request, HTTPStatus.BAD_REQUEST, detail)
     return error_page(request, HTTPStatus.BAD_REQUEST, detail)
 
 
@@ -99,14 +105,12 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if is_outage(sys.exception()):
         return unavailable(request)
     text = "An internal error occurred. The service's log has the details."
-    respond = problem_page if is_api(request.path_info) else error_page
-    return respond(request, HTTPStatus.INTERNAL_SERVER_ERROR, text)
+    return error_page(request, HTTPStatus.INTERNAL_SERVER_ERROR, text)
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
     """Return 503: the database is unavailable."""
-    respond = problem_page if is_api(request.path_info) else error_page
-    return respond(request, HTTPStatus.SERVICE_UNAVAILABLE, Unavailable.default_detail, headers=RETRY_HEADERS)
+    return error_page(request, HTTPStatus.SERVICE_UNAVAILABLE, Unavailable.default_detail, headers=RETRY_HEADERS)
 
 
 def too_many_pages(request: HttpRequest) -> HttpResponse:

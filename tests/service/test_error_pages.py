@@ -20,7 +20,7 @@ from django.urls import clear_script_prefix
 from django.views.debug import technical_500_response
 from pytest_django import Settings
 
-from payments.api.hosts import MALFORMED, NOT_ALLOWED
+from payments.api.errors import MALFORMED, NOT_ALLOWED
 from payments.runtime.process import process
 from payments.service import error_pages
 from tests.support.api import BROWSER, Api, call_wsgi, wsgi_application
