@@ -168,6 +168,9 @@ def secret_keys(text: str) -> list[str]:
     return keys
 
 
+PARSERS = (base_url, choice, database, directory, duration, flag, hosts, number, rate, seconds, secret_keys)
+
+
 def describe_errors(errors: Mapping[str, Iterable[str]]) -> str:
     reasons = [f"{name}: {reason}" for name, reasons in errors.items() for reason in reasons]
     return f"Invalid settings. {' '.join(reasons)}"

@@ -10,23 +10,13 @@ from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvValidationError
 
 from payments_site.environment import (
+    PARSERS,
     POSTGRESQL,
-    base_url,
-    choice,
-    database,
     describe_errors,
     describe_misspelt,
-    directory,
-    duration,
-    flag,
-    hosts,
-    number,
-    rate,
     read_or_create_secret,
-    seconds,
-    secret_keys,
 )
-from payments_site.sign_in import SECOND_FACTORS, claim, domains, issuer, sign_in_errors
+from payments_site.sign_in import SECOND_FACTORS, SIGN_IN_PARSERS, sign_in_errors
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = BASE_DIR / "var"
@@ -34,20 +24,8 @@ DATA_DIR = BASE_DIR / "var"
 # The environment
 
 env = Env(eager=False)
-env.add_parser("base_url", base_url)
-env.add_parser("choice", choice)
-env.add_parser("claim", claim)
-env.add_parser("database", database)
-env.add_parser("directory", directory)
-env.add_parser("domains", domains)
-env.add_parser("duration", duration)
-env.add_parser("flag", flag)
-env.add_parser("hosts", hosts)
-env.add_parser("issuer", issuer)
-env.add_parser("number", number)
-env.add_parser("rate", rate)
-env.add_parser("seconds", seconds)
-env.add_parser("secret_keys", secret_keys)
+for parser in (*PARSERS, *SIGN_IN_PARSERS):
+    env.add_parser(parser.__name__, parser)
 
 DEBUG = env.flag("DEBUG", "false")
 SECRET_KEY = env.str("SECRET_KEY", "")

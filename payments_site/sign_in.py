@@ -50,6 +50,9 @@ def claim(text: str) -> tuple[str, str] | None:
     return name, value
 
 
+SIGN_IN_PARSERS = (claim, domains, issuer)
+
+
 def sign_in_errors(
     *, oidc: Mapping[str, Any], password_login: bool, second_factor: str, is_installed: bool
 ) -> dict[str, list[str]]:
