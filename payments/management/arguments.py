@@ -17,9 +17,10 @@ def add_organization_option(parser: ArgumentParser, *, subject: str) -> None:
     )
 
 
-def add_mode_option(parser: ArgumentParser, *, subject: str) -> None:
-    """Add `--mode live|test`, which limits a command to one mode. The help calls the records `subject`."""
-    parser.add_argument("--mode", choices=Mode.values, help=f"only {subject} of this mode (default: both)")
+def add_access_options(parser: ArgumentParser) -> None:
+    """Add `--organization ID` and `--mode live|test`, which limit a command to some payments."""
+    add_organization_option(parser, subject="payments")
+    parser.add_argument("--mode", choices=Mode.values, help="only payments of this mode (default: both)")
 
 
 def find_organization(organization_id: int) -> Organization:

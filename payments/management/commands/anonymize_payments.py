@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 from tqdm import tqdm
 
 from payments.anonymization import anonymize_payments
-from payments.management.arguments import add_mode_option, add_organization_option, find_organization, parse_past_day
+from payments.management.arguments import add_access_options, find_organization, parse_past_day
 from payments.management.command import PaymentsCommand
 from payments.management.failures import first_line
 from payments.models import CUSTOMER_ID, Access, Mode, Organization
@@ -53,8 +53,7 @@ class Command(PaymentsCommand):
             metavar="ID",
             help="payments of any age of this customer: ct_...",
         )
-        add_organization_option(parser, subject="payments")
-        add_mode_option(parser, subject="payments")
+        add_access_options(parser)
         parser.add_argument("--dry-run", action="store_true", help="only count the payments; change nothing")
 
     def handle(self, *_args: Any, **options: Any) -> None:

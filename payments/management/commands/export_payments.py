@@ -15,7 +15,7 @@ from tqdm import tqdm
 from payments.export import export_line, export_payments, read_changes
 from payments.listing.feed import UnknownPosition
 from payments.listing.tokens import FeedPosition, InvalidToken, format_token, parse_token
-from payments.management.arguments import add_mode_option, add_organization_option, find_organization
+from payments.management.arguments import add_access_options, find_organization
 from payments.management.command import PaymentsCommand
 from payments.management.failures import explain
 from payments.management.filter_options import add_filter_options, apply_filter_options, has_filter_options
@@ -46,8 +46,7 @@ class Command(PaymentsCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        add_organization_option(parser, subject="payments")
-        add_mode_option(parser, subject="payments")
+        add_access_options(parser)
         changes = parser.add_argument_group("changes", "these need --organization and --mode")
         changes.add_argument("--changes", action="store_true", help="only payments that changed since the last run")
         changes.add_argument(
