@@ -9,13 +9,7 @@ from typing import cast
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvValidationError
 
-from payments_site.environment import (
-    PARSERS,
-    POSTGRESQL,
-    describe_errors,
-    describe_misspelt,
-    read_or_create_secret,
-)
+from payments_site.environment import PARSERS, POSTGRESQL, describe_errors, describe_misspelt, read_or_create_secret
 from payments_site.sign_in import SECOND_FACTORS, SIGN_IN_PARSERS, sign_in_errors
 
 BASE_DIR = Path(__file__).resolve().parent.parent

@@ -29,14 +29,7 @@ from payments.api.parameters import (
 )
 from payments.hal import HTML, Link
 from payments.listing.content import Content, Query
-from payments.listing.feed import (
-    ChangesPage,
-    UnknownPosition,
-    build_changes_page,
-    build_end,
-    changes_query,
-    end_query,
-)
+from payments.listing.feed import ChangesPage, UnknownPosition, build_changes_page, build_end, changes_query, end_query
 from payments.listing.page import Page, UnknownStart, evaluate_page, page_of_content, page_query
 from payments.listing.query import select, visible_payments
 from payments.listing.tokens import FeedPosition, format_token

@@ -6,14 +6,7 @@ from typing import Any
 from django.db import OperationalError, connections
 from django.utils.functional import cached_property
 
-from payments.access.keys import (
-    AuthenticatedKey,
-    DataOfKey,
-    find_key,
-    find_key_and_revision,
-    key_guard,
-    key_statement,
-)
+from payments.access.keys import AuthenticatedKey, DataOfKey, find_key, find_key_and_revision, key_guard, key_statement
 from payments.access.throttling import is_over_limit
 from payments.api.errors import QueryTimeout
 from payments.conf import conf

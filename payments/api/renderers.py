@@ -31,10 +31,7 @@ class HALRenderer(BaseRenderer):
     charset = None
 
     def render(
-        self,
-        data: Any,
-        accepted_media_type: str | None = None,
-        renderer_context: Mapping[str, Any] | None = None,
+        self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
         text = msgspec.json.encode(data)
         if indent := (renderer_context or {}).get("indent"):

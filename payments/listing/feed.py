@@ -19,15 +19,7 @@ from django.db.models.lookups import GreaterThan
 from msgspec.structs import replace
 
 from payments.database.statements import Placeholder, compile_queryset
-from payments.listing.content import (
-    Content,
-    ContentStatement,
-    Query,
-    State,
-    content_sql,
-    proof_row,
-    state_of_access,
-)
+from payments.listing.content import Content, ContentStatement, Query, State, content_sql, proof_row, state_of_access
 from payments.listing.query import visible_payments
 from payments.listing.tokens import NEVER_CHANGED, FeedPosition, Newest
 from payments.models import Access, Change, current_epoch

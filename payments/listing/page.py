@@ -16,14 +16,7 @@ from django.db.models.functions import Coalesce
 from payments.database.statements import Placeholder
 from payments.listing.content import NO_VALUE, Content, ContentStatement, Query, content_sql, proof_row
 from payments.listing.filters import Selection
-from payments.listing.query import (
-    Listing,
-    UnboundPayments,
-    filter_values,
-    payments_by_value,
-    payments_of_list,
-    select,
-)
+from payments.listing.query import Listing, UnboundPayments, filter_values, payments_by_value, payments_of_list, select
 from payments.models import PaymentQuerySet
 from payments.models.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position
 from payments.rows import named

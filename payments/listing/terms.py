@@ -104,11 +104,7 @@ class HasAnyWord(TermCondition):
     operator = "&&"
 
     def __init__(
-        self,
-        organization_id: int | Expression,
-        mode: str | Expression,
-        name: str,
-        words: Collection[str | Expression],
+        self, organization_id: int | Expression, mode: str | Expression, name: str, words: Collection[str | Expression]
     ) -> None:
         super().__init__(organization_id, mode, *words)
         self.name = name

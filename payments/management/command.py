@@ -4,13 +4,7 @@ from argparse import RawDescriptionHelpFormatter
 from inspect import cleandoc
 from typing import Any
 
-from django.core.management.base import (
-    BaseCommand,
-    CommandError,
-    CommandParser,
-    DjangoHelpFormatter,
-    SystemCheckError,
-)
+from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter, SystemCheckError
 from django.db import Error
 
 from payments.management.failures import explain

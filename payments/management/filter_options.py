@@ -7,13 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from payments.listing.filters import (
-    FILTERS,
-    METADATA_PAIRS_MAX,
-    SINGLE_FILTERS,
-    InvalidSelection,
-    parse_selection,
-)
+from payments.listing.filters import FILTERS, METADATA_PAIRS_MAX, SINGLE_FILTERS, InvalidSelection, parse_selection
 from payments.listing.query import select
 from payments.models import Access, PaymentQuerySet
 

@@ -225,8 +225,7 @@ class Payment(models.Model):
                 name="payment_sequence_type_known", condition=Q(sequence_type__in=SequenceType.values)
             ),
             models.CheckConstraint(
-                name="payment_succeeded_is_paid",
-                condition=~Q(status=Status.SUCCEEDED) | Q(paid_at__isnull=False),
+                name="payment_succeeded_is_paid", condition=~Q(status=Status.SUCCEEDED) | Q(paid_at__isnull=False)
             ),
             models.CheckConstraint(
                 name="payment_method_form", condition=Q(method="") | matches("method", METHOD, METHOD_MAX)

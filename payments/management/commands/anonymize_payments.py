@@ -48,10 +48,7 @@ class Command(PaymentsCommand):
             help="payments created before this day (UTC), such as 2020-01-01",
         )
         choice.add_argument(
-            "--customer",
-            type=parse_customer_id,
-            metavar="ID",
-            help="payments of any age of this customer: ct_...",
+            "--customer", type=parse_customer_id, metavar="ID", help="payments of any age of this customer: ct_..."
         )
         add_access_options(parser)
         parser.add_argument("--dry-run", action="store_true", help="only count the payments; change nothing")

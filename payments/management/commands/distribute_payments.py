@@ -24,10 +24,7 @@ class Command(PaymentsCommand):
 
         Exit status: 0 if the payments are distributed, otherwise 1.
     """
-    examples = (
-        "manage.py distribute_payments --dry-run",
-        "manage.py distribute_payments",
-    )
+    examples = ("manage.py distribute_payments --dry-run", "manage.py distribute_payments")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--dry-run", action="store_true", help="only print the statements; change nothing")
@@ -44,10 +41,7 @@ class Command(PaymentsCommand):
         elif options["dry_run"]:
             self.write_success("Nothing was changed.", "Next: run the same command without --dry-run")
         else:
-            self.write_success(
-                "Payments are distributed by organization.",
-                "Next: start the service (docs/citus.md)",
-            )
+            self.write_success("Payments are distributed by organization.", "Next: start the service (docs/citus.md)")
 
 
 def check_preconditions() -> None:

@@ -24,9 +24,7 @@ class Command(PaymentsCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "key",
-            metavar="KEY",
-            help="the key's number in list_api_keys, or - to read the key itself from stdin",
+            "key", metavar="KEY", help="the key's number in list_api_keys, or - to read the key itself from stdin"
         )
 
     def handle(self, *_args: Any, **options: Any) -> None:
