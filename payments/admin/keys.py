@@ -121,9 +121,7 @@ class ApiKeyAdmin(NoChangeAdmin):
     def expiry(self, key: ApiKey) -> datetime | None:
         return key.expires_at
 
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def add_view(self, request: HttpRequest, *_args: Any, **_options: Any) -> HttpResponse:
         """Show the form for a new key; when it is valid, create the key. Django's own view would redirect then."""
         if not self.has_add_permission(request):
             raise PermissionDenied

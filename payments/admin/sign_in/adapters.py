@@ -148,12 +148,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
         return False
 
     def on_authentication_error(
-        self,
-        request: HttpRequest,
-        provider: Any,
-        error: Any = None,
-        exception: Exception | None = None,
-        extra_context: dict[str, Any] | None = None,
+        self, request: HttpRequest, *_args: Any, exception: Exception | None = None, **_options: Any
     ) -> None:
         """Respond with a page that explains the error. Without an exception, the request is not the expected one."""
         if exception is None:
