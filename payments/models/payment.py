@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Collection
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, NoReturn
 
 from django.db import models
@@ -38,6 +39,8 @@ RECORD_BYTES_MAX = 65_536
 
 # SQLite computes in binary. It returns up to 15 digits unchanged.
 MONEY_DIGITS = 15
+
+money_field = partial(MoneyField, max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None)
 
 
 class PaymentsCannotBeDeleted(Exception):
@@ -157,13 +160,9 @@ class Payment(models.Model):
     id = IdentifierField(primary_key=True, max_length=IDENTIFIER_MAX, default=new_payment_id, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="payments", db_index=False)
     mode = models.CharField(max_length=4, choices=Mode.choices)
-    amount: models.Field[Money, Money] = MoneyField(max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None)
-    amount_net: models.Field[Money | None, Money | None] = MoneyField(
-        max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None, null=True, blank=True
-    )
-    amount_remaining: models.Field[Money | None, Money | None] = MoneyField(
-        max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None, null=True, blank=True
-    )
+    amount: models.Field[Money, Money] = money_field()
+    amount_net: models.Field[Money | None, Money | None] = money_field(null=True, blank=True)
+    amount_remaining: models.Field[Money | None, Money | None] = money_field(null=True, blank=True)
     description = models.TextField(blank=True)
     method = models.CharField(max_length=METHOD_MAX, blank=True)
     redirect_url = models.TextField("redirect URL", blank=True)
