@@ -7,6 +7,7 @@ from django.contrib.sessions.exceptions import SessionInterrupted
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.deprecation import MiddlewareMixin
 
 from payments.api.links import Links
 from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
@@ -15,32 +16,25 @@ from payments.service.error_pages import bad_request, error_page
 from payments.service.handler import observe
 
 
-class Middleware:
-    """Passes each request on."""
+class Observation:
+    """Gives each request an ID, and reports it to the hooks and the access log. It is the outermost middleware."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return self.get_response(request)
-
-
-class Observation(Middleware):
-    """Gives each request an ID, and reports it to the hooks and the access log. It is the outermost middleware."""
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
         return observe(request, self.get_response)
 
 
-class HostCheck(Middleware):
+class HostCheck(MiddlewareMixin):
     """Refuses a host that is not in ALLOWED_HOSTS. In development, Django would show its own page for errors."""
 
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
         try:
             Links.of(request)
         except DisallowedHost as error:
             return bad_request(request, error)
-        return self.get_response(request)
+        return None
 
 
 class Sessions(SessionMiddleware):
@@ -57,7 +51,7 @@ class Sessions(SessionMiddleware):
             raise error from None
 
 
-class MigrationPage(Middleware):
+class MigrationPage(MiddlewareMixin):
     """For development: says which command to run, instead of Django's page about a missing table."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
