@@ -120,21 +120,19 @@ def demo_money(cents: int, currency: str) -> Money:
 
 def details(rng: random.Random, method: str, currency: str) -> Raw | UnsetType:
     name = f"{rng.choice('ABCDEFGHJKLM')}. {rng.choice(NAMES)}"
-    if method == "creditcard":
-        label, (prefix, length) = rng.choice(list(CARDS.items()))
-        return Raw(
-            encode(
-                {
-                    "cardCountryCode": COUNTRIES[currency],
-                    "cardHolder": name,
-                    "cardLabel": label,
-                    "cardNumber": group_digits(f"{prefix}{'X' * (length - 10)}{rng.randrange(10_000):04}"),
-                }
-            )
-        )
     if method == "paypal":
         return UNSET
-    return Raw(encode({"consumerName": name}))
+    if method != "creditcard":
+        return Raw(encode({"consumerName": name}))
+    label, (prefix, length) = rng.choice(list(CARDS.items()))
+    number = f"{prefix}{'X' * (length - 10)}{rng.randrange(10_000):04}"
+    card = {
+        "cardCountryCode": COUNTRIES[currency],
+        "cardHolder": name,
+        "cardLabel": label,
+        "cardNumber": group_digits(number),
+    }
+    return Raw(encode(card))
 
 
 def group_digits(number: str) -> str:

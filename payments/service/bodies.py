@@ -36,7 +36,10 @@ def read_body(environ: dict[str, Any]) -> None:
     if not is_media_type(environ.get("CONTENT_TYPE", "")):
         raise InvalidBody(HTTPStatus.BAD_REQUEST)
     if length := content_length(environ):
-        body = read(environ, length)
+        try:
+            body = environ["wsgi.input"].read(length)
+        except OSError:  # some servers raise it if the client has disconnected; others return less of the body
+            body = b""
         if len(body) < length:
             raise InvalidBody(HTTPStatus.BAD_REQUEST)
         environ["wsgi.input"] = BytesIO(body)
@@ -63,12 +66,3 @@ def content_length(environ: dict[str, Any]) -> int:
     if len(digits) > LENGTH_DIGITS_MAX or int(digits) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
         raise InvalidBody(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
     return int(digits)
-
-
-def read(environ: dict[str, Any], length: int) -> bytes:
-    """Return the body, or less of it if the client has disconnected."""
-    try:
-        body: bytes = environ["wsgi.input"].read(length)
-    except OSError:  # some servers raise it if the client has disconnected
-        return b""
-    return body

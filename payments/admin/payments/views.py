@@ -27,7 +27,7 @@ from payments.api.errors import RETRY_SECONDS
 from payments.api.links import Links
 from payments.api.serializers import build_records
 from payments.conf import conf
-from payments.listing.filters import FILTERS, AppliedFilter, Selection
+from payments.listing.filters import parse_selection
 from payments.listing.page import UnknownStart, fetch_page
 from payments.listing.query import Listing
 from payments.models import PAYMENT_ID, Access, Organization, Payment, ReadKind
@@ -168,9 +168,8 @@ def other_customer_payments(payment: PaymentDisplay, access: Access) -> list[Pay
     customer_id = payment.record.customer_id
     if not customer_id:
         return []
-    selection = Selection((AppliedFilter("customerId", FILTERS["customerId"], (customer_id,)),))
-    page = fetch_page(Listing(access, selection), start=None, limit=CUSTOMER_PAYMENTS_MAX + 1)
-    payments = map(PaymentDisplay, page.rows)
+    listing = Listing(access, parse_selection({"customerId": customer_id}))
+    payments = map(PaymentDisplay, fetch_page(listing, start=None, limit=CUSTOMER_PAYMENTS_MAX + 1).rows)
     return [other for other in payments if other.record.id != payment.record.id][:CUSTOMER_PAYMENTS_MAX]
 
 
