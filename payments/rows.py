@@ -186,20 +186,19 @@ build_record: Callable[[RowValues], Record] = compile_function(
 )
 
 
-def compile_linked_records(links: str) -> Callable[[Iterable[RowValues], Sequence[str]], list[Record]]:
-    function: Callable[[Iterable[RowValues], Sequence[str]], list[Record]] = compile_function(
+def compile_linked_records(links: str) -> Any:
+    return compile_function(
         "build_linked_records",
         "rows, parts, quote=methodcaller('replace', '_', '_5F')",
         f"[{record_expression(links=links)} for row in rows]",
         methodcaller=methodcaller,
         **RECORD_NAMES,
     )
-    return function
 
 
 # Build the records of rows, by the number of `parts`: those of the JSON of a record's links. Between them is the
 # payment's ID: first as it is, then as Django's admin quotes it, if the links include the admin's.
-build_linked_records = {
+build_linked_records: dict[int, Callable[[Iterable[RowValues], Sequence[str]], list[Record]]] = {
     2: compile_linked_records(f"Raw(f'{{parts[0]}}{{row[{ID}]}}{{parts[1]}}')"),
     3: compile_linked_records(f"Raw(f'{{parts[0]}}{{row[{ID}]}}{{parts[1]}}{{quote(row[{ID}])}}{{parts[2]}}')"),
 }

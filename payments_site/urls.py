@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
 from django.urls import include, path
 
-from payments.api.root import root
+from payments.api.views import root
 from payments.conf import conf
 from payments.service.health import alive, ready
 

@@ -1,17 +1,24 @@
-"""The resources of the API: the list of payments, the change feed, and one payment."""
+"""The resources of the API: the entry point, the list of payments, the change feed, and one payment."""
 
 import re
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_safe
+from django.views.decorators.vary import vary_on_headers
 from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
 from payments.api.base import ReadView
 from payments.api.etags import conditional
+from payments.api.links import Links
 from payments.api.pagination import ChangesPagination, KeysetPagination, SelectionFilter
 from payments.api.parameters import parse_query, query_string
+from payments.api.renderers import HALRenderer, parse_accept, prefers_html
 from payments.api.serializers import PaymentSerializer
+from payments.hal import HAL, HTML, Link
 from payments.listing.content import Query
 from payments.listing.query import UnboundPayments, payment_query, visible_payments
 from payments.models import PAYMENT_ID
@@ -73,3 +80,23 @@ class PaymentDetail(ReadView):
         if not payments:
             raise NotFound
         return self.get_serializer(payments[0]).data
+
+
+@csrf_exempt  # so that POST gets 405, not a CSRF error
+@require_safe
+@vary_on_headers("Accept")
+def root(request: HttpRequest) -> HttpResponse:
+    """Return the links of the API. Neither a key nor an acceptable media type is required.
+
+    It does not redirect to the list: clients drop the Authorization header on a redirect.
+    """
+    if prefers_html(parse_accept(request.META.get("HTTP_ACCEPT", ""))):
+        return redirect("payments:documentation")
+    links = Links.of(request)
+    root_links = {
+        "self": Link(href=links.url("root"), type=HAL),
+        "payments": Link(href=links.list, type=HAL),
+        "changes": Link(href=links.changes, type=HAL),
+        "documentation": Link(href=links.documentation, type=HTML),
+    }
+    return HttpResponse(HALRenderer().render({"_links": root_links}), content_type=HAL)
