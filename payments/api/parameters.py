@@ -9,9 +9,11 @@ from payments.api.errors import InvalidParameter
 from payments.api.links import SCHEME
 from payments.listing.filters import (
     EVERYTHING,
+    FILTERS,
     LIST_FILTERS,
     METADATA,
     PARAMETERS,
+    RANGES,
     InvalidSelection,
     Selection,
     parse_selection,
@@ -30,6 +32,21 @@ LIMIT = re.compile(r"[1-9][0-9]{0,2}")
 START = re.compile(PAYMENT_ID)
 PAGE_NAMES = frozenset({"limit", "from"})
 NAMES = PAGE_NAMES.union(PARAMETERS)
+
+# The plain form of a metadata pair, `metadata=KEY:VALUE`. A text that begins with one of these characters is JSON, or
+# an object that the client has printed by mistake.
+PLAIN_PAIR = re.compile(r"""([^:{\["][^:]*):(.*)""", re.DOTALL)
+PLAIN_PAIR_NAMES = frozenset({"metadata", "metadata[]"})
+
+# A value of a list in the forms of axios and of PHP: `status[]=open`, `status[0]=open`.
+LIST_ITEM = re.compile(rf"({'|'.join(LIST_FILTERS)})\[[0-9]*\]")
+
+# What to write instead of a filter's name without brackets, or with others.
+ADVICE = {
+    **{name: f"Write {name}=VALUE." for name in LIST_FILTERS},
+    **{name: f"Write {name}[gte]={FILTERS[f'{name}[gte]'].kind}, or gt, lte, lt." for name in RANGES},
+    "metadata": "Write metadata[KEY]=VALUE.",
+}
 
 # The value of `from` for the end of the change feed.
 NOW = "now"
@@ -72,14 +89,17 @@ def parse_list_parameters(query: str) -> ListParameters:
     :raises InvalidParameter: for the first invalid parameter, in the order that docs/api/reference.md describes; its
         `start` is the ID in `from`, if an unknown ID must be reported first
     """
-    parameters = parse_query(query, known=NAMES, pattern=METADATA)
+    pairs = split_query(query)
+    parameters = parse_pairs(pairs, known=NAMES, has_filters=True)
     limit, start = parse_limit(parameters), parse_start(parameters)
     if parameters.keys() <= PAGE_NAMES:
         return ListParameters(limit, start)
+    plain = {bracket_form(name, text)[0]: text for name, text in pairs if name in PLAIN_PAIR_NAMES}
     try:
-        return ListParameters(limit, start, parse_selection(parameters))
+        return ListParameters(limit, start, parse_selection(parameters, plain_pairs=plain))
     except InvalidSelection as error:
-        raise InvalidParameter(str(error), field=error.field, start=start) from None
+        field = "metadata" if error.field in plain else error.field
+        raise InvalidParameter(str(error), field=field, start=start) from None
 
 
 def parse_page_parameters(query: str) -> ListParameters:
@@ -109,31 +129,53 @@ def parse_changes_parameters(query: str) -> ChangesParameters:
     return ChangesParameters(limit, token, position)
 
 
-def parse_query(query: str, *, known: Collection[str] = (), pattern: re.Pattern[str] | None = None) -> dict[str, str]:
+def parse_query(query: str, *, known: Collection[str] = ()) -> dict[str, str]:
     """Return the parameters of a query string by name. See `parse_pairs`."""
-    return parse_pairs(split_query(query), known=known, pattern=pattern)
+    return parse_pairs(split_query(query), known=known)
 
 
 def parse_pairs(
-    pairs: Iterable[tuple[str, str]], *, known: Collection[str], pattern: re.Pattern[str] | None = None
+    pairs: Iterable[tuple[str, str]], *, known: Collection[str], has_filters: bool = False
 ) -> dict[str, str]:
-    """Return the parameters by name. Names must be known or match the pattern.
+    """Return the parameters by name. Names must be known, except for pairs of metadata among filters.
 
-    Most generated clients send a list as repeated parameters: `status=open&status=pending`. The result has the other
-    form: `open,pending`.
+    Libraries write a list as `status=open&status=pending`, `status[]=open&status[]=pending` or
+    `status[0]=open&status[1]=pending`. The result has the form `open,pending`. Pairs of metadata have the form
+    `metadata[KEY]`.
 
     :raises InvalidParameter: for an unknown parameter, or a repeated one that takes no list; ignoring it could hide a
         mistake of the client
     """
     values: dict[str, list[str]] = {}
-    for name, value in pairs:
-        if name not in known and not (pattern and pattern.fullmatch(name)):
-            raise InvalidParameter("Unknown parameter.", field=safe_name(name))
+    for sent, text in pairs:
+        name, value = (sent, text) if sent in known else bracket_form(sent, text)
+        if name not in known and not (has_filters and METADATA.fullmatch(name)):
+            raise unknown_parameter(sent, may_be_filter=has_filters)
         if name in values and name not in LIST_FILTERS:
-            field = safe_name(name) or "metadata"
-            raise InvalidParameter(f"{field} must occur only once.", field=field)
+            detail = f"{safe_name(name) or 'metadata'} must occur only once."
+            raise InvalidParameter(detail, field=safe_name(sent) or "metadata")
         values.setdefault(name, []).append(value)
     return {name: ",".join(texts) for name, texts in values.items()}
+
+
+def bracket_form(name: str, text: str) -> tuple[str, str]:
+    """Return the name and the value of a parameter in the form that filters have; others are returned as they are.
+
+    `metadata=order:1` becomes `metadata[order]=1`, and `status[0]=open` becomes `status=open`.
+    """
+    if name in PLAIN_PAIR_NAMES:
+        pair = PLAIN_PAIR.fullmatch(text)
+        return (f"metadata[{pair[1]}]", pair[2]) if pair else (name, text)
+    item = LIST_ITEM.fullmatch(name)
+    return (item[1], text) if item else (name, text)
+
+
+def unknown_parameter(name: str, *, may_be_filter: bool) -> InvalidParameter:
+    """Return the error of an unknown parameter. For another form of a filter's name, the error has the right one."""
+    filter_name = name.partition("[")[0]
+    if may_be_filter and filter_name in ADVICE:
+        return InvalidParameter(ADVICE[filter_name], field=safe_name(name) or filter_name)
+    return InvalidParameter("Unknown parameter.", field=safe_name(name))
 
 
 def split_query(query: str) -> list[tuple[str, str]]:

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
+from types import MappingProxyType
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from payments.listing import filter_types
 from payments.listing.filter_types import VALUES_MAX, Filter, Values, any_word
@@ -142,8 +143,12 @@ class Selection(NamedTuple):
 EVERYTHING = Selection()
 
 
-def parse_selection(parameters: Mapping[str, str]) -> Selection:
+def parse_selection(
+    parameters: Mapping[str, str], *, plain_pairs: Mapping[str, str] = MappingProxyType({})
+) -> Selection:
     """Return the selection in the parameters. Other parameters are ignored.
+
+    `plain_pairs` has the metadata pairs that links write in the plain form: `{"metadata[order]": "order:1"}`.
 
     :raises InvalidSelection: for the first invalid parameter
     """
@@ -155,8 +160,8 @@ def parse_selection(parameters: Mapping[str, str]) -> Selection:
     values = {filter_.name: filter_.values[0] for filter_ in filters}
     refuse_reversed_ranges(values)
     refuse_amounts_without_currency(values)
-    query = "".join(f"&{quote(name, safe='')}={quote(parameters[name], safe='')}" for name in names)
-    return Selection(filters, order, query)
+    pairs = [("metadata", plain_pairs[name]) if name in plain_pairs else (name, parameters[name]) for name in names]
+    return Selection(filters, order, f"&{urlencode(pairs, quote_via=quote, safe='')}")
 
 
 def parse_order(text: str) -> Order:

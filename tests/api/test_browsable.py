@@ -242,6 +242,15 @@ def test_form_has_every_parameter_with_its_value(api: Api, development: None) ->
     assert '<a class="btn btn-default" href="/v2/payments">Clear</a>' in page
 
 
+def test_form_has_the_values_of_parameters_in_other_forms(api: Api, development: None) -> None:
+    query = "status=open&status%5B%5D=pending,failed&method%5B0%5D=ideal&metadata=order:1&metadata%5B%5D=a:b:c"
+
+    page = html_of(api.send("GET", f"/v2/payments?{query}", Accept=BROWSER))
+
+    values = {"status": "open,pending,failed", "method": "ideal", "metadata[order]": "1", "metadata[a]": "b:c"}
+    assert {name: value for name, value in form_values(page).items() if value} == values
+
+
 def test_form_is_folded_without_filters(api: Api, development: None) -> None:
     assert '<details class="panel panel-default">' in html_of(api.send("GET", "/v2/payments?limit=5", Accept=BROWSER))
 

@@ -32,6 +32,12 @@ RULES = {
     **{f"amount{bound}": AMOUNT_RULE for bound in BOUNDS},
     "metadata": "at most 5 pairs, key and value of 1 to 500 characters each",
 }
+ADVICE = {
+    *(f"Write {name}=VALUE." for name in ("status", "method", "customerId", "sequenceType", "currency")),
+    *(f"Write {name}[gte]=TIME, or gt, lte, lt." for name in ("createdAt", "paidAt")),
+    "Write amount[gte]=AMOUNT, or gt, lte, lt.",
+    "Write metadata[KEY]=VALUE.",
+}
 RANGES = [
     f"{name}[{upper}] must be at or {side} {name}[{lower}]."
     for name, side in (("createdAt", "after"), ("paidAt", "after"), ("amount", "above"))
@@ -47,6 +53,7 @@ DETAILS = {
         *(f"{name} must occur only once." for name in RULES),
         *(f"amount{bound} must be used together with currency." for bound in BOUNDS),
         *RANGES,
+        *ADVICE,
         "from must be a token from a link of your changes, or now.",
         "Unknown parameter.",
         "Send at most 200 parameters.",

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+from django.http import QueryDict
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from msgspec import UNSET
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.request import Request
 
-from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX
+from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX, bracket_form
 from payments.api.problems import Problem
 from payments.api.renderers import HALRenderer, ProblemRenderer
 from payments.listing.filters import BOUNDS, FILTERS, ORDERS, RANGES, SINGLE_FILTERS
@@ -57,8 +58,16 @@ class PageRenderer(BrowsableAPIRenderer):
             "problem": problem,
             "links": {} if problem else links_of(data),
             "is_list": getattr(context["view"], "has_filters", False),
-            **form_context(context["request"].query_params.dict(), problem),
+            **form_context(form_values(context["request"].query_params), problem),
         }
+
+
+def form_values(query: QueryDict) -> dict[str, str]:
+    """Return the values of the form's fields, whatever the form of the parameters; those of a list as one text."""
+    values: dict[str, list[str]] = {}
+    for name, text in (bracket_form(name, text) for name, texts in query.lists() for text in texts):
+        values.setdefault(name, []).append(text)
+    return {name: ",".join(texts) for name, texts in values.items()}
 
 
 def form_context(parameters: Mapping[str, str], problem: Problem | None) -> dict[str, Any]:
