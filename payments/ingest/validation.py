@@ -1,7 +1,6 @@
 """Validates records: the form of their members, then the rules that a form cannot express."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -26,6 +25,7 @@ from payments.record import (
     Record,
     Time,
     encode,
+    parse_instant,
     record_time,
 )
 from payments.rows import FIELDS, StoredField
@@ -43,8 +43,6 @@ class Options(NamedTuple):
 
 
 STRICT = Options()
-
-RECORD_TIME_LENGTH = len("2018-03-20T13:28:37.123")
 
 UTF_8_BYTES_MAX = 4  # of a character
 
@@ -160,23 +158,15 @@ def convert_times(values: dict[str, Any]) -> Iterator[FieldError]:
         if field.name not in values:
             continue
         try:
-            values[field.name] = to_record_time(values[field.name])
+            moment, digits = parse_instant(values[field.name])
         except ValueError:
             yield FieldError(field.json_name, "is not a day of the calendar")
         except OverflowError:
             yield FieldError(field.json_name, "is outside of the years 1 to 9999")
-
-
-def to_record_time(text: str) -> str:
-    """Return a time in UTC with three fractional digits. Without an offset, it is in UTC already.
-
-    :raises ValueError: the day is not in the calendar
-    :raises OverflowError: in UTC, the time is outside of the years 1 to 9999
-    """
-    moment = datetime.fromisoformat(text)
-    if len(text) == RECORD_TIME_LENGTH and moment.tzinfo is None:
-        return text
-    return record_time(moment.astimezone(UTC) if moment.tzinfo else moment)
+        else:
+            values[field.name] = record_time(moment)
+            if digits or moment.microsecond % 1000:
+                yield FieldError(field.json_name, "has more than three fractional digits: a digit would be lost")
 
 
 def convert_details(values: dict[str, Any]) -> Iterator[FieldError]:

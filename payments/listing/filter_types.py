@@ -12,13 +12,14 @@ from typing import Any, TypeAlias
 
 from payments.listing.terms import HasAnyWord, TermCondition
 from payments.models import Access, PaymentQuerySet
+from payments.record import DATE, parse_instant, time_of_day
 
 VALUES_MAX = 20
 
-# A date, or a time in UTC unless it has an offset (RFC 3339).
-CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-TIME = rf"\A[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(?:T{CLOCK}:[0-5][0-9](?:\.[0-9]{{1,6}})?(?:Z|[+-]{CLOCK})?)?\Z"
-AMOUNT = r"\A-?(?:0|[1-9][0-9]{0,12})(?:\.[0-9]{1,2})?\Z"
+# A date, or an instant, which may be a leap second.
+TIME = rf"\A{DATE}({time_of_day(second='([0-5][0-9]|60)')})?\Z"
+LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
+AMOUNT = r"\A-?(0|[1-9][0-9]{0,12})(\.[0-9]{1,2})?\Z"
 
 # The effect and the kind of a filter by words.
 ANY_OF, WORDS = "only payments with one of these values", "WORDS"
@@ -109,27 +110,31 @@ def single(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Select:
     return lambda payments, values: select(payments, *values)
 
 
-def time_filter(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet], effect: str) -> Filter:
+def time_filter(select: Callable[..., PaymentQuerySet], effect: str, *, bound: str) -> Filter:
     rule = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
     schema = {"type": "string", "pattern": TIME}
-    return Filter(single(select), parse_time, effect, "TIME", rule, schema, "2026-01-01")
+    parse = partial(parse_time, rounds_up=bound in {"gte", "lt"})
+    return Filter(single(partial(select, bound=bound)), parse, effect, "TIME", rule, schema, "2026-01-01")
 
 
-def parse_time(text: str) -> Values | None:
-    """Parse a time. Without an offset it is in UTC; a date is its first instant."""
+def parse_time(text: str, *, rounds_up: bool) -> Values | None:
+    """Parse a time, rounded to the next microsecond above or below it. A date is its first instant.
+
+    The columns have microseconds. So the rounded bounds select the same payments: `gte` and `lt` round up.
+    """
     if not re.match(TIME, text):
         return None
     try:
-        time = datetime.fromisoformat(text)
-        return (time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC),)
+        moment, digits = parse_instant(text)
     except (ValueError, OverflowError):  # 30 February, or an offset that moves the time out of the years 1 to 9999
         return None
+    return (moment + datetime.resolution if digits and rounds_up and moment < LAST_MOMENT else moment,)
 
 
-def amount_filter(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet], effect: str) -> Filter:
+def amount_filter(select: Callable[..., PaymentQuerySet], effect: str, *, bound: str) -> Filter:
     rule = "a decimal with at most 13 digits before the point and 2 after it"
     schema = {"type": "string", "pattern": AMOUNT}
-    return Filter(single(select), parse_amount, effect, "AMOUNT", rule, schema, "100.00")
+    return Filter(single(partial(select, bound=bound)), parse_amount, effect, "AMOUNT", rule, schema, "100.00")
 
 
 def parse_amount(text: str) -> Values | None:

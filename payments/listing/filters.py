@@ -1,7 +1,8 @@
 """The filters of the list, and the selection of a request."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from decimal import Decimal
 from functools import partial
 from itertools import product
 from types import MappingProxyType
@@ -23,7 +24,7 @@ from payments.models import (
 )
 from payments.models.currencies import CURRENCIES
 from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
-from payments.record import encode
+from payments.record import encode, parse_instant
 
 ORDERS: Mapping[str, Order] = {"desc": NEWEST_FIRST, "asc": OLDEST_FIRST}
 
@@ -33,11 +34,19 @@ METADATA_PAIRS_MAX = 5
 METADATA_CHARACTERS_MAX = 500
 METADATA_TEXT = re.compile(rf"[^\x00\ud800-\udfff]{{1,{METADATA_CHARACTERS_MAX}}}")
 
-# How the bounds of a range select payments, and the type of their filters.
-RANGES: Mapping[str, tuple[Callable[..., PaymentQuerySet], Callable[..., Filter]]] = {
-    "createdAt": (PaymentQuerySet.created, filter_types.time_filter),
-    "paidAt": (partial(PaymentQuerySet.bounded, column="paid_at"), filter_types.time_filter),
-    "amount": (partial(PaymentQuerySet.bounded, column="amount"), filter_types.amount_filter),
+
+class Range(NamedTuple):
+    """How the bounds of a range select payments, the type of their filters, and how their texts compare."""
+
+    select: Callable[..., PaymentQuerySet]
+    filter_type: Callable[..., Filter]
+    exact: Callable[[str], Any]
+
+
+RANGES: Mapping[str, Range] = {
+    "createdAt": Range(PaymentQuerySet.created, filter_types.time_filter, parse_instant),
+    "paidAt": Range(partial(PaymentQuerySet.bounded, column="paid_at"), filter_types.time_filter, parse_instant),
+    "amount": Range(partial(PaymentQuerySet.bounded, column="amount"), filter_types.amount_filter, Decimal),
 }
 LOWER, UPPER = ("gte", "gt"), ("lte", "lt")
 BOUNDS = {"gte": "at or above", "gt": "above", "lte": "at or below", "lt": "below"}
@@ -85,8 +94,8 @@ FILTERS: Mapping[str, Filter] = {
         example=["EUR"],
     ).with_terms(any_word("currency")),
     **{
-        f"{name}[{bound}]": filter_type(partial(select, bound=bound), range_effect(name, words))
-        for name, (select, filter_type) in RANGES.items()
+        f"{name}[{bound}]": range_.filter_type(range_.select, range_effect(name, words), bound=bound)
+        for name, range_ in RANGES.items()
         for bound, words in BOUNDS.items()
     },
     "metadata": filter_types.document_filter(
@@ -157,9 +166,8 @@ def parse_selection(
         return EVERYTHING
     order = parse_order(parameters["sort"]) if "sort" in parameters else NEWEST_FIRST
     filters = tuple(parse_filters(parameters))
-    values = {filter_.name: filter_.values[0] for filter_ in filters}
-    refuse_reversed_ranges(values)
-    refuse_amounts_without_currency(values)
+    refuse_reversed_ranges(parameters)
+    refuse_amounts_without_currency(names)
     pairs = [("metadata", plain_pairs[name]) if name in plain_pairs else (name, parameters[name]) for name in names]
     return Selection(filters, order, f"&{urlencode(pairs, quote_via=quote, safe='')}")
 
@@ -193,18 +201,18 @@ def metadata_document(parameters: Mapping[str, str]) -> str | None:
     return encode({key: parameters[name] for key, name in names.items()}).decode() if names else None
 
 
-def refuse_reversed_ranges(values: Mapping[str, Any]) -> None:
+def refuse_reversed_ranges(parameters: Mapping[str, str]) -> None:
     """Refuse an upper bound below a lower one. A range of equal bounds may be empty, which is no error."""
-    for field, lower, upper in product(RANGES, LOWER, UPPER):
-        low, high = values.get(f"{field}[{lower}]"), values.get(f"{field}[{upper}]")
-        if low is not None and high is not None and high < low:
+    for (field, range_), lower, upper in product(RANGES.items(), LOWER, UPPER):
+        low, high = parameters.get(f"{field}[{lower}]"), parameters.get(f"{field}[{upper}]")
+        if low is not None and high is not None and range_.exact(high) < range_.exact(low):
             side = "above" if field == "amount" else "after"
             raise InvalidSelection(f"{field}[{upper}]", f"at or {side} {field}[{lower}]")
 
 
-def refuse_amounts_without_currency(values: Mapping[str, Any]) -> None:
-    for name in values:
-        if name.startswith("amount") and "currency" not in values:
+def refuse_amounts_without_currency(names: Collection[str]) -> None:
+    for name in names:
+        if name.startswith("amount") and "currency" not in names:
             raise InvalidSelection(name, "used together with currency")
 
 

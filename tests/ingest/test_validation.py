@@ -171,23 +171,20 @@ def test_records_that_the_contract_allows_are_accepted(changes: dict[str, Any]) 
             ({"createdAt": time}, f"createdAt: {TIME}")
             for time in (
                 "2018-03-20",
-                "2018-03-20T13:28",
                 "2018-03-20T13:28:37.",
-                "2018-03-20T13:28:37.1234",
-                "2018-03-20T13:28:37.123z",
-                "2018-03-20t13:28:37.123",
-                "2018-03-20T13:28:37,123",
-                "2018-03-20T13:28:37+01",
                 "2018-03-20T13:28:37+24:00",
                 "2018-03-20T13:28:37 +0100",
                 "2018-03-20T13:28:37 UTC",
-                "2018-03-20 13:28:37.123",
                 "2018-03-20T24:00:00.000",
                 "2018-03-20T23:59:60.000",
                 "2018-03-20T13:28:37.123\n",
                 "",
                 1521552517123,
             )
+        ),
+        (
+            {"createdAt": "2018-03-20T13:28:37.1234"},
+            "createdAt: has more than three fractional digits: a digit would be lost",
         ),
         *(
             ({"expiresAt": time}, "expiresAt: is not a day of the calendar")
