@@ -28,8 +28,9 @@ ANY = "*"
 # Each client asks again, since new payments arrive, and has responses of its own.
 CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"}
 
-# The ETags of the service. Proxies that compress a response write `W/` before them, or add a word within them.
-ETAG = re.compile(r'"[0-9a-f]*-[^"]*"')
+# STATE and CONTENT of an ETag. Proxies that compress a response add a suffix such as `-gzip`, or write `W/` before it;
+# others lose or double its quotation marks. Both digests must be complete.
+ETAG = re.compile(r"(?<![0-9A-Za-z])([0-9a-f]{32}|)-([0-9a-f]{32})(?![0-9A-Za-z])")
 
 
 def digest_of_source(directory: Path) -> str:
@@ -106,10 +107,12 @@ def can_skip_content(known: Sequence[str]) -> bool:
 
 
 def parse_known(if_none_match: str | None) -> Sequence[str]:
-    """Return the ETags of the header that the service may have sent, or `*`."""
+    """Return the ETags of the header as the service has sent them, or `*`. A 304 has the ETag of a 200."""
     if not if_none_match:
         return ()
-    return (ANY,) if if_none_match.strip() == ANY else ETAG.findall(if_none_match)
+    if if_none_match.strip() == ANY:
+        return (ANY,)
+    return [f'"{state}-{content}"' for state, content in ETAG.findall(if_none_match)]
 
 
 def state_digest(identity: tuple[Any, ...], revision: int) -> str:

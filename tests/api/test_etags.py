@@ -56,6 +56,79 @@ def test_known_etag_gets_a_304(api: Api, payment: Payment, path: str, form: str,
     assert response["Vary"] == "Accept, Authorization"
 
 
+# What proxies and clients make of an ETag, between its quotation marks or without them.
+SUFFIXES = ["-gzip", ";gzip", "--gzip", "_br", ".gz", ":x", "+zstd", "/deflate", "-df", "-gzip-gzip", " gzip", "~1"]
+FORMS = [
+    *(f'"{{}}{suffix}"' for suffix in SUFFIXES),
+    'W/"{}"',
+    'W/"{}-gzip"',
+    'w/"{}"',
+    "{}",
+    "{}-gzip",
+    "W/{}",
+    '""{}""',
+    "'{}'",
+    r"\"{}\"",
+    r"W/\"{}-gzip\"",
+    '"{}"-gzip',
+    '"{}',
+    '{}"',
+    '"x","{}"',
+    '"x" , W/"{};gzip"  ,\t"y"',
+    'x, {}, "*"',
+    '"{}", "{}-gzip"',
+    '"gzip-{}"',
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_etag_survives_proxies_also_after_another_payment_changed(
+    api: Api, payment: Payment, organization: Organization, form: str
+) -> None:
+    path = "/v2/payments?limit=1&from=pt_1"
+    PaymentFactory.create(id="pt_0", organization=organization, created_at=NOON - timedelta(days=1))
+    etag = api.get(path)["ETag"]
+    known = form.replace("{}", etag.strip('"'))
+
+    same_state = api.send("GET", path, If_None_Match=known)
+    PaymentFactory.create(id="pt_00", organization=organization, created_at=NOON - timedelta(days=2))
+    other_state = api.send("GET", path, If_None_Match=known)
+    Payment.objects.filter(id="pt_1").update(description="changed")
+    other_content = api.send("GET", path, If_None_Match=known)
+
+    assert [(response.status_code, response["ETag"]) for response in (same_state, other_state)] == [(304, etag)] * 2
+    assert other_content.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        '"{state}-{shorter}"',
+        '"{state}-{shorter}-gzip"',
+        '"{state}-{content}0"',
+        '"{state}-{content}br"',
+        '"{state}-0{content}"',
+        '"{state}0-{shorter}"',
+        '"{state}-"',
+        '"{state}"',
+        '"{content}"',
+        '"{content}-{state}"',
+        '"0{state}-{content}"',
+        '"{shorter_state}-{content}"',
+        '"{state}-gzip-{content}"',
+        '"{STATE}-{CONTENT}"',
+        "{content}",
+    ],
+)
+def test_part_of_an_etag_is_unknown(api: Api, payment: Payment, form: str) -> None:
+    state, content = state_and_content(api.get()["ETag"])
+    parts = {"state": state, "content": content, "shorter": content[:-1], "shorter_state": state[1:]}
+
+    known = form.format(**parts, STATE=state.upper(), CONTENT=content.upper())
+
+    assert api.send("GET", "/v2/payments", If_None_Match=known).status_code == 200
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_changed_payment_has_another_etag(api: Api, payment: Payment, path: str) -> None:
     etag = api.get(path)["ETag"]
@@ -128,7 +201,7 @@ def state_and_content(etag: str) -> list[str]:
         ('"x", W/{}', key_and_revision()),
         ("*", key_and_content()),
         ('"x*"', key_and_content()),
-        ('"0-0"', [*key_and_revision(), {STATE, PAYMENT}]),
+        (f'"{"0" * 32}-{"0" * 32}"', [*key_and_revision(), {STATE, PAYMENT}]),
     ],
 )
 def test_known_state_needs_no_payments(
