@@ -6,7 +6,7 @@ derived from `Record`. CONTRIBUTING.md lists where a new field goes.
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
@@ -26,10 +26,8 @@ else:
 ORGANIZATION_ID = r"\A[1-9][0-9]{0,18}\Z"
 COUNTRY = r"\A[A-Z]{2}\Z"
 TIME = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}\Z"
-# The parts of an instant in filters and imports: any form of RFC 3339 and of the extended format of ISO 8601. They also
-# are patterns of other programs, so they have no extensions of Python's.
-DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-HOUR, MINUTE, FRACTION = "([01][0-9]|2[0-3])", "[0-5][0-9]", "[0-9]{1,100}"
+# The parts of an instant in filters and imports. Other programs read these patterns too: they have no extensions.
+DATE, HOUR, MINUTE = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "([01][0-9]|2[0-3])", "[0-5][0-9]"
 FIND_FRACTION = re.compile("[.,]([0-9]+)").search
 LEAP_SECONDS = ("06-30 23:59", "12-31 23:59")  # follow these minutes, in UTC
 # A redirect URL must not have one of these schemes: they run a script or read a local file.
@@ -195,20 +193,13 @@ def portable(value: Any) -> Any:
     return schema
 
 
-class Instant(NamedTuple):
-    """A time in UTC, down to the microsecond, and the further digits of its fraction. Instants compare as times do."""
-
-    moment: datetime
-    digits: str
+def instant_pattern(*, second: str = MINUTE, fraction: str = "[0-9]{1,100}") -> str:
+    """Return the pattern of a time in any form of RFC 3339 and of the extended format of ISO 8601."""
+    return rf"{DATE}[Tt ]{HOUR}:{MINUTE}(:{second}([.,]{fraction})?)?([Zz]|[+-]{HOUR}(:?{MINUTE})?)?"
 
 
-def time_of_day(*, second: str = MINUTE, fraction: str = FRACTION) -> str:
-    """Return the pattern of what follows the date of an instant."""
-    return rf"[Tt ]{HOUR}:{MINUTE}(:{second}([.,]{fraction})?)?([Zz]|[+-]{HOUR}(:?{MINUTE})?)?"
-
-
-def parse_instant(text: str) -> Instant:
-    """Return the instant of a text that matches these patterns. Without an offset, it is in UTC.
+def parse_instant(text: str) -> tuple[datetime, str]:
+    """Return a time in UTC down to the microsecond, and the further digits of its fraction. They compare as times do.
 
     A leap second follows the last microsecond of its day. Its further digits start with a colon, which is above digits.
 
@@ -220,10 +211,10 @@ def parse_instant(text: str) -> Instant:
     fraction = FIND_FRACTION(text)
     digits = fraction[1].rstrip("0") if fraction else ""
     if ":60" not in text:
-        return Instant(moment, digits[6:])
+        return moment, digits[6:]
     if f"{moment:%m-%d %H:%M}" not in LEAP_SECONDS:
         raise ValueError(text)
-    return Instant(moment.replace(microsecond=999_999), f":{digits}")
+    return moment.replace(microsecond=999_999), f":{digits}"
 
 
 def record_time(moment: datetime) -> str:

@@ -150,7 +150,10 @@ def parse_pairs(
     for sent, text in pairs:
         name, value = (sent, text) if sent in known else bracket_form(sent, text)
         if name not in known and not (has_filters and METADATA.fullmatch(name)):
-            raise unknown_parameter(sent, may_be_filter=has_filters)
+            filter_name = sent.partition("[")[0]
+            if has_filters and filter_name in ADVICE:
+                raise InvalidParameter(ADVICE[filter_name], field=safe_name(sent) or filter_name)
+            raise InvalidParameter("Unknown parameter.", field=safe_name(sent))
         if name in values and name not in LIST_FILTERS:
             detail = f"{safe_name(name) or 'metadata'} must occur only once."
             raise InvalidParameter(detail, field=safe_name(sent) or "metadata")
@@ -159,23 +162,12 @@ def parse_pairs(
 
 
 def bracket_form(name: str, text: str) -> tuple[str, str]:
-    """Return the name and the value of a parameter in the form that filters have; others are returned as they are.
-
-    `metadata=order:1` becomes `metadata[order]=1`, and `status[0]=open` becomes `status=open`.
-    """
+    """Return a parameter in the form of filters: `metadata[a]=1` for `metadata=a:1`, `status` for `status[0]`."""
     if name in PLAIN_PAIR_NAMES:
         pair = PLAIN_PAIR.fullmatch(text)
         return (f"metadata[{pair[1]}]", pair[2]) if pair else (name, text)
     item = LIST_ITEM.fullmatch(name)
     return (item[1], text) if item else (name, text)
-
-
-def unknown_parameter(name: str, *, may_be_filter: bool) -> InvalidParameter:
-    """Return the error of an unknown parameter. For another form of a filter's name, the error has the right one."""
-    filter_name = name.partition("[")[0]
-    if may_be_filter and filter_name in ADVICE:
-        return InvalidParameter(ADVICE[filter_name], field=safe_name(name) or filter_name)
-    return InvalidParameter("Unknown parameter.", field=safe_name(name))
 
 
 def split_query(query: str) -> list[tuple[str, str]]:

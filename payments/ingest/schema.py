@@ -11,30 +11,19 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import fields
 
-from payments.record import (
-    DATE,
-    FRACTION,
-    Details,
-    DetailsDocument,
-    Metadata,
-    Record,
-    Time,
-    portable,
-    time_of_day,
-    without_unset,
-)
+from payments.record import Details, DetailsDocument, Metadata, Record, Time, instant_pattern, portable, without_unset
 from payments.rows import NOT_STORED
 
 # The fields that are ignored, because the service writes them itself: their names in Python and in JSON.
 IGNORED = {declared.name: declared.encode_name for declared in fields(Record) if declared.name in NOT_STORED}
 
 
-def input_time(*, fraction: str) -> Any:
+def input_time(pattern: str) -> Any:
     description = (
         "a time (ISO 8601) with at most three fractional digits, such as 2018-03-20T13:28:37.123, "
         "in UTC or with Z or an offset"
     )
-    return Annotated[str, Meta(pattern=rf"\A{DATE}{time_of_day(fraction=fraction)}\Z", description=description)]
+    return Annotated[str, Meta(pattern=rf"\A{pattern}\Z", description=description)]
 
 
 SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -42,7 +31,7 @@ SCHEMA_DESCRIPTION = (
     "A payment as manage.py import_payments reads it. Some rules, for example for card numbers, are not expressed."
 )
 
-INPUT_TYPES: Mapping[Any, Any] = {Time: input_time(fraction=FRACTION), Metadata: dict[str, str]}
+INPUT_TYPES: Mapping[Any, Any] = {Time: input_time(instant_pattern()), Metadata: dict[str, str]}
 
 
 def input_struct(struct: type[Struct], *, types: Mapping[Any, Any] = INPUT_TYPES, **options: Any) -> type[Struct]:
@@ -68,7 +57,7 @@ InputRecord = input_struct(Record, forbid_unknown_fields=True)
 
 def payment_schema() -> dict[str, Any]:
     """Return the JSON Schema of a record as an import reads it: the form of its members, without further rules."""
-    time = input_time(fraction="[0-9]{1,3}0{0,97}")  # the import refuses other digits with a reason of their own
+    time = input_time(instant_pattern(fraction="[0-9]{1,3}0{0,97}"))  # the import has a reason for other digits
     types = {**INPUT_TYPES, Time: time, DetailsDocument: input_struct(Details)}
     schema = portable(msgspec.json.schema(input_struct(Record, types=types, forbid_unknown_fields=True)))
     return {"$schema": SCHEMA_DIALECT, "title": "Payment", "description": SCHEMA_DESCRIPTION, **schema}

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 from payments.listing.terms import HasAnyWord, TermCondition
 from payments.models import Access, PaymentQuerySet
-from payments.record import DATE, parse_instant, time_of_day
+from payments.record import DATE, instant_pattern, parse_instant
 
 VALUES_MAX = 20
 
 # A date, or an instant, which may be a leap second.
-TIME = rf"\A{DATE}({time_of_day(second='([0-5][0-9]|60)')})?\Z"
+TIME = rf"\A({DATE}|{instant_pattern(second='([0-5][0-9]|60)')})\Z"
 LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 AMOUNT = r"\A-?(0|[1-9][0-9]{0,12})(\.[0-9]{1,2})?\Z"
 

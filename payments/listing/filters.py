@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
 from itertools import product
-from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -34,19 +33,11 @@ METADATA_PAIRS_MAX = 5
 METADATA_CHARACTERS_MAX = 500
 METADATA_TEXT = re.compile(rf"[^\x00\ud800-\udfff]{{1,{METADATA_CHARACTERS_MAX}}}")
 
-
-class Range(NamedTuple):
-    """How the bounds of a range select payments, the type of their filters, and how their texts compare."""
-
-    select: Callable[..., PaymentQuerySet]
-    filter_type: Callable[..., Filter]
-    exact: Callable[[str], Any]
-
-
-RANGES: Mapping[str, Range] = {
-    "createdAt": Range(PaymentQuerySet.created, filter_types.time_filter, parse_instant),
-    "paidAt": Range(partial(PaymentQuerySet.bounded, column="paid_at"), filter_types.time_filter, parse_instant),
-    "amount": Range(partial(PaymentQuerySet.bounded, column="amount"), filter_types.amount_filter, Decimal),
+# How the bounds of a range select payments, and the type of their filters.
+RANGES: Mapping[str, tuple[Callable[..., PaymentQuerySet], Callable[..., Filter]]] = {
+    "createdAt": (PaymentQuerySet.created, filter_types.time_filter),
+    "paidAt": (partial(PaymentQuerySet.bounded, column="paid_at"), filter_types.time_filter),
+    "amount": (partial(PaymentQuerySet.bounded, column="amount"), filter_types.amount_filter),
 }
 LOWER, UPPER = ("gte", "gt"), ("lte", "lt")
 BOUNDS = {"gte": "at or above", "gt": "above", "lte": "at or below", "lt": "below"}
@@ -94,8 +85,8 @@ FILTERS: Mapping[str, Filter] = {
         example=["EUR"],
     ).with_terms(any_word("currency")),
     **{
-        f"{name}[{bound}]": range_.filter_type(range_.select, range_effect(name, words), bound=bound)
-        for name, range_ in RANGES.items()
+        f"{name}[{bound}]": filter_type(select, range_effect(name, words), bound=bound)
+        for name, (select, filter_type) in RANGES.items()
         for bound, words in BOUNDS.items()
     },
     "metadata": filter_types.document_filter(
@@ -152,9 +143,7 @@ class Selection(NamedTuple):
 EVERYTHING = Selection()
 
 
-def parse_selection(
-    parameters: Mapping[str, str], *, plain_pairs: Mapping[str, str] = MappingProxyType({})
-) -> Selection:
+def parse_selection(parameters: Mapping[str, str], *, plain_pairs: Mapping[str, str] = {}) -> Selection:
     """Return the selection in the parameters. Other parameters are ignored.
 
     `plain_pairs` has the metadata pairs that links write in the plain form: `{"metadata[order]": "order:1"}`.
@@ -203,9 +192,10 @@ def metadata_document(parameters: Mapping[str, str]) -> str | None:
 
 def refuse_reversed_ranges(parameters: Mapping[str, str]) -> None:
     """Refuse an upper bound below a lower one. A range of equal bounds may be empty, which is no error."""
-    for (field, range_), lower, upper in product(RANGES.items(), LOWER, UPPER):
+    for field, lower, upper in product(RANGES, LOWER, UPPER):
+        exact: Callable[[str], Any] = Decimal if field == "amount" else parse_instant
         low, high = parameters.get(f"{field}[{lower}]"), parameters.get(f"{field}[{upper}]")
-        if low is not None and high is not None and range_.exact(high) < range_.exact(low):
+        if low is not None and high is not None and exact(high) < exact(low):
             side = "above" if field == "amount" else "after"
             raise InvalidSelection(f"{field}[{upper}]", f"at or {side} {field}[{lower}]")
 
