@@ -129,7 +129,7 @@ class RecordLinks(Struct, frozen=True, kw_only=True, rename={"itself": "self"}):
 
 
 class Record(Struct, kw_only=True, frozen=True, gc=False, rename="camel"):
-    """A payment, its fields in the order of docs/api/reference.md. Fields without a value are absent."""
+    """A payment. Its fields have the order of the reference. Fields without a value are absent."""
 
     id: PaymentId
     resource: Literal["payment"] = "payment"
@@ -178,8 +178,9 @@ def json_schemas() -> dict[str, dict[str, Any]]:
 def portable(value: Any) -> Any:
     r"""Return a schema of msgspec, or JSON data that contains some, in a form that other programs read.
 
-    Patterns have the form of ECMA-262, which JSON Schema uses: `^` and `$` for Python's `\A` and `\Z`. An enumeration
-    of texts has the type `string`.
+    Patterns are regular expressions in all languages of generated clients: they have `^` and `$` for Python's `\A` and
+    `\Z`, groups without `?:`, and the wider `[^ ]` for texts without spaces and control characters. An enumeration of
+    texts has the type `string`.
     """
     if isinstance(value, list):
         return [portable(inner) for inner in value]
@@ -187,7 +188,8 @@ def portable(value: Any) -> Any:
         return value
     schema = {key: portable(inner) for key, inner in value.items()}
     if isinstance(pattern := schema.get("pattern"), str):
-        schema["pattern"] = re.sub(r"\\Z$", "$", re.sub(r"^\\A", "^", pattern))
+        pattern = re.sub(r"\[\^[^\]]*\\x[^\]]*\]", "[^ ]", pattern)
+        schema["pattern"] = re.sub(r"\\Z$", "$", re.sub(r"^\\A", "^", pattern)).replace("(?:", "(")
     if isinstance(schema.get("enum"), list) and "type" not in schema:
         schema = {"type": "string", **schema}
     return schema

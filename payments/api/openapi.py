@@ -1,14 +1,17 @@
-"""The OpenAPI 3.1 description of the API. Its schemas follow from the declaration of the record and of the filters."""
+"""The OpenAPI 3.1 description of the API. Its schemas follow from the declaration of the record and of the filters.
+
+`openapi.json` has the parts that are not declared elsewhere: meanings of properties, examples, headers and errors.
+"""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX, NOW
 from payments.api.problems import Problem
-from payments.api.renderers import ProblemRenderer
 from payments.hal import HAL
 from payments.listing.filter_types import Filter
 from payments.listing.filters import FILTERS, ORDERS
@@ -21,12 +24,16 @@ REFERENCE = "#/components/schemas/{name}"
 # Stands for the service's address, as in the Markdown pages. The view replaces it.
 EXAMPLE_URL = "https://pay.example"
 
-ERROR_HEADERS = {
-    HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate", "The missing or invalid credentials (RFC 6750)."),
-    HTTPStatus.METHOD_NOT_ALLOWED: ("Allow", "The allowed methods."),
-    HTTPStatus.TOO_MANY_REQUESTS: ("Retry-After", "The seconds to wait before the next request."),
-    HTTPStatus.SERVICE_UNAVAILABLE: ("Retry-After", "The seconds to wait before the next request."),
+CONTENTS: Any = msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes())
+PARAMETERS: Mapping[str, Any] = CONTENTS["parameters"]
+PAGE: Mapping[str, Any] = CONTENTS["page"]
+[PAYMENT] = PAGE["_embedded"]["payments"]
+EXAMPLES = {
+    "PaginatedPaymentList": PAGE,
+    "PaginatedPaymentChangeList": {**PAGE, "_links": CONTENTS["changesLinks"]},
+    "Payment": PAYMENT,
 }
+
 # The members that all operations have.
 COMMON = {"tags": ["payments"], "security": [{"apiKey": []}]}
 
@@ -57,16 +64,7 @@ def openapi_document() -> dict[str, Any]:
             "/v2/payments/changes": {"get": changes_operation()},
             "/v2/payments/{payment_id}": {"get": payment_operation()},
         },
-        "components": {
-            "schemas": schemas(),
-            "securitySchemes": {
-                "apiKey": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "An API key: `live_...` or `test_...`.",
-                }
-            },
-        },
+        "components": {"schemas": schemas(), **CONTENTS["components"]},
     }
     return dict(portable(document))
 
@@ -88,6 +86,7 @@ def changes_operation() -> dict[str, Any]:
         "in": "query",
         "description": f"A token from a link, or `{NOW}`: the end of the feed. Default: its beginning.",
         "schema": {"type": "string", "pattern": TOKEN},
+        "example": CONTENTS["changesLinks"]["later"]["href"].rpartition("=")[2],
     }
     errors = (*LIST_ERRORS, HTTPStatus.GONE)
     return {
@@ -95,7 +94,7 @@ def changes_operation() -> dict[str, Any]:
         "summary": "List changes",
         "description": "Payments in the order in which they were last created or changed, page by page.",
         **COMMON,
-        "parameters": [limit_parameter(), token],
+        "parameters": [limit_parameter(), token, PARAMETERS["IfNoneMatch"]],
         "responses": responses("PaginatedPaymentChangeList", "A page of payments.", errors=errors),
     }
 
@@ -106,7 +105,7 @@ def payment_operation() -> dict[str, Any]:
         "summary": "Get one payment",
         "description": "One payment.",
         **COMMON,
-        "parameters": [{"name": "payment_id", "in": "path", "required": True, "schema": {"type": "string"}}],
+        "parameters": [PARAMETERS["PaymentId"], PARAMETERS["IfNoneMatch"]],
         "responses": responses("Payment", "The payment.", errors=(*LIST_ERRORS, HTTPStatus.NOT_FOUND)),
     }
 
@@ -123,14 +122,17 @@ def list_parameters() -> list[dict[str, Any]]:
             "in": "query",
             "description": "The ID of the first payment of the page. Default: the first payment of the list.",
             "schema": {"type": "string", "pattern": PAYMENT_ID},
+            "example": PAYMENT["id"],
         },
         {
             "name": "sort",
             "in": "query",
             "description": "Newest payments first (desc) or oldest first (asc).",
             "schema": {"type": "string", "enum": list(ORDERS), "default": "desc"},
+            "example": "asc",
         },
         *(filter_parameter(name, filter_) for name, filter_ in FILTERS.items()),
+        PARAMETERS["IfNoneMatch"],
     ]
 
 
@@ -140,50 +142,42 @@ def limit_parameter() -> dict[str, Any]:
         "in": "query",
         "description": "The number of payments in a page.",
         "schema": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
+        "example": 100,
     }
 
 
 def filter_parameter(name: str, filter_: Filter) -> dict[str, Any]:
-    parameter = {
+    return {
         "name": name,
         "in": "query",
-        "description": describe_filter(filter_),
+        "description": describe_filter(name, filter_),
         "schema": filter_.schema,
         "example": filter_.example,
     }
-    return parameter | ({"style": "deepObject", "explode": True} if filter_.schema["type"] == "object" else {})
 
 
-def describe_filter(filter_: Filter) -> str:
+def describe_filter(name: str, filter_: Filter) -> str:
     effect = filter_.effect[0].upper() + filter_.effect[1:]
-    return f"{effect}: {filter_.rule}{', or in repeated parameters' if filter_.takes_list else ''}."
+    forms = {"metadata": ". Each pair is a parameter: metadata=KEY:VALUE, or metadata[KEY]=VALUE for any key"}
+    repeated = ", or in repeated parameters" if filter_.takes_list else ""
+    return f"{effect}: {filter_.rule}{forms.get(name, repeated)}."
 
 
 def responses(schema: str, description: str, *, errors: tuple[HTTPStatus, ...]) -> dict[str, Any]:
+    content = {HAL: {"schema": reference("schemas", schema), "example": EXAMPLES[schema]}}
+    not_modified = CONTENTS["components"]["responses"]["NotModified"]
     return {
-        "200": {"description": description, "content": content(HAL, schema)},
-        "304": {"description": "If-None-Match contains the current ETag."},
-        **{str(status.value): error_response(status) for status in sorted(errors)},
+        "200": {"description": description, "headers": not_modified["headers"], "content": content},
+        **{str(status.value): response(status) for status in sorted((HTTPStatus.NOT_MODIFIED, *errors))},
     }
 
 
-def error_response(status: HTTPStatus) -> dict[str, Any]:
-    response: dict[str, Any] = {
-        "description": status.phrase,
-        "content": content(ProblemRenderer.media_type, "Problem"),
-    }
-    if status in ERROR_HEADERS:
-        name, description = ERROR_HEADERS[status]
-        response["headers"] = {name: {"description": description, "schema": {"type": "string"}}}
-    return response
+def response(status: HTTPStatus) -> dict[str, str]:
+    return reference("responses", status.phrase.replace(" ", ""))
 
 
-def content(media_type: str, schema: str) -> dict[str, Any]:
-    return {media_type: {"schema": reference(schema)}}
-
-
-def reference(name: str) -> dict[str, str]:
-    return {"$ref": REFERENCE.format(name=name)}
+def reference(kind: str, name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/{kind}/{name}"}
 
 
 def schemas() -> dict[str, Any]:
@@ -192,33 +186,47 @@ def schemas() -> dict[str, Any]:
     payment = parts.pop("Record")
     required = [*payment["required"], "resource", "_links"]
     _, problems = msgspec.json.schema_components([Problem], ref_template=REFERENCE)
-    return {
+    components = {
         "Payment": {**payment, "title": "Payment", "required": required},
         **parts,
         "PaginatedPaymentList": page_schema("self", "documentation", optional=("previous", "next")),
         "PaginatedPaymentChangeList": page_schema("self", "later", "documentation", optional=("next",)),
         **problems,
     }
+    return {name: complete(schema, CONTENTS["descriptions"][name]) for name, schema in components.items()}
+
+
+def complete(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return the schema of an object with descriptions of its properties.
+
+    It allows further members explicitly: without that, generated clients lose them, or refuse the response.
+    """
+    if "properties" not in schema:
+        return schema
+    properties = {
+        name: {**complete(inner, meanings), "description": f"{': '.join([meanings[name], *rule_of(inner)])}."}
+        for name, inner in schema["properties"].items()
+    }
+    return {"additionalProperties": True, **schema, "properties": properties}
+
+
+def rule_of(schema: Mapping[str, Any]) -> list[str]:
+    return [schema["description"]] if "description" in schema else []
 
 
 def page_schema(*links: str, optional: Sequence[str]) -> Mapping[str, Any]:
     """Return the schema of a page with these links, and optionally with others."""
-    payments = {"type": "array", "items": reference("Payment")}
+    payments = {"type": "array", "items": reference("schemas", "Payment")}
     return {
         "type": "object",
         "required": ["count", "_embedded", "_links"],
         "properties": {
-            "count": {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": LIMIT_MAX,
-                "description": "The number of payments in this page.",
-            },
+            "count": {"type": "integer", "minimum": 0, "maximum": LIMIT_MAX},
             "_embedded": {"type": "object", "required": ["payments"], "properties": {"payments": payments}},
             "_links": {
                 "type": "object",
                 "required": list(links),
-                "properties": {name: reference("Link") for name in (*links, *optional)},
+                "properties": {name: reference("schemas", "Link") for name in (*links, *optional)},
             },
         },
     }

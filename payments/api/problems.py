@@ -18,7 +18,7 @@ class ProblemLinks(Struct, frozen=True):
 
 
 class Problem(Struct, kw_only=True, frozen=True, rename={"links": "_links", "request_id": "requestId"}):
-    """An error, for programs and humans. `field` names the invalid parameter, `request_id` the request in the log."""
+    """An error, for programs and humans. `field` names the invalid parameter, `requestId` the request in the log."""
 
     type: str = "about:blank"
     title: str

@@ -49,7 +49,7 @@ class Filter:
 
     @property
     def takes_list(self) -> bool:
-        return bool(self.schema["type"] == "array")
+        return self.kind == WORDS
 
     def with_terms(self, terms: Terms) -> Filter:
         return replace(self, terms=terms)
@@ -71,25 +71,25 @@ def word_filter(
     *,
     pattern: str,
     description: str,
+    known: Collection[str] = (),
     example: list[str],
 ) -> Filter:
-    """Return a filter by words that match a pattern. Any of its words may match."""
+    """Return a filter by words that match a pattern, or that are known. Any of its words may match."""
     rule = f"{description}, or up to {VALUES_MAX} of them, separated by commas"
     schema = list_schema({"type": "string", "pattern": pattern})
-    matches = re.compile(pattern).match
-    return Filter(select, lambda text: parse_words(text, matches), ANY_OF, WORDS, rule, schema, example)
+    is_valid = known.__contains__ if known else re.compile(pattern).match
+    return Filter(select, partial(parse_words, is_valid=is_valid), ANY_OF, WORDS, rule, schema, example)
 
 
 def known_word_filter(
     select: Callable[[PaymentQuerySet, Collection[Any]], PaymentQuerySet],
     known: Collection[str],
     *,
-    rule: str = "",
     example: list[str],
     values_are_literals: bool = False,
 ) -> Filter:
     """Return a filter by words from a fixed list. Any of its words may match."""
-    rule = rule or f"{', '.join(known)}, or some of them, separated by commas"
+    rule = f"{', '.join(known)}, or some of them, separated by commas"
     schema = list_schema({"type": "string", "enum": list(known)})
     parse = partial(parse_words, is_valid=known.__contains__)
     return Filter(select, parse, ANY_OF, WORDS, rule, schema, example, values_are_literals)
@@ -147,6 +147,6 @@ def document_filter(
     *,
     rule: str,
     schema: Mapping[str, Any],
-    example: Mapping[str, str],
+    example: list[str],
 ) -> Filter:
     return Filter(single(select), lambda text: (text,), effect, "PAIRS", rule, schema, example)

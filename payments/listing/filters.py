@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from payments.listing import filter_types
-from payments.listing.filter_types import VALUES_MAX, Filter, Values, any_word
+from payments.listing.filter_types import Filter, Values, any_word
 from payments.listing.terms import HasAllPairs, TermCondition
 from payments.models import (
     CUSTOMER_ID,
@@ -31,6 +31,7 @@ ORDERS: Mapping[str, Order] = {"desc": NEWEST_FIRST, "asc": OLDEST_FIRST}
 METADATA = re.compile(r"metadata\[(.+)\]", re.DOTALL)
 METADATA_PAIRS_MAX = 5
 METADATA_CHARACTERS_MAX = 500
+METADATA_PAIR = r'\A[^:{\["][^:]*:([^:]|:)+\Z'  # the form that every generated client can send
 METADATA_TEXT = re.compile(rf"[^\x00\ud800-\udfff]{{1,{METADATA_CHARACTERS_MAX}}}")
 
 # How the bounds of a range select payments, and the type of their filters.
@@ -78,10 +79,11 @@ FILTERS: Mapping[str, Filter] = {
     "sequenceType": filter_types.known_word_filter(
         PaymentQuerySet.with_sequence_type, SequenceType.values, example=["recurring"]
     ).with_terms(any_word("sequence")),
-    "currency": filter_types.known_word_filter(
+    "currency": filter_types.word_filter(
         PaymentQuerySet.in_currency,
-        CURRENCIES,
-        rule=f"an ISO 4217 currency code, or up to {VALUES_MAX} of them, separated by commas",
+        pattern=r"\A[A-Z]{3}\Z",  # a list of all codes would make clients of the API's description large
+        description="an ISO 4217 currency code",
+        known=CURRENCIES,
         example=["EUR"],
     ).with_terms(any_word("currency")),
     **{
@@ -94,12 +96,12 @@ FILTERS: Mapping[str, Filter] = {
         "only payments whose metadata contains these pairs, metadata[KEY]=VALUE",
         rule=f"at most {METADATA_PAIRS_MAX} pairs, key and value of 1 to {METADATA_CHARACTERS_MAX} characters each",
         schema={
-            "type": "object",
-            "propertyNames": {"minLength": 1, "maxLength": METADATA_CHARACTERS_MAX},
-            "additionalProperties": {"type": "string", "minLength": 1, "maxLength": METADATA_CHARACTERS_MAX},
-            "maxProperties": METADATA_PAIRS_MAX,
+            "type": "array",
+            "items": {"type": "string", "pattern": METADATA_PAIR, "maxLength": 2 * METADATA_CHARACTERS_MAX + 1},
+            "minItems": 1,
+            "maxItems": METADATA_PAIRS_MAX,
         },
-        example={"order": "84820"},
+        example=["order:84820"],
     ).with_terms(lambda access, values: HasAllPairs(*access, *values)),
 }
 

@@ -185,8 +185,7 @@ def address_patterns(api: Api, own_id: str) -> Iterator[str]:
         address = path.replace("{payment_id}", own_id)
         yield f"{address}?id={{}}"
         for parameter in operations["get"]["parameters"]:
-            key = "[gte]" if parameter.get("style") == "deepObject" else ""
-            name = f"{parameter['name']}{key}"
+            name = "metadata[gte]" if parameter["name"] == "metadata" else parameter["name"]
             yield path.replace(f"{{{name}}}", "{}") if parameter["in"] == "path" else f"{address}?{name}={{}}"
 
 
