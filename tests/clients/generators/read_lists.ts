@@ -1,0 +1,29 @@
+// Reads the list by each query, page by page, and prints the IDs of each list and the details of all payments.
+
+declare const process: { argv: string[] };
+
+export const [base_url, key, queries] = process.argv.slice(2);
+
+type Link = { href: string };
+type Payment = { id: string; details?: unknown };
+type Page = { _embedded: { payments: Payment[] }; _links: { next?: Link } };
+type Query = Record<string, any>;
+
+export async function readLists(read: (query: Query) => Promise<Page>): Promise<void> {
+    const ids: Record<string, string[]> = {};
+    const details: Record<string, unknown> = {};
+    for (const [name, query] of Object.entries<Query>(JSON.parse(queries))) {
+        ids[name] = [];
+        let from: string | undefined;
+        do {
+            const page = await read({ ...query, limit: 100, ...(from ? { from } : {}) });
+            for (const payment of page._embedded.payments) {
+                ids[name].push(payment.id);
+                details[payment.id] = payment.details;
+            }
+            const next = page._links.next;
+            from = next && new URL(next.href).searchParams.get("from")!;
+        } while (from);
+    }
+    console.log(JSON.stringify({ ids, details }));
+}
