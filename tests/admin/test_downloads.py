@@ -1,7 +1,8 @@
-"""Exports of the payment list: complete, in parts that join seamlessly, and without spreadsheet formulas."""
+"""Exports of the payment list: complete, in parts that join seamlessly, with texts that a spreadsheet keeps."""
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from payments.admin.payments.downloads import TITLES, csv_cells
-from payments.ingest.formats.formulas import FORMULA, escape_formulas, unescape_formulas
+from payments.ingest.formats.spreadsheets import FORMULA, protect, unprotect
 from payments.models import Organization
 from payments.runtime.process import process
+from tests.support.corpus import DIRECTORY
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.lines import line, record
 from tests.support.list_errors import failing_list_queries, timeout_error
@@ -25,6 +27,9 @@ pytestmark = pytest.mark.also("citus")
 
 CSV = "/admin/payments/payment/export.csv"
 JSON_LINES = "/admin/payments/payment/export.jsonl"
+
+# Texts, and whether a spreadsheet or a data library takes them for another value.
+TEXTS = list(map(json.loads, (DIRECTORY / "spreadsheets.jsonl").read_text().splitlines()))
 
 
 @pytest.fixture
@@ -129,7 +134,7 @@ def test_csv_row_has_all_members_of_the_record(admin_client: Client, organizatio
         *((f"Order{separator}=1", f"Order{separator}'=1") for separator in (";", "\t", "\r", "\n", "\r\n")),
         ("=1;+2\t-3\n@4", "'=1;'+2\t'-3\n'@4"),
         ("\t=1", "'\t'=1"),
-        ("'=1", "''=1"),
+        ("'=1", "'''=1"),
         ("Order;''=1", "Order;'''=1"),
     ],
 )
@@ -141,24 +146,53 @@ def test_text_cannot_become_a_formula(admin_client: Client, organization: Organi
     assert row["description"] == cell
 
 
-@pytest.mark.parametrize("text", ["", "1=1", "Order 7; a - b", "'s-Hertogenbosch", "'", "a,=1", "one\ntwo;\tthree"])
-def test_harmless_text_is_not_changed(text: str) -> None:
-    assert escape_formulas(text) == text
+@pytest.mark.once
+@pytest.mark.parametrize("case", TEXTS, ids=lambda case: ascii(case["text"]))
+def test_text_that_a_program_would_convert_gets_an_apostrophe(case: dict[str, Any]) -> None:
+    text, is_converted = case["text"], case["converted"]
+
+    assert protect(text) == ("'" if is_converted else "") + text
+    assert unprotect(protect(text)) == text
 
 
-@given(st.text("=-\uff1d';\t\r\n a", max_size=12))
-def test_escaping_is_reversible_and_leaves_no_formula(text: str) -> None:
-    escaped = escape_formulas(text)
+@pytest.mark.parametrize("column", ["description", "method"])
+def test_export_protects_texts_that_a_program_would_convert(column: str) -> None:
+    rows = [{**dict.fromkeys(TITLES, ""), column: text} for text in ("1E5", "TRUE", "null", "007", "5-3", "Tea", "7")]
 
-    assert unescape_formulas(escaped) == text
-    assert re.search(rf"(?:\A|[;\t\r\n])[{FORMULA}]|\A[\t\r\n]", escaped) is None
+    cells = [csv_cells(tuple(row.values()))[TITLES.index(column)] for row in rows]
+
+    assert cells == ["'1E5", "'TRUE", "'null", "'007", "'5-3", "Tea", "7"]
 
 
-@given(st.lists(st.text("=-';\t\n a", max_size=3), min_size=len(TITLES), max_size=len(TITLES)))
-def test_all_cells_but_amounts_are_escaped(texts: list[str]) -> None:
-    is_amount = [title.endswith(".value") for title in TITLES]
+PIECES = st.sampled_from([*"=-\uff1d';\t\r\n a0159.,:/%€(", "1E5", "Mar", "true", "null", " pm"])
+PIECEWISE = st.lists(PIECES, max_size=9).map("".join)
 
-    expected = [text if amount else escape_formulas(text) for text, amount in zip(texts, is_amount, strict=True)]
+
+@given(PIECEWISE)
+def test_protection_is_reversible_and_leaves_no_formula(text: str) -> None:
+    protected = protect(text)
+
+    assert unprotect(protected) == text
+    assert re.search(rf"(?:\A|[;\t\r\n])[{FORMULA}]|\A[\t\r\n]", protected) is None
+
+
+@given(PIECEWISE)
+def test_text_is_known_without_the_apostrophe_that_gnumeric_removes(text: str) -> None:
+    assert unprotect(protect(text).removeprefix("'")) == text
+
+
+@pytest.mark.parametrize("text", ["'", "'s-Hertogenbosch", "'n Abend", "Rock'n'Roll", "'90s Party", "'Tea'"])
+def test_apostrophe_of_another_program_is_part_of_the_text(text: str) -> None:
+    assert unprotect(text) == text
+
+
+# The columns whose values have a form that needs no protection.
+FIXED = re.compile(r"\.|At\Z|\A(?:id|mode|status|sequenceType|customerId)\Z")
+
+
+@given(st.lists(PIECEWISE, min_size=len(TITLES), max_size=len(TITLES)))
+def test_all_texts_but_those_of_a_fixed_form_are_protected(texts: list[str]) -> None:
+    expected = [text if FIXED.search(title) else protect(text) for title, text in zip(TITLES, texts, strict=True)]
 
     assert csv_cells(tuple(texts)) == expected
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from payments.admin.payments.downloads import FORMATS, write_csv
 from payments.ingest.batches import parse_sources
 from payments.ingest.errors import InvalidRecord
-from payments.ingest.formats.formulas import FORMULA
 from payments.ingest.formats.sources import Source
+from payments.ingest.formats.spreadsheets import FORMULA
 from payments.ingest.stored_rows import StoredRow
 from payments.ingest.validation import STRICT, validate_record
 from payments.models import Payment, SequenceType, Status

@@ -3,15 +3,20 @@
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from payments.export import export_line
-from payments.ingest.formats.formulas import escape_formulas, may_contain_formulas
-from payments.rows import COLUMN_INDEX, FIELDS, MONEY, RowValues
+from payments.ingest.formats.spreadsheets import may_need_protection, protect
+from payments.record import FREE_TEXT_TYPES, DetailsDocument, Metadata, Method, OrganizationId
+from payments.rows import COLUMN_INDEX, FIELDS, RowValues
 
 # The title of each column of a row: the field's name, and for money its part, such as amount.value.
 TITLES = [title for field in FIELDS for title in field.titles]
-AMOUNTS = {COLUMN_INDEX[field.name] for field in FIELDS if field.kind == MONEY}
+# The positions of the columns whose texts a spreadsheet may change. Amounts and times stay numbers and times.
+TEXT_TYPES = (*FREE_TEXT_TYPES, Method, OrganizationId, Metadata, DetailsDocument)
+TEXTS = [COLUMN_INDEX[field.name] for field in FIELDS if field.type in TEXT_TYPES]
+select_texts = itemgetter(*TEXTS)
 
 # Excel reads a file as UTF-8 only if it starts with this mark.
 BYTE_ORDER_MARK = "\ufeff"
@@ -40,11 +45,12 @@ def csv_lines(rows: Iterable[Sequence[str]]) -> bytes:
 
 
 def csv_cells(row: RowValues) -> list[str]:
-    """Return a row's cells in the order of `TITLES`. Amounts stay numbers; other text cannot become a formula."""
-    texts = [text or "" for text in row[: len(TITLES)]]
-    if not may_contain_formulas(texts):
-        return texts
-    return [text if position in AMOUNTS else escape_formulas(text) for position, text in enumerate(texts)]
+    """Return a row's cells in the order of `TITLES`, their texts protected from spreadsheets."""
+    cells = [text or "" for text in row[: len(TITLES)]]
+    if may_need_protection(select_texts(cells)):
+        for position in TEXTS:
+            cells[position] = protect(cells[position])
+    return cells
 
 
 FORMATS = {

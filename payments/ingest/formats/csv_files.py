@@ -2,7 +2,7 @@
 
 A row becomes the JSON of a record, so the rules of a record apply to it. An empty cell means that the member is absent;
 only `description` may be an empty text. `metadata` and `details` are a JSON object in one column, or one column for
-each member (`metadata.order`). The export to CSV protects spreadsheets from formulas; this module removes exactly this
+each member (`metadata.order`). The export to CSV protects texts from spreadsheets; this module removes exactly this
 protection.
 """
 
@@ -17,7 +17,6 @@ from msgspec import Raw
 from payments.conf import conf
 from payments.ingest.errors import InvalidRecord, unreadable
 from payments.ingest.formats.csv_headers import Column, Header, is_utf_8
-from payments.ingest.formats.formulas import unescape_formulas
 from payments.ingest.formats.sources import (
     Location,
     RawRecord,
@@ -25,6 +24,7 @@ from payments.ingest.formats.sources import (
     refuse_oversize,
     split_lines,
 )
+from payments.ingest.formats.spreadsheets import unprotect
 from payments.record import encode
 
 NOT_CSV = "this row is not CSV. Close each quotation mark, and double those within a cell. Lines must end in LF or CRLF"
@@ -105,7 +105,7 @@ def record_of(cells: list[str], header: Header) -> dict[str, Any]:
     """Return the record of a row as JSON data."""
     record: dict[str, Any] = {}
     for column in header.columns:
-        cell = unescape_formulas(cells[column.position])
+        cell = unprotect(cells[column.position])
         if cell or column.member == "description":
             add(record, column, cell)
         elif column.is_required_part:
