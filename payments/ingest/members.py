@@ -118,6 +118,8 @@ def read_scalar(raw: Raw, path: str, findings: Findings, *, decode: Callable[[Ra
 
 
 def read_object(raw: Raw, path: str, findings: Findings, *, reason: str = MUST_BE_OBJECT) -> dict[str, Raw] | UnsetType:
+    if b"".join(bytes(raw).split()) == b"[]":  # so PHP writes an empty object
+        return {}
     value: dict[str, Raw] | UnsetType = read_scalar(raw, path, findings, decode=decode_object, reason=reason)
     return value
 
@@ -148,7 +150,7 @@ def read_details(raw: Raw, path: str, findings: Findings) -> Raw | UnsetType:
     is_null = {member.json_name for member in CARD_MEMBERS if bytes(members.get(member.json_name, Raw())) == NULL}
     kept = {name: value for name, value in members.items() if name not in is_null}
     read_members(members, CARD_MEMBERS, f"{path}.", findings)
-    return Raw(msgspec.json.encode(kept)) if is_null else raw
+    return Raw(msgspec.json.encode(kept)) if is_null or not kept else raw
 
 
 READERS: dict[Any, ReadMember] = {Money: read_money, Metadata: read_text_members, DetailsDocument: read_details}
