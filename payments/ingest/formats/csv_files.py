@@ -1,12 +1,13 @@
 """Reads CSV files: the first row names the members of a record with dots (`amount.value`), each other row is a record.
 
-A row becomes the JSON of a record, so the rules of a record apply to it. An empty cell means that the member is absent;
-only `description` may be an empty text. `metadata` and `details` are a JSON object in one column, or one column for
-each member (`metadata.order`). The export to CSV protects texts from spreadsheets; this module removes exactly this
-protection.
+A row becomes the JSON of a record, so the rules of a record apply to it. Only amounts are converted first: to two
+decimals. An empty cell means that the member is absent; only `description` may be an empty text. `metadata` and
+`details` are a JSON object in one column, or one column for each member (`metadata.order`). The export to CSV protects
+texts from spreadsheets; this module removes exactly this protection.
 """
 
 import csv
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,10 @@ from payments.record import encode
 
 NOT_CSV = "this row is not CSV. Close each quotation mark, and double those within a cell. Lines must end in LF or CRLF"
 NOT_UTF_8 = "is not UTF-8. Save the file as UTF-8"
+
+# A decimal of two places. Where a comma may separate the decimals, three digits after it or a point may be thousands.
+DECIMAL = re.compile(r"(-?[0-9]+)(?:\.([0-9]{1,2})0*)?")
+DECIMAL_BESIDE_SEMICOLONS = re.compile(r"(-?[0-9]+)(?![.,][0-9]{3}\Z)(?:[.,]([0-9]{1,2})0*)?")
 
 
 @dataclass
@@ -56,8 +61,8 @@ def read_rows(
     :raises UnreadableSource: the header is invalid, or a row cannot be split into cells
     """
     rows = split_rows(name, chunks, delimiter)
-    header_line, names = next(rows)
-    header = Header(names)
+    header_line, cells = next(rows)
+    header = Header(cells, delimiter)
     if problems := list(header.problems(ignores_unknown_fields=ignores_unknown_fields)):
         raise UnreadableSource(Location(name, header_line), "; ".join(problems))
     for line, cells in rows:
@@ -65,7 +70,7 @@ def read_rows(
 
 
 def split_rows(name: str, chunks: Iterator[bytes], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not empty, each with the line on which it begins."""
+    """Yield the rows that are not empty or lines of dashes, each with the line on which it begins."""
     csv.field_size_limit(conf.IMPORT_VALUE_BYTES_MAX)
     lines = RowLines(name, chunks)
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -77,7 +82,7 @@ def split_rows(name: str, chunks: Iterator[bytes], delimiter: str) -> Iterator[t
             return
         except csv.Error:
             raise UnreadableSource(Location(name, lines.row_line), NOT_CSV) from None
-        if any(cells):
+        if any(cell.strip("- ") for cell in cells):
             yield lines.row_line, cells
 
 
@@ -85,7 +90,7 @@ def raw_record(location: Location, cells: list[str], header: Header) -> RawRecor
     names = header.names
     if len(cells) != len(names):
         return invalid_row(location, None, f"has {len(cells)} cells, but the first line has {len(names)}")
-    if cells[-1] == names[-1] and [cells[0].removeprefix("\ufeff"), *cells[1:]] == names:
+    if cells[-1] == header.cells[-1] and [cells[0].removeprefix("\ufeff"), *cells[1:]] == header.cells:
         return invalid_row(location, None, "repeats the first line. Remove it")
     ignored = sum(1 for position in header.unknown_positions if cells[position])
     try:
@@ -107,19 +112,27 @@ def record_of(cells: list[str], header: Header) -> dict[str, Any]:
     for column in header.columns:
         cell = unprotect(cells[column.position])
         if cell or column.member == "description":
-            add(record, column, cell)
+            add(record, column, cell, delimiter=header.delimiter)
         elif column.is_required_part:
             record.setdefault(column.member, {})  # so that the error names the part, which has a column
     return {"metadata": {}, **record} if "metadata" not in record else record
 
 
-def add(record: dict[str, Any], column: Column, cell: str) -> None:
+def add(record: dict[str, Any], column: Column, cell: str, *, delimiter: str) -> None:
     if column.is_document:
         record[column.member] = decode_document(cell)
     elif column.inner:
+        if column.is_value and cell[-3:-2] != ".":
+            cell = two_places(cell, delimiter=delimiter)
         record.setdefault(column.member, {})[column.inner] = cell
     else:
         record[column.member] = cell
+
+
+def two_places(text: str, *, delimiter: str) -> str:
+    """Return an amount with two decimals. Any other text stays as it is; the validation refuses it."""
+    match = (DECIMAL_BESIDE_SEMICOLONS if delimiter == ";" else DECIMAL).fullmatch(text)
+    return f"{match[1]}.{match[2] or '':0<2}" if match else text
 
 
 def decode_document(cell: str) -> Raw | str:

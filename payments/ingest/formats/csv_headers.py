@@ -2,23 +2,27 @@
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from payments.ingest.errors import printable_names
-from payments.ingest.members import MONEY_MEMBERS, RECORD_MEMBERS
+from payments.ingest.members import RECORD_MEMBERS
 from payments.ingest.schema import IGNORED
-from payments.record import Money
 from payments.rows import FIELDS
 
 # Spreadsheets write a semicolon where the comma separates decimals.
 DELIMITERS: Final = (",", ";", "\t")
 
 DOCUMENTS: Final = ("metadata", "details")
-MONEY: Final = frozenset(field.json_name for field in FIELDS if field.type == Money)
 ORDER: Final = {member.json_name: position for position, member in enumerate(RECORD_MEMBERS)}
+
+# The names of columns, by their form in lower case.
+TITLES: Final = {title.lower(): title for field in FIELDS for title in (*field.titles, *IGNORED.values())}
+
+# Characters around a name that a person does not see.
+INVISIBLE: Final = " \t\r\n\xa0\u200b\u202f\ufeff"
 
 # The columns of members that every record has. A record without metadata columns has no metadata.
 REQUIRED: Final = [
@@ -41,6 +45,10 @@ class Column(NamedTuple):
         return self.member in DOCUMENTS and not self.inner
 
     @property
+    def is_value(self) -> bool:
+        return self.inner == "value" and self.member not in DOCUMENTS
+
+    @property
     def is_required_part(self) -> bool:
         """Return whether the column is a part of an object that every record has, such as `amount.value`."""
         return bool(self.inner) and f"{self.member}.{self.inner}" in REQUIRED
@@ -48,9 +56,16 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Header:
-    """The names in the first row of a CSV file."""
+    """The first row of a CSV file, and the character between its cells."""
 
-    names: list[str]
+    cells: list[str]
+    delimiter: str
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Return the names of the columns as a record spells them. A column with exactly this name takes precedence."""
+        exact = {cell.strip(INVISIBLE) for cell in self.cells}
+        return [spelling(cell, exact=exact) for cell in self.cells]
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
@@ -60,7 +75,7 @@ class Header:
     @cached_property
     def columns(self) -> list[Column]:
         columns = (
-            Column(*split_name(name), position)
+            Column(*name.partition(".")[::2], position)
             for position, name in enumerate(self.names)
             if is_known(name) and name.partition(".")[0] not in IGNORED.values()
         )
@@ -92,26 +107,22 @@ class Header:
             yield f"columns have no name: {printable_names(numbers)}; --ignore-unknown-fields skips them"
 
 
-def split_name(name: str) -> tuple[str, str]:
-    """Return the member that a column belongs to, and the name within this member: `amount` and `value`."""
-    member, _, inner = name.partition(".")
-    return member, inner
+def spelling(cell: str, *, exact: Collection[str] = ()) -> str:
+    """Return the name of a column as a record spells it, such as `amount.value`, unless `exact` has this name."""
+    name = cell.strip(INVISIBLE)
+    member, point, inner = name.partition(".")
+    spelled = TITLES.get(name.lower(), f"{TITLES.get(member.lower(), member)}{point}{inner}")
+    return name if spelled in exact else spelled
 
 
 def is_known(name: str) -> bool:
-    member, inner = split_name(name)
-    if name.endswith(".") and not inner:
-        return False
-    if member in IGNORED.values() or member in DOCUMENTS:
-        return True
-    if member in MONEY:
-        return inner in {part.json_name for part in MONEY_MEMBERS}
-    return member in ORDER and not inner
+    member, _, inner = name.partition(".")
+    return name in TITLES.values() or (bool(inner) and member in (*DOCUMENTS, *IGNORED.values()))
 
 
 def find_delimiter(line: str) -> str | None:
     """Return the character between the cells of a header that has a column `id`; None for any other line."""
-    return next((delimiter for delimiter in DELIMITERS if "id" in split_line(line, delimiter)), None)
+    return next((mark for mark in DELIMITERS if "id" in map(spelling, split_line(line, mark))), None)
 
 
 def split_line(line: str, delimiter: str) -> list[str]:

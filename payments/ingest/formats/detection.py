@@ -4,6 +4,7 @@ The format is detected. Only one value at a time is held in memory, so the size 
 """
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from itertools import chain
@@ -28,6 +29,9 @@ from payments.ingest.formats.sources import (
 )
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+# The lines before the header of CSV: empty rows, dashes, and the line in which Excel notes the delimiter.
+BEFORE_HEADER = re.compile(rb'(?:[\s,;-]*\n|"?sep=[^\n]{0,99}\n)+', re.IGNORECASE)
 
 # Why files are refused that start with these bytes.
 UTF_16 = "is encoded in UTF-16. Save it as UTF-8"
@@ -73,34 +77,42 @@ def split_values(source: Source, *, ignores_unknown_fields: bool) -> Iterator[Ra
     """
     chunks = read_chunks(source.stream)
     first_chunk = read_start(chunks)
-    all_chunks = chain([first_chunk], chunks)
     text = first_chunk.lstrip()
     if not text or text.startswith((b"{", b"[")):
+        all_chunks = chain([first_chunk], chunks)
         if is_json_document(first_chunk):
             return DocumentSplitter(source.name).split(all_chunks)
         return read_json_lines(source.name, all_chunks)
-    if delimiter := find_delimiter(first_filled_line(first_chunk)):
+    first_rows = from_header(first_chunk)
+    if delimiter := find_delimiter(first_filled_line(first_rows)):
+        all_chunks = chain([first_rows], chunks)
         return read_rows(source.name, all_chunks, delimiter=delimiter, ignores_unknown_fields=ignores_unknown_fields)
     raise UnreadableSource(Location(source.name, 1), other_format(text))
 
 
 def read_start(chunks: Iterator[bytes]) -> bytes:
-    """Return the start of a file, up to its second line that is not blank, unless the first one is too long.
+    """Return the start of a file, up to the line after its header, unless a line is too long.
 
     The first line of an array is not needed. It may be as long as the file.
     """
     start = b""
     for chunk in chunks:
         start = (start + chunk).removeprefix(BYTE_ORDER_MARK)
-        text = start.strip()
+        text = from_header(start).strip()
         if text.startswith(b"[") or b"\n" in text or len(start) > conf.IMPORT_VALUE_BYTES_MAX:
             break
     return start
 
 
+def from_header(start: bytes) -> bytes:
+    """Return the start of a CSV file with an empty line for each line before its header."""
+    match = BEFORE_HEADER.match(start)
+    return b"\n" * match[0].count(b"\n") + start[match.end() :] if match else start
+
+
 def first_filled_line(first_chunk: bytes) -> str:
     """Return the first line that is not blank, also if the lines end in CR."""
-    line, *_ = first_chunk.strip(b"\r\n").splitlines()
+    line, *_ = first_chunk.strip(b"\r\n").splitlines() or [b""]
     return line.decode(errors="replace")
 
 
