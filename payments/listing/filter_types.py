@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ VALUES_MAX = 20
 
 # A date, or an instant, which may be a leap second.
 TIME = rf"\A({DATE}|{instant_pattern(second='([0-5][0-9]|60)')})\Z"
-LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
+MILLISECOND, LAST_MOMENT = timedelta(milliseconds=1), datetime.max.replace(tzinfo=UTC)
 AMOUNT = r"\A-?(0|[1-9][0-9]{0,12})(\.[0-9]{1,2})?\Z"
 
 # The effect and the kind of a filter by words.
@@ -118,9 +118,9 @@ def time_filter(select: Callable[..., PaymentQuerySet], effect: str, *, bound: s
 
 
 def parse_time(text: str, *, rounds_up: bool) -> Values | None:
-    """Parse a time, rounded to the next microsecond above or below it. A date is its first instant.
+    """Parse a time, rounded up or down to a millisecond. A date is its first instant.
 
-    The columns have microseconds. So the rounded bounds select the same payments: `gte` and `lt` round up.
+    Stored times are whole milliseconds, so the rounded bound selects the same payments: `gte` and `lt` round up.
     """
     if not re.match(TIME, text):
         return None
@@ -128,7 +128,10 @@ def parse_time(text: str, *, rounds_up: bool) -> Values | None:
         moment, digits = parse_instant(text)
     except (ValueError, OverflowError):  # 30 February, or an offset that moves the time out of the years 1 to 9999
         return None
-    return (moment + datetime.resolution if digits and rounds_up and moment < LAST_MOMENT else moment,)
+    below = moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+    if not rounds_up or (below == moment and not digits):
+        return (below,)
+    return (min(below, LAST_MOMENT - MILLISECOND) + MILLISECOND,)
 
 
 def amount_filter(select: Callable[..., PaymentQuerySet], effect: str, *, bound: str) -> Filter:

@@ -81,6 +81,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("form", FORMS)
 def test_etag_survives_proxies_also_after_another_payment_changed(
     api: Api, payment: Payment, organization: Organization, form: str
@@ -100,6 +101,7 @@ def test_etag_survives_proxies_also_after_another_payment_changed(
     assert other_content.status_code == 200
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "form",
     [
