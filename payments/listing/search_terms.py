@@ -4,6 +4,9 @@
 - an amount with two decimal places, after `=`
 - the last four digits of a card, after `#`
 
+Case and Unicode's normal forms do not matter: both databases fold texts in the same way, PostgreSQL by a function that
+its migration creates from Python's data. PostgreSQL's own `lower` depends on the locale of the database.
+
 PostgreSQL has the GIN index `payment_search`. Its entries begin with the organization and the mode,
 such as `1001live:84820`, for the reason that `terms` gives. SQLite calls a function of this module for each payment of
 the list, which takes about 3 µs: SQLite is for small databases.
@@ -11,8 +14,10 @@ the list, which takes about 3 µs: SQLite is for small databases.
 
 import json
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise, starmap
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -31,17 +36,59 @@ SEPARATORS = (
     r"\u0001-/:-@\[\]-`{-\u00bf\u00d7\u00f7\u2000-\u206f\u20a0-\u20cf"
     r"\u3000-\u3003\u3008-\u3020\u30fb\ufe30-\ufe4f\ufeff\uff01-\uff0f\uff1a-\uff20"
 )
-BETWEEN_WORDS = rf"[\\{SEPARATORS}]+"
+# Folding turns an accent that stands alone into a space with a combining mark.
+MARKS = r"[\u0300-\u036f]*"
+BETWEEN_WORDS = rf"(?:[\\{SEPARATORS}]{MARKS})+"
 
 # The same in the text of JSON, where a backslash begins each escaped character.
-BETWEEN_JSON_WORDS = rf'(?:\\(?:["\\/bfnrt]|u[0-9a-f]{{4}})|[{SEPARATORS}])+'
-
+BETWEEN_JSON_WORDS = rf'(?:(?:\\(?:["\\/bfnrt]|u[0-9a-f]{{4}})|[{SEPARATORS}]){MARKS})+'
 
 FUNCTION = "payments_has_terms"  # of SQLite
+FOLD = "payments_folded"  # of PostgreSQL
+
+# PostgreSQL compares each character of a text with each letter of an alphabet, so there are several: Latin, Greek,
+# Cyrillic, Cyrillic of further languages with Armenian, and the others.
+ALPHABETS = tuple(starmap(range, pairwise((0x80, 0x370, 0x400, 0x430, 0x590, 0x1F000))))
 
 
 def split_words(text: str) -> list[str]:
+    """Return the words of a folded text."""
     return [word for word in re.split(BETWEEN_WORDS, text) if word]
+
+
+def folded(text: str) -> str:
+    """Return a text without differences of case and of Unicode's normal forms.
+
+    The letter i with and without a dot are the same, because Turkish and English disagree about their capitals.
+    """
+    if text.isascii():
+        return text.lower()
+    return re.sub("i\u0307+", "i", unicodedata.normalize("NFKD", text).casefold().replace("\u0131", "i"))
+
+
+def fold_function_sql() -> str:
+    """Return PostgreSQL's SQL that defines `FOLD`. It costs 1 µs for ASCII, 8 µs for German and 30 µs for Russian."""
+    steps = "".join(
+        f"IF value ~ '[{capitals}]' THEN value := translate(value, '{capitals}', '{folded(capitals)}'); END IF; "
+        for capitals in map(letters_to_fold, ALPHABETS)
+    )
+    # In JSON, a backslash that normalization makes would change the meaning of the next character.
+    return f"""
+        CREATE OR REPLACE FUNCTION {FOLD}(value text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+        BEGIN
+            value := lower(value COLLATE "C");
+            IF octet_length(value) = char_length(value) THEN RETURN value; END IF;
+            value := lower(normalize(translate(value, '\uff3c\ufe68', '  '), NFKD) COLLATE "C");
+            {steps}
+            RETURN regexp_replace(regexp_replace(value, '[\u00df\u1e9e]', 'ss', 'g'), 'i\u0307+', 'i', 'g');
+        END $$
+    """
+
+
+def letters_to_fold(alphabet: range) -> str:
+    """Return the letters of an alphabet that normalization keeps and folding changes to one other letter."""
+    letters = filter(partial(unicodedata.is_normalized, "NFKD"), map(chr, alphabet))
+    return "".join(letter for letter in letters if folded(letter) != letter and len(folded(letter)) == 1)
 
 
 def search_prefix_sql(organization_id: str, mode: str) -> str:
@@ -57,9 +104,9 @@ def search_terms_sql(**columns: str) -> str:
     """
     prefix = search_prefix_sql(columns["organization_id"], columns["mode"])
     values = f"jsonb_path_query_array({columns['metadata']}::jsonb, '$.*')::text"
-    split_description = f"regexp_replace(lower({columns['description']}), {quoted(BETWEEN_WORDS)}, ' ', 'g')"
-    split_values = f"regexp_replace(lower({values}), {quoted(BETWEEN_JSON_WORDS)}, ' ', 'g')"
-    words = f"btrim({split_description} || {split_values})"
+    backslash = quoted("\\")
+    text = f"{values} || replace({columns['description']}, {backslash}, ' ')"
+    words = f"btrim(regexp_replace({FOLD}({text}), {quoted(BETWEEN_JSON_WORDS)}, ' ', 'g'))"
     card = f"right(replace({columns['details']}::jsonb ->> 'cardNumber', ' ', ''), 4)"
     joined = (
         f"{prefix} || '{WORD}' || replace({words}, ' ', ' ' || {prefix} || '{WORD}')"
@@ -112,7 +159,7 @@ class HasSearchTerms(TermCondition):
 
 def wanted_sql(prefix: str, group: str) -> str:
     """Return PostgreSQL's SQL for the array of the terms of a group."""
-    return truncated_sql(f"string_to_array({prefix} || replace(lower({group}), ' ', ' ' || {prefix}), ' ')")
+    return truncated_sql(f"string_to_array({prefix} || replace({FOLD}({group}), ' ', ' ' || {prefix}), ' ')")
 
 
 def add_function(*, connection: BaseDatabaseWrapper, **_: Any) -> None:
@@ -126,12 +173,7 @@ exact = partial(json.loads, parse_int=str, parse_float=str)
 
 
 def json_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def folded(text: str) -> str:
-    """Return the text in lower case. Sigma is the only letter whose lower case depends on its place in the word."""
-    return text.lower().replace("\N{GREEK SMALL LETTER FINAL SIGMA}", "\N{GREEK SMALL LETTER SIGMA}")
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def has_terms(description: str, metadata: str, amount: str, details: str | None, *groups: str) -> bool:

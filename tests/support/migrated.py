@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, LiteralString
 from urllib.parse import urlencode
 
 import psycopg
@@ -72,17 +72,17 @@ def worker_urls(coordinator: str) -> list[str]:
 
 
 @contextmanager
-def copied_database(servers: Sequence[str], *, copy_of: str) -> Iterator[str]:
+def copied_database(servers: Sequence[str], *, copy_of: str, options: LiteralString = "") -> Iterator[str]:
     """Copy a database on all servers of a cluster, and yield the URL of the copy on the first one. Drop it afterwards.
 
-    `servers` are the URLs of databases from which others can be created.
+    `servers` are the URLs of databases from which others can be created. `options` are those of CREATE DATABASE.
     """
     name = f"payments_{secrets.token_hex(6)}"
     copy, template = sql.Identifier(name), sql.Identifier(copy_of)
     with ExitStack() as stack:
         for server in servers:
             connection = stack.enter_context(psycopg.connect(server, autocommit=True))
-            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(copy, template))
+            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} {}").format(copy, template, sql.SQL(options)))
             stack.callback(connection.execute, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(copy))
         yield postgresql_url(servers[0], dbname=name)
 

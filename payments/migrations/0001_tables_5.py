@@ -1,7 +1,7 @@
 """All tables, with their indexes.
 
 Until the first release, a change of the schema edits this migration and gives it a new name, with the number of edits:
-`0001_tables_5`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
+`0001_tables_6`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
 models cannot declare needs SQL.
 """
 
@@ -30,6 +30,7 @@ from payments.listing import search_terms, terms
 # find the start of a page. Citus accepts the setting only before it distributes the table. It needs none there, because
 # it makes each plan for its values.
 ON_POSTGRESQL = (
+    search_terms.fold_function_sql(),
     f"CREATE INDEX payment_terms ON payments_payment USING gin (({terms.filter_terms_sql(*terms.TermCondition.columns)}))",
     f"CREATE INDEX payment_search ON payments_payment USING gin (({search_terms.search_terms_sql(**{name: name for name in search_terms.HasSearchTerms.columns})}))",
     "ALTER INDEX payment_search ALTER COLUMN 1 SET STATISTICS 0",
