@@ -21,6 +21,7 @@ from tests.support.list_errors import failing_list_queries, timeout_error
 pytestmark = pytest.mark.also("citus")
 
 LIST = "/admin/payments/payment/"
+PAGE = "/admin/payments/payment/pt_5F1/change/"
 
 
 @pytest.fixture
@@ -200,7 +201,7 @@ def test_page_says_how_it_understood_the_search(admin_client: Client, payment: P
     words = admin_client.get(f"{LIST}?{link[1]}".replace("&amp;", "&"))
     assert "Search for the amount 10.00 EUR." in amount.content.decode()
     assert listed(amount) == ["pt_1"]
-    assert "Search for the words 10 00 EUR." in words.content.decode()
+    assert "Search for the words 10 00 eur." in words.content.decode()
     assert listed(words) == []
     assert "The search finds whole words" in words.content.decode()
     assert "Search for the words only" not in word.content.decode()
@@ -213,7 +214,23 @@ def test_search_for_a_payment_id_opens_the_payment_of_any_organization(admin_cli
     unknown = admin_client.get(LIST, {"q": "pt_3"})
 
     assert (known.status_code, known["Location"]) == (302, "/admin/payments/payment/pt_5F2/change/")
-    assert "No payment has this ID." in unknown.content.decode()
+    assert "No payment has the ID pt_3." in unknown.content.decode()
+
+
+@pytest.mark.parametrize("address", ["https://pay.example/v2/payments/pt_1", f"https://pay.example{PAGE}?q=a+b"])
+def test_address_of_a_payment_opens_it(admin_client: Client, payment: Payment, address: str) -> None:
+    assert admin_client.get(LIST, {"q": address})["Location"] == PAGE
+
+
+def test_payment_is_found_by_text_in_another_form_and_by_a_key_with_brackets(admin_client: Client) -> None:
+    values = {"description": "Cafe\u0301", "metadata": '{"a[b]":"c"}'}
+    PaymentFactory.create(id="pt_1", organization=OrganizationFactory.create(id=1), **values)
+
+    assert [listed(admin_client.get(LIST, {"q": text})) for text in ("CAFÉ", "a[b]:c", "a[b]:d")] == [
+        ["pt_1"],
+        ["pt_1"],
+        [],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -321,7 +338,7 @@ def test_list_reads_one_page_by_keyset_without_counting(admin_client: Client, pa
 
 
 def test_payment_page_is_read_only(admin_client: Client, payment: Payment) -> None:
-    path = "/admin/payments/payment/pt_5F1/change/"
+    path = PAGE
 
     page = admin_client.get(path)
     attempt = admin_client.post(path, {"description": "changed"})
@@ -486,7 +503,7 @@ def test_payment_page_shows_when_the_service_last_wrote_the_payment(
     PaymentFactory.create(id="pt_1", organization=organization)
     Payment.objects.filter(id="pt_1").update(description="changed")
     changed_at = change_time(Change.objects.latest("number").change_id)
-    path = "/admin/payments/payment/pt_5F1/change/"
+    path = PAGE
 
     page = admin_client.get(path).content.decode()
 

@@ -5,18 +5,25 @@ from datetime import date
 
 import pytest
 
+from payments.admin.payments.display import payment_href
 from payments.admin.payments.search_box import CONDITIONS_MAX, InvalidSearch, Search, read_search
 
 TODAY = date(2026, 3, 5)
 DAY = {"createdAt[gte]": "2026-03-04", "createdAt[lt]": "2026-03-05"}
+DAYS = (
+    *("4.3.2026", "04.03.2026", "04/03/2026", "4/3/2026", "04-03-2026", "(4-3-2026)", "2026/03/04", "2026.03.04"),
+    *("4 Mar 2026", "4. march 2026", "4th March, 2026", "04-Mar-2026", "4/Mar/2026", "March 4, 2026", "Mar 4th 2026"),
+    *("2026-03-04T10:00:00.000", "2026-03-04T10:00Z", "2026-03-04."),
+)
 MONTH = {"createdAt[gte]": "2026-12-01", "createdAt[lt]": "2027-01-01"}
+MONTHS = ("2026-12", "December 2026", "dec 2026", "Dec. 2026", "december, 2026", "Dec-2026", "[Dec 2026]")
 
 
 @pytest.mark.parametrize(
     ("text", "groups"),
     [
         ("lamp", [":lamp"]),
-        ("Order #84820-x", [":Order", ":84820", ":x"]),
+        ("Order #84820-x", [":order", ":84820", ":x"]),
         ("anna@example.com", [":anna", ":example", ":com"]),
         ("84820", [":84820 =84820.00"]),
         ("0042", [":0042 #0042"]),
@@ -24,7 +31,7 @@ MONTH = {"createdAt[gte]": "2026-12-01", "createdAt[lt]": "2027-01-01"}
         ("0", [":0 =0.00"]),
         ("12345678901234", [":12345678901234"]),
         ('"84820"', [":84820"]),
-        ('"42.32 EUR', [":42", ":32", ":EUR"]),
+        ('"42.32 EUR', [":42", ":32", ":eur"]),
         ("x4242", ["#4242"]),
         ("**** 4242", ["#4242"]),
         ("XXXX-XXXX 4242", ["#4242"]),
@@ -46,7 +53,18 @@ MONTH = {"createdAt[gte]": "2026-12-01", "createdAt[lt]": "2027-01-01"}
         ("1.1.1899", [":1", ":1", ":1899"]),
         ("0001-01", [":0001", ":01"]),
         ("order 84820", [":order", ":84820 =84820.00"]),
-        ("  Café  日本 ", [":Café", ":日本"]),
+        ("  Café  日本 ", [":cafe\u0301", ":日本"]),
+        ("CAFE\u0301 Straße", [":cafe\u0301", ":strasse"]),
+        ("[84820], (lamp).", [":84820 =84820.00", ":lamp"]),
+        ("“red lamp”", [":red", ":lamp"]),
+        ("'42,32'.", ["=42.32"]),
+        ("31/04/2026", [":31", ":04", ":2026"]),
+        ("13/13/2026", [":13", ":13", ":2026"]),
+        ("29/03-2026", [":29", ":03", ":2026"]),
+        ("12/2026 2026-1", [":12", ":2026", ":2026", ":1"]),  # numbers of invoices
+        ("Market-2026", [":market", ":2026"]),
+        ("Mary 20260", [":mary", ":20260 =20260.00"]),
+        ("March 1899", [":march", ":1899"]),
     ],
 )
 def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
@@ -59,6 +77,7 @@ def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
     ("text", "groups", "parameters"),
     [
         ("ct_7", [], {"customerId": "ct_7"}),
+        ("(ct_7).", [], {"customerId": "ct_7"}),
         ("42.32 EUR", ["=42.32"], {"currency": "EUR"}),
         ("42.32eur", ["=42.32"], {"currency": "EUR"}),
         ("EUR 42", ["=42.00"], {"currency": "EUR"}),
@@ -66,12 +85,10 @@ def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
         ("42,32 €", ["=42.32"], {"currency": "EUR"}),
         ("£ 1,234.50", ["=1234.50"], {"currency": "GBP"}),
         ("2026-03-04", [], DAY),
-        ("4.3.2026", [], DAY),
-        ("04.03.2026", [], DAY),
-        ("4 Mar 2026", [], DAY),
-        ("4. march 2026", [], DAY),
-        ("March 4, 2026", [], DAY),
-        ("2026-12", [], MONTH),
+        *((day, [], DAY) for day in DAYS),
+        *((month, [], MONTH) for month in MONTHS),
+        ("3/4/2026", [], {"createdAt[gte]": "2026-04-03", "createdAt[lt]": "2026-04-04"}),
+        ("03/29/2026", [], {"createdAt[gte]": "2026-03-29", "createdAt[lt]": "2026-03-30"}),
         ("Yesterday", [], DAY),
         ("today", [], {"createdAt[gte]": "2026-03-05", "createdAt[lt]": "2026-03-06"}),
         ("lamp 2026-03-04 10.00 EUR", [":lamp", "=10.00"], {**DAY, "currency": "EUR"}),
@@ -80,6 +97,13 @@ def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
         ("order=a=b lamp", [":lamp"], {"metadata[order]": "a=b"}),
         ('name:"A. Baker" x', [":x"], {"metadata[name]": "A. Baker"}),
         ("metadata:status=sent", [], {"metadata[status]": "sent"}),
+        ("a[b]:c", [], {"metadata[a[b]]": "c"}),
+        ("a[b][]=c x", [":x"], {"metadata[a[b][]]": "c"}),
+        ("metadata[order]=84820", [], {"metadata[order]": "84820"}),
+        ("metadata[a[b]]:c", [], {"metadata[a[b]]": "c"}),
+        ("Größe:L", [], {"metadata[Größe]": "L"}),
+        ("refund:pt_7", [], {"metadata[refund]": "pt_7"}),
+        ("url:https://shop.example/pt_7", [], {"metadata[url]": "https://shop.example/pt_7"}),
         ("status:Failed method:ideal", [], {"status": "failed", "method": "ideal"}),
         ("card:4242", ["#4242"], {}),
         ("last4:4242", ["#4242"], {}),
@@ -87,7 +111,7 @@ def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
         (">=1.5eur <= 2,000 EUR", [], {"amount[gte]": "1.50", "amount[lte]": "2000.00", "currency": "EUR"}),
         ("https://shop.example", [":https", ":shop", ":example"], {}),
         ("12:30", [":12", ":30"], {}),
-        ("4 \u017fep 2026", [":4", ":\u017fep", ":2026"], {}),
+        ("4 \u017fep 2026", [":4", ":sep", ":2026"], {}),
         ("method:applePay", [], {"method": "applePay"}),
         ('metadata:status="in transit"', [], {"metadata[status]": "in transit"}),
         ("red-lamp - blue", [":red", ":lamp", ":blue"], {}),
@@ -99,7 +123,29 @@ def test_text_is_read_as_filters(text: str, groups: list[str], parameters: dict[
     assert (search.groups, search.parameters) == (groups, parameters)
 
 
-@pytest.mark.parametrize("part", ["x", "x ", "*-", "1,234", "1.234.", "0", '"', "€ ", "EUR ", "1 jan "])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "x",
+        "x ",
+        "*-",
+        "1,234",
+        "1.234.",
+        "0",
+        '"',
+        "€ ",
+        "EUR ",
+        "1 jan ",
+        "/",
+        "a/",
+        "(",
+        "id ",
+        "1/1/",
+        "a[",
+        ").",
+        "jan-",
+    ],
+)
 def test_text_that_almost_has_a_form_takes_no_exponential_time(part: str) -> None:
     text = (part * 200)[:200]
 
@@ -107,8 +153,50 @@ def test_text_that_almost_has_a_form_takes_no_exponential_time(part: str) -> Non
         assert read_search(f"{text}?", today=TODAY).meanings
 
 
-def test_payment_id_is_read_as_such() -> None:
-    assert read_search(" pt_7 ", today=TODAY) == Search(TODAY, payment_id="pt_7")
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            " pt_7 ",
+            "(pt_7)",
+            "[pt_7].",
+            "<pt_7>",
+            '"pt_7"',
+            "'pt_7',",
+            "„pt_7“",
+            "«pt_7»",
+            "`pt_7`;",
+            "#pt_7",
+            "pt_7?",
+        ),
+        *("Payment pt_7", "payment ID: pt_7", "id (pt_7)", "Payment: https://pay.example/v2/payments/pt_7."),
+        *("https://pay.example/v2/payments/pt_7", "HTTP://pay.example:8000/v2/payments/pt_7/?a=pt_8#b"),
+        *("<https://pay.example/v2/payments/pt_7>", "pay.example/v2/payments/pt_7", "/v2/payments/pt_7"),
+        "https://pay.example/admin/payments/payment/pt_5F7/change/?organization=8&mode=live&q=a+b+c+d+e+f+g+h+i+j+k+l",
+        "localhost:8000/admin/payments/payment/pt_5F7/change/",
+    ],
+)
+def test_payment_id_is_read_as_such(text: str) -> None:
+    assert read_search(text, today=TODAY) == Search(TODAY, payment_id="pt_7")
+
+
+@pytest.mark.parametrize("payment_id", ["pt_7-", "pt__", "pt_5F7", "pt_A-b_"])
+def test_each_character_of_a_payment_id_counts(payment_id: str) -> None:
+    quoted = payment_href(payment_id)
+
+    for text in (
+        f"({payment_id})",
+        f"https://pay.example/v2/payments/{payment_id}",
+        f"https://pay.example{quoted}?q=x",
+    ):
+        assert read_search(text, today=TODAY).payment_id == payment_id
+
+
+@pytest.mark.parametrize(
+    "text", ["pt_7 lamp", "pt_7 pt_8", "PT_7", f"pt_{'7' * 62}", "xpt_7", "https://pay.example/?from=pt_7"]
+)
+def test_text_with_other_parts_is_no_payment_id(text: str) -> None:
+    assert read_search(text, today=TODAY).payment_id == ""
 
 
 @pytest.mark.parametrize(
@@ -116,6 +204,9 @@ def test_payment_id_is_read_as_such() -> None:
     [
         ("4242", ["the word 4242 or the amount 4,242.00 or a card number that ends in 4242"], False),
         ("red lamp", ["the word red", "the word lamp"], False),
+        ("CAFÉ-BAR", ["the words café bar"], False),
+        ("March 2026", ["created in 2026-03"], True),
+        ("29/03/2026", ["created on 2026-03-29"], True),
         ("anna@example", ["the words anna example"], False),
         ("1234.5 EUR", ["the amount 1,234.50 EUR"], True),
         ("2026-03", ["created in 2026-03"], True),

@@ -66,7 +66,7 @@ class ListContext(NamedTuple):
 def fetch_list(form: SearchForm, *, start: str | None) -> ListedPayments:
     """Return a page of the payments that match the form. If the page cannot be read, add the error to the form."""
     if form.search.payment_id:
-        form.add_error("q", "No payment has this ID.")
+        form.add_error("q", f"No payment has the ID {form.search.payment_id}.")
         return ListedPayments()
     try:
         searched = fetch_selected(form, start=start, limit=PAGE_ROWS)

@@ -2,18 +2,21 @@
 
 Each part of the text restricts the search further. If a part can mean several things, any of them may match: `4242` is
 a word, an amount and the end of a card number. Text in quotation marks is only words. A named value is a metadata pair,
-such as `order:84820`, or has one of the names of `NAMED`, such as `status:failed`.
+such as `order:84820`, or has one of the names of `NAMED`, such as `status:failed`. The address of a payment is read as
+its ID.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
 
 from payments.admin.periods import check_year
-from payments.listing.search_terms import AMOUNT, CARD, WORD, split_words
+from payments.listing.search_terms import AMOUNT, CARD, WORD, folded, split_words
 from payments.models import CUSTOMER_ID, PAYMENT_ID, Status
 from payments.models.currencies import CURRENCIES
 from payments.templatetags.numbers import grouped
@@ -50,10 +53,11 @@ class Search:
         return ", and ".join(self.meanings)
 
     def add_words(self, text: str) -> None:
-        new_words = split_words(text)
+        new_words = split_words(folded(text))
         self.groups += [f"{WORD}{word}" for word in new_words]
         if new_words:
-            self.meanings.append(f"the {'words' if len(new_words) > 1 else 'word'} {' '.join(new_words)}")
+            joined = unicodedata.normalize("NFC", " ".join(new_words))
+            self.meanings.append(f"the {'words' if len(new_words) > 1 else 'word'} {joined}")
 
     def add_meaning(self, meaning: str) -> None:
         """Add the meaning of a part that is not searched for as words."""
@@ -69,6 +73,8 @@ def add_named(search: Search, name: str, value: str) -> None:
     """Add the value to the search; raise `InvalidSearch` if it does not fit the name."""
     if name.lower() in NAMED:
         NAMED[name.lower()](search, value)
+    elif parameter := re.fullmatch(r"metadata\[(.+)\]", name):  # of the API
+        add_pair(search, parameter[1], value)
     else:
         add_pair(search, name, value)
 
@@ -117,9 +123,22 @@ NAMED: Mapping[str, Callable[[Search, str], None]] = {
 CONDITIONS_MAX = 10
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-MONTH = r"(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
 SYMBOLS = {"€": "EUR", "£": "GBP", "$": ""}  # a dollar is a currency of several countries
 INTEGER_DIGITS_MAX = 13
+
+# Signs around a part, which mean nothing. Double quotation marks have a meaning.
+OPENING, CLOSING = r"[(\[{'\u00ab\u2018-\u201f\u2039]*", r"[)\]}>'\u00bb\u2018-\u201f\u203a,;.:!?]*"
+
+# The ID of a payment, maybe with signs around it, behind its name, or in an address. The admin's address quotes it.
+PASTED_ID = re.compile(
+    r"\W*(?:payment\b\W*)?(?:id\b\W*)?(?:https?://\S*?/|[\w.-]*(?::[0-9]+)?/(?:\S*?/)?)?"
+    rf"(?P<id>(?-i:{PAYMENT_ID[2:-2]}))(?P<is_quoted>/change/)?(?:[/?#].*|\W*)",
+    re.IGNORECASE,
+)
 
 RANGE_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 BOUND_NAMES = {">": "more than", ">=": "at least", "<": "less than", "<=": "at most"}
@@ -131,8 +150,8 @@ def read_search(text: str, *, today: date) -> Search:
     :raises InvalidSearch: it contains nothing to search for, or too much
     """
     text = text.strip()
-    if re.fullmatch(PAYMENT_ID, text):
-        return Search(today, payment_id=text)
+    if pasted := PASTED_ID.fullmatch(text):
+        return Search(today, payment_id=unquote(pasted["id"]) if pasted["is_quoted"] else pasted["id"])
     search = Search(today)
     while text:
         match, read = next((match, read) for pattern, read in PATTERNS if (match := pattern.match(text)))
@@ -181,28 +200,21 @@ def read_integer(search: Search, match: re.Match[str]) -> None:
     search.meanings.append(" or ".join(alternatives.values()))
 
 
-def read_day(search: Search, match: re.Match[str]) -> None:
+def read_date(search: Search, match: re.Match[str]) -> None:
+    """Read a day, or a month."""
     parts = match.groupdict()
     month = parts["month"]
     try:
         number = int(month) if month.isdecimal() else MONTHS.index(month[:3].lower()) + 1
-        day = date(int(parts["year"]), number, int(parts["day"]))
-        check_year(day)
-    except (ValueError, ValidationError):
-        read_words(search, match)
-    else:
-        add_days(search, day, day + timedelta(days=1), f"created on {day}")
-
-
-def read_month(search: Search, match: re.Match[str]) -> None:
-    try:
-        first = date(int(match["year"]), int(match["month"]), 1)
+        first = date(int(parts["year"]), number, int(parts.get("day", 1)))
         check_year(first)
     except (ValueError, ValidationError):
         read_words(search, match)
+        return
+    if "day" in parts:
+        add_days(search, first, first + timedelta(days=1), f"created on {first}")
     else:
-        end = (first + timedelta(days=31)).replace(day=1)
-        add_days(search, first, end, f"created in {first:%Y-%m}")
+        add_days(search, first, (first + timedelta(days=31)).replace(day=1), f"created in {first:%Y-%m}")
 
 
 def add_days(search: Search, first: date, end: date, meaning: str) -> None:
@@ -252,25 +264,28 @@ def decimal(number: str) -> str:
 
 def patterns() -> Iterator[tuple[re.Pattern[str], Callable[[Search, re.Match[str]], None]]]:
     """Yield the forms of a part, each with the function that reads it. The first form that matches counts."""
-    end = r"(?=\s|$)"
+    end = rf"{CLOSING}(?=\s|$)"
     codes = "|".join(CURRENCIES)
     before = rf"(?P<before>[€£$]\s?|(?-i:{codes})\s)"
     after = rf"\s?(?P<after>[€£$]|{codes})"
     decimals = r"[.,][0-9]{1,2}"
+    year, month, day = r"(?P<year>[0-9]{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<day>[0-9]{1,2})"
     whole = r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]{1,13})"
     forms = (
         (r'"(?P<text>[^"]*)"?', read_quoted),
         (rf"(?P<name>today|yesterday){end}", read_relative_day),
         (rf"(?P<sign>[<>]=?)\s?(?P<number>{whole}(?:{decimals})?)(?:\s?(?P<currency>{codes}))?{end}", read_range),
         (r"-(?P<word>[^\W\d_]\S*)", refuse_exclusion),
-        (r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)[:=](?P<value>[^\s\"]*\"[^\"]+\"|\S+)", read_named),
+        (r"(?P<name>[^\W\d][\w.\[\]-]*)[:=](?P<value>[^\s\"]*\"[^\"]+\"|\S+)", read_named),
         (rf"(?P<id>{CUSTOMER_ID[2:-2]}){end}", read_customer),
         (rf"[X*•·][X*•· -]*(?P<digits>[0-9]{{4}}){end}", read_masked_card),
-        (rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}}){end}", read_day),
-        (rf"(?P<day>[0-9]{{1,2}})\.(?P<month>[0-9]{{1,2}})\.(?P<year>[0-9]{{4}}){end}", read_day),
-        (rf"(?P<day>[0-9]{{1,2}})\.?\s{MONTH}\s(?P<year>[0-9]{{4}}){end}", read_day),
-        (rf"{MONTH}\s(?P<day>[0-9]{{1,2}}),?\s(?P<year>[0-9]{{4}}){end}", read_day),
-        (rf"(?P<year>[0-9]{{4}})-(?P<month>[0-9]{{2}}){end}", read_month),
+        (rf"{year}(?P<sign>[-/.]){month}(?P=sign){day}(?:T[0-9:.]+Z?)?{end}", read_date),
+        (rf"{day}(?P<sign>[-/.]){month}(?P=sign){year}{end}", read_date),
+        (rf"{month}/{day}/{year}{end}", read_date),  # the first number cannot be the day
+        (rf"{day}(?:\.|st|nd|rd|th)?[\s/-]+{MONTH}[\s,/-]+{year}{end}", read_date),
+        (rf"{MONTH}\s{day}(?:st|nd|rd|th)?,?\s{year}{end}", read_date),
+        (rf"{MONTH}[\s,/-]+{year}{end}", read_date),
+        (rf"{year}-(?P<month>[0-9]{{2}}){end}", read_date),
         (rf"{before}(?P<number>{whole}(?:{decimals})?)(?P<after>){end}", read_amount),
         (rf"(?P<before>)(?P<number>{whole}(?:{decimals})?){after}{end}", read_amount),
         (rf"(?P<before>)(?P<number>{whole}{decimals})(?P<after>){end}", read_amount),
@@ -279,7 +294,7 @@ def patterns() -> Iterator[tuple[re.Pattern[str], Callable[[Search, re.Match[str
         (r"\S+", read_words),
     )
     for pattern, read in forms:
-        yield re.compile(pattern, re.IGNORECASE | re.UNICODE), read
+        yield re.compile(OPENING + pattern, re.IGNORECASE | re.UNICODE), read
 
 
 PATTERNS = tuple(patterns())
