@@ -7,10 +7,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core import checks
-from django.db import DEFAULT_DB_ALIAS, NotSupportedError, connections, router
+from django.db import DEFAULT_DB_ALIAS, Error, NotSupportedError, connections, router
 from django.urls import NoReverseMatch, reverse
 
 from payments.conf import Settings, conf
+from payments.database.migration_state import explain_encoding
 from payments.database.postgresql.planning import SESSION_SETTINGS
 from payments.docs.pages import DIRECTORY, PAGES
 
@@ -18,6 +19,14 @@ VENDORS = {"postgresql", "sqlite"}
 
 # The oldest supported version. Newer ones than those of the README are not refused.
 POSTGRESQL_MIN = 15
+
+# The locale of the database, whether letters have capitals in it, and whether the machine has other rules for it now.
+LOCALE = """
+    SELECT coalesce(to_jsonb(pg_database) ->> 'datlocale', to_jsonb(pg_database) ->> 'daticulocale', datctype),
+        upper('i\u00e9') = 'I\u00c9',
+        coalesce(datcollversion <> pg_database_collation_actual_version(oid), false)
+    FROM pg_database WHERE datname = current_database()
+"""
 
 # What the value of a setting must be.
 RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -88,14 +97,42 @@ def server_is_supported(databases: Collection[str] | None = None, **_options: An
 
 
 def find_server_problem() -> str | None:
-    """Return why the version of the server cannot be used, and what to do."""
+    """Return why the server or the database cannot be used, and what to do."""
     try:
         version, *_ = connections[DEFAULT_DB_ALIAS].get_database_version()
     except NotSupportedError:  # Django refuses still older versions when it connects
         version = None
     if version is not None and version >= POSTGRESQL_MIN:
-        return None
+        return explain_encoding(DEFAULT_DB_ALIAS)
     return f"PostgreSQL{f' {version}' if version else ''} is too old. Use PostgreSQL {POSTGRESQL_MIN} or newer."
+
+
+@checks.register(checks.Tags.compatibility, deploy=True)
+def cluster_is_suitable(**_options: Any) -> list[checks.CheckMessage]:
+    """Check what PostgreSQL takes from its machine, if it responds."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    if connection.vendor != "postgresql":
+        return []
+    try:
+        if errors := server_is_supported(databases=[DEFAULT_DB_ALIAS]):
+            return errors
+        with connection.cursor() as cursor:
+            cursor.execute(LOCALE)
+            locale, has_capitals, is_outdated = cursor.fetchone()
+    except Error:
+        return []
+    capitals = (
+        f"With the database's locale {locale}, sign-in by email and the admin's search for names distinguish some "
+        "capital letters from small ones. Create the database with --locale C.UTF-8."
+    )
+    version = (
+        f"The machine has another version of the database's locale {locale}: indexes of texts may be wrong. "
+        "Run REINDEX DATABASE, then ALTER DATABASE ... REFRESH COLLATION VERSION."
+    )
+    return [
+        *([] if has_capitals else [checks.Warning(capitals, id="payments.W010")]),
+        *([checks.Warning(version, id="payments.W011")] if is_outdated else []),
+    ]
 
 
 @checks.register(checks.Tags.compatibility)

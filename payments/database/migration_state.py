@@ -1,4 +1,4 @@
-"""How the migrations of a database differ from those of this code.
+"""How a database differs from what this code needs: its migrations, and its encoding.
 
 It uses `MigrationLoader` and `MigrationRecorder`, which Django does not document. Django's only public way to compare
 migrations is a command, `migrate --check`.
@@ -48,6 +48,21 @@ def explain_obsolete(using: str) -> str:
     step = "Delete this file" if connection.vendor == "sqlite" else "Create a new database"
     name = connection.settings_dict["NAME"]
     return f"An earlier development version made the database {name}. {step}, and import the payments again."
+
+
+def explain_encoding(using: str) -> str | None:
+    """Return what to do about a database that cannot store every text; None if it can."""
+    connection = connections[using]
+    if connection.vendor == "sqlite":
+        return None
+    connection.ensure_connection()
+    encoding = connection.connection.info.parameter_status("server_encoding")
+    if encoding == "UTF8":
+        return None
+    return (
+        f"The database's encoding is {encoding}, it must be UTF8. "
+        "Create another: createdb --template template0 --encoding UTF8 --locale C.UTF-8 NAME"
+    )
 
 
 def is_unmigrated(error: BaseException) -> bool:

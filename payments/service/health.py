@@ -6,7 +6,7 @@ from django.db import Error, connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_safe
 
-from payments.database.migration_state import read_migration_state
+from payments.database.migration_state import explain_encoding, read_migration_state
 from payments.runtime.process import process
 from payments.runtime.servers import run_with_failover
 
@@ -26,6 +26,8 @@ def ready(request: HttpRequest) -> JsonResponse:
         state, server = run_with_failover(read_migration_state, primary=process.primary, replica=process.replica)
     except Error as error:
         return not_ready("The database is unavailable.", reason=error)
+    if problem := explain_encoding(server.alias):
+        return not_ready(problem)
     if state.is_obsolete:
         return not_ready("An earlier development version made the database. Create a new one, and import again.")
     if state.missing:

@@ -32,7 +32,7 @@ def packages(tmp_path: Path) -> Path:
         if requirement and (requirement.marker is None or requirement.marker.evaluate()):
             package = distribution(requirement.name)
             for name in {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
-                (directory / name).symlink_to(package.locate_file(name))
+                (directory / name).symlink_to(Path(str(package.locate_file(name))))
     return directory
 
 

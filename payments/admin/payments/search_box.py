@@ -137,7 +137,7 @@ OPENING, CLOSING = r"[(\[{'\u00ab\u2018-\u201f\u2039]*", r"[)\]}>'\u00bb\u2018-\
 PASTED_ID = re.compile(
     r"\W*(?:payment\b\W*)?(?:id\b\W*)?(?:https?://\S*?/|[\w.-]*(?::[0-9]+)?/(?:\S*?/)?)?"
     rf"(?P<id>(?-i:{PAYMENT_ID[2:-2]}))(?P<is_quoted>/change/)?(?:[/?#].*|\W*)",
-    re.IGNORECASE,
+    re.IGNORECASE | re.UNICODE,
 )
 
 RANGE_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
