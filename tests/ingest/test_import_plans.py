@@ -17,6 +17,11 @@ pytestmark = pytest.mark.only("postgresql")
 # More payments than PostgreSQL reads without an index.
 PAYMENTS = 2000
 ROWS = "SELECT reltuples FROM pg_class WHERE relname = 'payments_payment'"
+SHARES = """
+    SELECT word, share FROM pg_stats,
+        unnest(most_common_vals::text::text[], most_common_freqs) AS frequent (word, share)
+    WHERE tablename = 'payments_payment' AND attname = 'status'
+"""
 SCANS = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'payment_list'"
 
 
@@ -61,6 +66,19 @@ def test_import_of_many_payments_updates_the_statistics(tmp_path: Path, number: 
         store(line(id=f"pt_later{each}") for each in range(number))
 
         assert fetch_value(ROWS) == analyzed
+
+
+@pytest.mark.parametrize(("number", "shares"), [(100, {"open": 1.0}), (200, {"open": 0.8, "expired": 0.2})])
+def test_import_that_changes_many_payments_updates_the_statistics(
+    tmp_path: Path, number: int, shares: dict[str, float]
+) -> None:
+    with fresh_database(tmp_path) as url, connected_to(url):
+        execute("ALTER TABLE payments_payment SET (autovacuum_enabled = off)")
+        store(line(id=f"pt_{each}", status="open") for each in range(1000))
+
+        store(line(id=f"pt_{each}", status="expired" if each < number else "open") for each in range(1000))
+
+        assert dict(execute(SHARES)) == pytest.approx(shares)
 
 
 def test_import_does_not_wait_to_correct_statistics(tmp_path: Path) -> None:
