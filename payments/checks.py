@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,13 @@ VENDORS = {"postgresql", "sqlite"}
 # The oldest supported version. Newer ones than those of the README are not refused.
 POSTGRESQL_MIN = 15
 
-# The locale of the database, whether letters have capitals in it, and whether the machine has other rules for it now.
-LOCALE = """
-    SELECT coalesce(to_jsonb(pg_database) ->> 'datlocale', to_jsonb(pg_database) ->> 'daticulocale', datctype),
-        upper('i\u00e9') = 'I\u00c9',
-        coalesce(datcollversion <> pg_database_collation_actual_version(oid), false)
-    FROM pg_database WHERE datname = current_database()
-"""
+# What may be wrong with the locale of the database, which PostgreSQL takes from the machine: conditions in SQL.
+LOCALE_PROBLEMS = {
+    "upper('i\u00e9') <> 'I\u00c9'": "In the locale of the database, some letters have no capitals: sign-in by email "
+    "and the admin's search for names find them in the same case only. Create the database with --locale C.UTF-8.",
+    "datcollversion <> pg_database_collation_actual_version(oid)": "The machine has another version of the database's "
+    "locale: indexes may be wrong. Run REINDEX DATABASE, then ALTER DATABASE ... REFRESH COLLATION VERSION.",
+}
 
 # What the value of a setting must be.
 RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -89,10 +90,18 @@ def server_is_supported(databases: Collection[str] | None = None, **_options: An
     with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(f'current_setting({name!r})' for name in SESSION_SETTINGS)}")
         values = dict(zip(SESSION_SETTINGS, cursor.fetchone(), strict=True))
+        conditions = ", ".join(LOCALE_PROBLEMS)
+        cursor.execute(f"SELECT {conditions} FROM pg_database WHERE datname = current_database()")  # noqa: S608
+        problems = compress(LOCALE_PROBLEMS.values(), cursor.fetchone())
     return [
-        checks.Error(f"The session has {name} = {value}.", hint=f"Set {SESSION_SETTINGS[name]}.", id="payments.E009")
-        for name, value in values.items()
-        if not value.startswith(SESSION_SETTINGS[name])
+        *(
+            checks.Error(
+                f"The session has {name} = {value}.", hint=f"Set {SESSION_SETTINGS[name]}.", id="payments.E009"
+            )
+            for name, value in values.items()
+            if not value.startswith(SESSION_SETTINGS[name])
+        ),
+        *(checks.Warning(problem, id="payments.W010") for problem in problems),
     ]
 
 
@@ -108,31 +117,12 @@ def find_server_problem() -> str | None:
 
 
 @checks.register(checks.Tags.compatibility, deploy=True)
-def cluster_is_suitable(**_options: Any) -> list[checks.CheckMessage]:
-    """Check what PostgreSQL takes from its machine, if it responds."""
-    connection = connections[DEFAULT_DB_ALIAS]
-    if connection.vendor != "postgresql":
-        return []
+def server_is_suitable(**_options: Any) -> list[checks.CheckMessage]:
+    """Check the server if it responds."""
     try:
-        if errors := server_is_supported(databases=[DEFAULT_DB_ALIAS]):
-            return errors
-        with connection.cursor() as cursor:
-            cursor.execute(LOCALE)
-            locale, has_capitals, is_outdated = cursor.fetchone()
+        return server_is_supported(databases=[DEFAULT_DB_ALIAS])
     except Error:
         return []
-    capitals = (
-        f"With the database's locale {locale}, sign-in by email and the admin's search for names distinguish some "
-        "capital letters from small ones. Create the database with --locale C.UTF-8."
-    )
-    version = (
-        f"The machine has another version of the database's locale {locale}: indexes of texts may be wrong. "
-        "Run REINDEX DATABASE, then ALTER DATABASE ... REFRESH COLLATION VERSION."
-    )
-    return [
-        *([] if has_capitals else [checks.Warning(capitals, id="payments.W010")]),
-        *([checks.Warning(version, id="payments.W011")] if is_outdated else []),
-    ]
 
 
 @checks.register(checks.Tags.compatibility)

@@ -4,6 +4,7 @@ import json
 import os
 import unicodedata
 from collections.abc import Callable
+from importlib import import_module
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, LiteralString
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from moneyed import Money
 
 from payments.anonymization import anonymize_payments
-from payments.listing.search_terms import FOLD, HasSearchTerms, fold_function_sql, folded, split_words
+from payments.listing.search_terms import FOLD, HasSearchTerms, folded, split_words
 from payments.models import Access, Mode, Organization, Payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.migrated import copied_database
@@ -100,6 +101,7 @@ def test_metadata_of_any_type_has_words(found: Found) -> None:
     assert found(":none") == []
 
 
+@pytest.mark.also("citus")
 def test_word_is_found_in_each_spelling(found: Found, documents: Path) -> None:
     """A line of the document has spellings of one word. Half of the payments have theirs in the metadata."""
     words: list[list[str]] = json.loads((documents / "spellings.json").read_text())
@@ -156,7 +158,7 @@ def test_locale_of_the_database_does_not_matter() -> None:
     options: LiteralString = "LC_COLLATE 'C' LC_CTYPE 'C'"
     server = [os.environ["DATABASE_URL"]]
     with copied_database(server, copy_of="template0", options=options) as url, psycopg.connect(url) as database:
-        database.execute(fold_function_sql().encode())
+        database.execute(import_module("payments.migrations.0001_tables_5").fold_function().encode())
         assert_folds_as_python(database)
 
 

@@ -57,12 +57,9 @@ def explain_encoding(using: str) -> str | None:
         return None
     connection.ensure_connection()
     encoding = connection.connection.info.parameter_status("server_encoding")
-    if encoding == "UTF8":
-        return None
-    return (
-        f"The database's encoding is {encoding}, it must be UTF8. "
-        "Create another: createdb --template template0 --encoding UTF8 --locale C.UTF-8 NAME"
-    )
+    create = "createdb --template template0 --encoding UTF8 --locale C.UTF-8 NAME"
+    problem = f"The database's encoding is {encoding}, it must be UTF8. Create another: {create}"
+    return None if encoding == "UTF8" else problem
 
 
 def is_unmigrated(error: BaseException) -> bool:

@@ -5,7 +5,7 @@
 - the last four digits of a card, after `#`
 
 Case and Unicode's normal forms do not matter: both databases fold texts in the same way, PostgreSQL by a function that
-its migration creates from Python's data. PostgreSQL's own `lower` depends on the locale of the database.
+the migration creates. Its own `lower` depends on the locale of the database.
 
 PostgreSQL has the GIN index `payment_search`. Its entries begin with the organization and the mode,
 such as `1001live:84820`, for the reason that `terms` gives. SQLite calls a function of this module for each payment of
@@ -17,7 +17,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise, starmap
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -44,55 +43,18 @@ BETWEEN_WORDS = rf"(?:[\\{SEPARATORS}]{MARKS})+"
 BETWEEN_JSON_WORDS = rf'(?:(?:\\(?:["\\/bfnrt]|u[0-9a-f]{{4}})|[{SEPARATORS}]){MARKS})+'
 
 FUNCTION = "payments_has_terms"  # of SQLite
-FOLD = "payments_folded"  # of PostgreSQL
-
-# PostgreSQL compares each character of a text with each letter of an alphabet, so there are several: Latin, Greek,
-# Cyrillic, Cyrillic of further languages with Armenian, and the others.
-ALPHABETS = tuple(starmap(range, pairwise((0x80, 0x370, 0x400, 0x430, 0x590, 0x1F000))))
+FOLD = "payments_folded"  # of PostgreSQL: it does the same as `folded`
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a folded text."""
     return [word for word in re.split(BETWEEN_WORDS, text) if word]
 
 
 def folded(text: str) -> str:
-    """Return a text without differences of case and of Unicode's normal forms.
-
-    The letter i with and without a dot are the same, because Turkish and English disagree about their capitals.
-    """
+    """Return a text without differences of case and of Unicode's normal forms. In Turkish, an i may have no dot."""
     if text.isascii():
         return text.lower()
     return re.sub("i\u0307+", "i", unicodedata.normalize("NFKD", text).casefold().replace("\u0131", "i"))
-
-
-def fold_function_sql() -> str:
-    """Return PostgreSQL's SQL that defines `FOLD`. It costs 1 µs for ASCII, 8 µs for German and 30 µs for Russian."""
-    steps = "".join(
-        f"IF value ~ '[{capitals}]' THEN value := translate(value, '{capitals}', '{folded(capitals)}'); END IF; "
-        for capitals in map(letters_to_fold, ALPHABETS)
-    )
-    # In JSON, a backslash that normalization makes would change the meaning of the next character.
-    return f"""
-        CREATE OR REPLACE FUNCTION {FOLD}(value text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
-        BEGIN
-            value := lower(value COLLATE "C");
-            IF octet_length(value) = char_length(value) THEN RETURN value; END IF;
-            value := lower(normalize(translate(value, '\uff3c\ufe68', '  '), NFKD) COLLATE "C");
-            {steps}
-            RETURN regexp_replace(regexp_replace(value, '[\u00df\u1e9e]', 'ss', 'g'), 'i\u0307+', 'i', 'g');
-        END $$
-    """
-
-
-def letters_to_fold(alphabet: range) -> str:
-    """Return the letters of an alphabet that normalization keeps and folding changes to one other letter."""
-    letters = filter(partial(unicodedata.is_normalized, "NFKD"), map(chr, alphabet))
-    return "".join(letter for letter in letters if folded(letter) != letter and len(folded(letter)) == 1)
-
-
-def search_prefix_sql(organization_id: str, mode: str) -> str:
-    return f"{organization_id}::text || {mode}"
 
 
 def search_terms_sql(**columns: str) -> str:
@@ -102,7 +64,7 @@ def search_terms_sql(**columns: str) -> str:
 
     It costs 8 µs for a payment. A split with `translate`, or PostgreSQL's parser of words, takes several times as long.
     """
-    prefix = search_prefix_sql(columns["organization_id"], columns["mode"])
+    prefix = f"{columns['organization_id']}::text || {columns['mode']}"
     values = f"jsonb_path_query_array({columns['metadata']}::jsonb, '$.*')::text"
     backslash = quoted("\\")
     text = f"{values} || replace({columns['description']}, {backslash}, ' ')"
@@ -141,7 +103,7 @@ class HasSearchTerms(TermCondition):
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Sql:
         columns, organization_id, mode, groups = self.parts(compiler)
         terms = search_terms_sql(**dict(zip(self.columns, columns, strict=True)))
-        prefix = search_prefix_sql(organization_id, mode)
+        prefix = f"{organization_id}::text || {mode}"
         conditions = [f"({terms}) && (SELECT {wanted_sql(prefix, group)})" for group in groups]
         if self.uses_index:
             # PostgreSQL expects a condition with unknown terms to be true for 0.5 % of all payments, and would read the

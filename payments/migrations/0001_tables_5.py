@@ -5,6 +5,8 @@ Until the first release, a change of the schema edits this migration and gives i
 models cannot declare needs SQL.
 """
 
+import unicodedata
+
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.expressions
@@ -20,6 +22,41 @@ from django.conf import settings
 from django.db import migrations, models
 
 from payments.listing import search_terms, terms
+from payments.listing.search_terms import folded
+
+# PostgreSQL's `translate` compares each character of a text with each letter of an alphabet, so there are several: Latin,
+# Greek, Cyrillic, further Cyrillic with Armenian, and the others.
+ALPHABETS = (range(0x80, 0x370), range(0x370, 0x400), range(0x400, 0x430), range(0x430, 0x590), range(0x590, 0x1F000))
+
+
+def fold_function():
+    """Return the statement for a function that folds texts as Python's `folded` does, in every locale.
+
+    No collation with all letters exists in every cluster. In JSON, a backslash that normalization makes would change the
+    meaning of the next character. The function takes 1 µs for ASCII, 8 µs for a line of German and 30 µs for one of Russian.
+    """
+    steps = " ".join(
+        f"IF value ~ '[{letters}]' THEN value := translate(value, '{letters}', '{folded(letters)}'); END IF;"
+        for letters in map(letters_to_fold, ALPHABETS)
+    )
+    return f"""
+        CREATE OR REPLACE FUNCTION {search_terms.FOLD}(value text) RETURNS text
+        LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+        BEGIN
+            value := lower(value COLLATE "C");
+            IF octet_length(value) = char_length(value) THEN RETURN value; END IF;
+            value := lower(normalize(translate(value, '\uff3c\ufe68', '  '), NFKD) COLLATE "C");
+            {steps}
+            RETURN regexp_replace(regexp_replace(value, '[\u00df\u1e9e]', 'ss', 'g'), 'i\u0307+', 'i', 'g');
+        END $$
+    """
+
+
+def letters_to_fold(alphabet):
+    """Return the letters of an alphabet that normalization keeps and folding changes to one other letter."""
+    letters = [letter for letter in map(chr, alphabet) if unicodedata.is_normalized("NFKD", letter)]
+    return "".join(letter for letter in letters if len(folded(letter)) == 1 and folded(letter) != letter)
+
 
 # GIN indexes. New entries first go to the index's pending list (`fastupdate`): without the list, imports would take
 # 50 % longer. PostgreSQL uses `payment_terms` after ANALYZE has collected the statistics of the terms. It would not use
@@ -30,7 +67,6 @@ from payments.listing import search_terms, terms
 # find the start of a page. Citus accepts the setting only before it distributes the table. It needs none there, because
 # it makes each plan for its values.
 ON_POSTGRESQL = (
-    search_terms.fold_function_sql(),
     f"CREATE INDEX payment_terms ON payments_payment USING gin (({terms.filter_terms_sql(*terms.TermCondition.columns)}))",
     f"CREATE INDEX payment_search ON payments_payment USING gin (({search_terms.search_terms_sql(**{name: name for name in search_terms.HasSearchTerms.columns})}))",
     "ALTER INDEX payment_search ALTER COLUMN 1 SET STATISTICS 0",
@@ -41,7 +77,7 @@ ON_POSTGRESQL = (
 def add_indexes_of_terms(apps, schema_editor):
     """Add the indexes for filters and for the admin's search, and correct the statistics of organizations."""
     if schema_editor.connection.vendor == "postgresql":
-        for statement in ON_POSTGRESQL:
+        for statement in (fold_function(), *ON_POSTGRESQL):
             schema_editor.execute(statement, params=None)
 
 

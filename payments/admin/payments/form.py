@@ -185,7 +185,10 @@ class SearchForm(PeriodFields, AccessForm):
     def api_parameters(self) -> dict[str, str]:
         """Return the filled-in fields as parameters of the API's list. The form must be valid."""
         values = self.cleaned_data
-        parameters = {parameter: as_parameter(values[name]) for parameter, name in FIELDS.items()}
+        parameters = {
+            parameter: ",".join(value) if isinstance(value := values[name], list) else value
+            for parameter, name in FIELDS.items()
+        }
         parameters |= day_parameters("createdAt", self.created)
         parameters |= day_parameters("paidAt", DateRange(values["paid_since"], values["paid_until"]))
         parameters |= {f"metadata[{key}]": value for key, value in values["metadata"].items()}
@@ -240,7 +243,3 @@ def day_parameters(name: str, days: DateRange) -> dict[str, str]:
 
 def most_frequent(words: Iterable[str]) -> list[tuple[str, str]]:
     return [(word, word) for word in sorted(word for word, _ in Counter(words).most_common(KNOWN_WORDS_MAX) if word)]
-
-
-def as_parameter(value: str | list[str]) -> str:
-    return ",".join(value) if isinstance(value, list) else value

@@ -73,10 +73,8 @@ def add_named(search: Search, name: str, value: str) -> None:
     """Add the value to the search; raise `InvalidSearch` if it does not fit the name."""
     if name.lower() in NAMED:
         NAMED[name.lower()](search, value)
-    elif parameter := re.fullmatch(r"metadata\[(.+)\]", name):  # of the API
-        add_pair(search, parameter[1], value)
     else:
-        add_pair(search, name, value)
+        add_pair(search, re.sub(r"\Ametadata\[(.+)\]\Z", r"\1", name), value)  # also as a parameter of the API
 
 
 def add_pair(search: Search, key: str, value: str) -> None:
@@ -164,18 +162,9 @@ def read_search(text: str, *, today: date) -> Search:
     return search
 
 
-def read_quoted(search: Search, match: re.Match[str]) -> None:
-    search.add_words(match["text"])
-
-
 def read_customer(search: Search, match: re.Match[str]) -> None:
     search.add_parameter("customerId", match["id"])
     search.meanings.append(f"the customer {match['id']}")
-
-
-def read_masked_card(search: Search, match: re.Match[str]) -> None:
-    search.groups.append(f"{CARD}{match['digits']}")
-    search.meanings.append(f"a card number that ends in {match['digits']}")
 
 
 def read_amount(search: Search, match: re.Match[str]) -> None:
@@ -272,13 +261,13 @@ def patterns() -> Iterator[tuple[re.Pattern[str], Callable[[Search, re.Match[str
     year, month, day = r"(?P<year>[0-9]{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<day>[0-9]{1,2})"
     whole = r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]{1,13})"
     forms = (
-        (r'"(?P<text>[^"]*)"?', read_quoted),
+        (r'"[^"]*"?', read_words),
         (rf"(?P<name>today|yesterday){end}", read_relative_day),
         (rf"(?P<sign>[<>]=?)\s?(?P<number>{whole}(?:{decimals})?)(?:\s?(?P<currency>{codes}))?{end}", read_range),
         (r"-(?P<word>[^\W\d_]\S*)", refuse_exclusion),
         (r"(?P<name>[^\W\d][\w.\[\]-]*)[:=](?P<value>[^\s\"]*\"[^\"]+\"|\S+)", read_named),
         (rf"(?P<id>{CUSTOMER_ID[2:-2]}){end}", read_customer),
-        (rf"[X*•·][X*•· -]*(?P<digits>[0-9]{{4}}){end}", read_masked_card),
+        (rf"[X*•·][X*•· -]*(?P<digits>[0-9]{{4}}){end}", lambda search, match: add_card(search, match["digits"])),
         (rf"{year}(?P<sign>[-/.]){month}(?P=sign){day}(?:T[0-9:.]+Z?)?{end}", read_date),
         (rf"{day}(?P<sign>[-/.]){month}(?P=sign){year}{end}", read_date),
         (rf"{month}/{day}/{year}{end}", read_date),  # the first number cannot be the day
