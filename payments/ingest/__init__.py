@@ -17,6 +17,7 @@ change_log          notes the changes, and records them at the end of the transa
 """
 
 from payments.ingest.formats.sources import Source
-from payments.ingest.imports import ImportResult, import_payments
+from payments.ingest.imports import import_payments
+from payments.ingest.writing import ImportResult
 
 __all__ = ["ImportResult", "Source", "import_payments"]

@@ -17,7 +17,6 @@ from payments.totals import OrganizationDay
 BATCH_BYTES = 2**24
 
 LocatedRow: TypeAlias = tuple[Location, StoredRow]
-LocatedError: TypeAlias = tuple[Location, InvalidRecord | UnreadableSource]
 Entry: TypeAlias = tuple[Location, StoredRow | InvalidRecord | UnreadableSource]
 
 # The row or the error of a record, its length in bytes, and how many of its members were skipped. A named tuple would

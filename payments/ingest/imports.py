@@ -1,21 +1,21 @@
 """An import: all sources in one transaction."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from django.db import Error, transaction
+from django.db import Error, connection, transaction
 
 from payments.ingest.background import background_writer
-from payments.ingest.batches import Batch, Entry, LocatedError, LocatedRow, divide_into_rounds, read_batches
+from payments.ingest.batches import Batch, LocatedRow, divide_into_rounds, read_batches
 from payments.ingest.change_log import ChangeLog
 from payments.ingest.errors import InvalidRecord
-from payments.ingest.formats.sources import Location, Source
-from payments.ingest.stored_rows import StoredRow
+from payments.ingest.formats.sources import Location, Source, UnreadableSource
 from payments.ingest.validation import STRICT, Options
 from payments.ingest.writing import (
-    PrimaryKey,
-    fetch_primary_key,
+    DRY_RUN_TABLE,
+    ImportResult,
+    Target,
     find_conflicts,
     prepare_transaction,
     stage,
@@ -24,6 +24,7 @@ from payments.ingest.writing import (
 )
 from payments.models import Organization
 from payments.runtime.database_errors import is_conflict
+from payments.runtime.hooks import Hooks
 from payments.runtime.process import process
 from payments.totals import OrganizationDay
 
@@ -41,17 +42,6 @@ class OutcomeUnknown(Exception):
     """The import was interrupted during the commit: either everything was written or nothing."""
 
 
-@dataclass
-class ImportResult:
-    """The counts of an import, and the organizations of its payments."""
-
-    read: int = 0  # records
-    refused: int = 0  # records
-    changed: int = 0  # payments
-    ignored: int = 0  # unknown fields that were skipped
-    organization_ids: set[int] = field(default_factory=set, compare=False)
-
-
 def import_payments(  # noqa: PLR0913  options of the command
     sources: Iterable[Source],
     *,
@@ -59,6 +49,7 @@ def import_payments(  # noqa: PLR0913  options of the command
     keep_going: bool = False,
     create_organizations: bool = False,
     waits_for_writers: bool = False,
+    dry_run: bool = False,
     options: Options = STRICT,
 ) -> ImportResult:
     """Insert new payments and update changed ones from records in the API's form.
@@ -66,26 +57,33 @@ def import_payments(  # noqa: PLR0913  options of the command
     `on_refused` is called for each refused record; on PostgreSQL, by another thread. If a record is refused, nothing is
     written. With `keep_going`, the other records are written. A payment's organization must exist. With
     `create_organizations`, missing ones are created. With `waits_for_writers`, it writes while no other transaction
-    writes payments, so it cannot end by a deadlock; a distributed table has no such lock.
+    writes payments, so it cannot end by a deadlock; a distributed table has no such lock. With `dry_run`, the result is
+    that of an import, but nothing is written.
 
     :raises OutcomeUnknown: if the import is interrupted during the commit; after other exceptions, nothing is written
     """
     result = ImportResult()
-    with process.hooks.importing(result), all_or_nothing():
-        key = fetch_primary_key()
-        prepare_transaction(key=key, waits_for_writers=waits_for_writers)
-        run = Import(on_refused, key, keep_going=keep_going, create_organizations=create_organizations, result=result)
+    hooks = Hooks() if dry_run else process.hooks  # metrics do not count a dry run
+    # On SQLite, a transaction would keep other connections from writing. Its temporary tables need none.
+    has_transaction = connection.vendor != "sqlite" or not dry_run
+    with hooks.importing(result), all_or_nothing() if has_transaction else nullcontext():
+        target = prepare_transaction(waits_for_writers=waits_for_writers, dry_run=dry_run)
+        run = Import(
+            on_refused, target, hooks, result, keep_going=keep_going, create_organizations=create_organizations
+        )
         with background_writer(run.write_batch) as submit:
             for batch in read_batches(sources, options):
                 submit(batch)
                 if run.is_stopped:
                     break
-        if run.will_commit:
-            update_statistics(key, changed=result.changed)
+        if not run.will_commit:
+            result.created = result.changed = result.unchanged = 0
+            result.columns.clear()
+        if run.will_commit and not dry_run:
+            update_statistics(target, changed=result.written)
             run.log.record(run.changed_days, is_import=True)
-        else:
+        elif has_transaction:
             transaction.set_rollback(True)
-            result.changed = 0
     return result
 
 
@@ -111,10 +109,11 @@ class Import:
     """A running import: its options and its progress."""
 
     on_refused: Callable[[Location, InvalidRecord], None]
-    key: PrimaryKey
+    target: Target
+    hooks: Hooks
+    result: ImportResult
     keep_going: bool
     create_organizations: bool
-    result: ImportResult
     organizations: dict[int, bool] = field(default_factory=dict)  # whether they exist, by their IDs
     log: ChangeLog = field(default_factory=ChangeLog)
     changed_days: set[OrganizationDay] = field(default_factory=set)
@@ -131,12 +130,12 @@ class Import:
         """Report the errors of a batch and write its valid rows."""
         if self.is_stopped:
             return
-        changed_before = self.result.changed
+        written_before = self.result.written
         for rows in self.check_batch(batch):
             self.write(rows)
-        if self.result.changed > changed_before:
+        if self.result.written > written_before:
             self.changed_days |= batch.days
-        process.hooks.import_progressed(self.result)
+        self.hooks.import_progressed(self.result)
 
     def check_batch(self, batch: Batch) -> list[list[LocatedRow]]:
         """Count the records of a batch and report its errors. Return the valid rows in rounds."""
@@ -145,35 +144,32 @@ class Import:
         if not (batch.has_errors or missing):
             self.result.read += len(batch.entries)
             return batch.rounds
-        errors_left = None if self.keep_going else REFUSED_MAX - self.result.refused
-        rows, errors = partition(batch.entries, missing, errors_max=errors_left)
-        self.report(rows, errors)
-        return [] if self.is_stopped else list(divide_into_rounds(rows))
-
-    def report(self, rows: list[LocatedRow], errors: list[LocatedError]) -> None:
-        self.result.read += len(rows)
-        for location, error in errors:
-            if isinstance(error, InvalidRecord):
-                self.result.read += 1
-                self.refuse(location, error)
+        rows: list[LocatedRow] = []
+        for location, content in batch.entries:
+            self.result.read += not isinstance(content, UnreadableSource)
+            if isinstance(content, InvalidRecord):
+                self.refuse(location, content)
+            elif isinstance(content, UnreadableSource):
+                self.refuse(location, InvalidRecord.of(None, content.reason))
+            elif content.organization_id in missing:
+                self.refuse(location, MISSING_ORGANIZATION)
             else:
-                self.refuse(location, InvalidRecord.of(None, error.reason))
+                rows.append((location, content))
+            if self.is_stopped:
+                return []
+        return list(divide_into_rounds(rows))
 
     def missing_organizations(self, organization_ids: set[int]) -> set[int]:
+        """Return the organizations that do not exist. With `create_organizations`, create them instead."""
         # In order: concurrent imports that create the same organizations would otherwise deadlock.
-        return {each for each in sorted(organization_ids) if not self.ensure_organization(each)}
-
-    def ensure_organization(self, organization_id: int) -> bool:
-        """Return whether an organization exists. With `create_organizations`, create it if it is missing."""
-        if organization_id not in self.organizations:
-            if self.create_organizations:
-                name = f"Organization {organization_id}"
-                Organization.objects.get_or_create(id=organization_id, defaults={"name": name})
-            exists = self.create_organizations or Organization.objects.filter(id=organization_id).exists()
-            self.organizations[organization_id] = exists
-            if exists:
-                self.result.organization_ids.add(organization_id)
-        return self.organizations[organization_id]
+        for number in sorted(organization_ids - self.organizations.keys()):
+            if self.create_organizations and self.target.table != DRY_RUN_TABLE:
+                Organization.objects.get_or_create(id=number, defaults={"name": f"Organization {number}"})
+            exists = self.create_organizations or Organization.objects.filter(id=number).exists()
+            self.organizations[number] = exists
+        missing = {number for number in organization_ids if not self.organizations[number]}
+        self.result.organization_ids |= organization_ids - missing
+        return missing
 
     def write(self, located_rows: list[LocatedRow]) -> None:
         """Write rows, and refuse rows whose payment is stored with another organization, mode or creation time.
@@ -182,40 +178,14 @@ class Import:
         """
         rows = [row for _, row in located_rows]
         if self.will_commit:
-            changed = write_rows(rows, key=self.key, log=self.log)
+            conflicts = write_rows(rows, target=self.target, log=self.log, result=self.result)
         else:
-            changed = 0
-            stage(rows, self.log.assign(rows))
-        self.result.changed += changed
-        if changed < len(rows):
-            self.refuse_conflicts(located_rows)
-
-    def refuse_conflicts(self, located_rows: list[LocatedRow]) -> None:
-        errors = find_conflicts({row.organization_id for _, row in located_rows}, key=self.key)
+            stage(rows, self.log.assign(rows), target=self.target)
+            conflicts = find_conflicts(rows, target=self.target)
         for location, row in located_rows:
-            if self.is_stopped:
-                return
-            if error := errors.get(row.id):
-                self.refuse(location, error)
+            if row.id in conflicts and not self.is_stopped:
+                self.refuse(location, conflicts[row.id])
 
     def refuse(self, location: Location, error: InvalidRecord) -> None:
         self.result.refused += 1
         self.on_refused(location, error)
-
-
-def partition(
-    entries: Iterable[Entry], missing_organizations: set[int], *, errors_max: int | None
-) -> tuple[list[LocatedRow], list[LocatedError]]:
-    """Return the valid rows and the errors of a batch, up to the error at which the import stops."""
-    rows: list[LocatedRow] = []
-    errors: list[LocatedError] = []
-    for location, content in entries:
-        if not isinstance(content, StoredRow):
-            errors.append((location, content))
-        elif content.organization_id in missing_organizations:
-            errors.append((location, MISSING_ORGANIZATION))
-        else:
-            rows.append((location, content))
-        if len(errors) == errors_max:
-            break
-    return rows, errors

@@ -17,7 +17,9 @@ class Progress(Protocol):
 
     read: int
     refused: int
-    changed: int
+
+    @property
+    def written(self) -> int: ...
 
 
 class Hook:

@@ -215,7 +215,7 @@ class Feeds(RuleBasedStateMachine):
         records = self.records(self.committed)
         store(records)  # payments of the ORM differ in other fields
         before = self.read_to_end(Follower())
-        assert store(records).changed == 0
+        assert store(records).written == 0
         assert self.read_to_end(Follower()) == before, "repeated"
 
     def check(self, follower: Follower) -> None:

@@ -167,7 +167,7 @@ def test_imports_report_what_they_changed(
         file.write_bytes(b"\n".join(lines))
         capfd.readouterr()
         if refused:
-            with pytest.raises(CommandError, match=r"^2 records read: 0 payments written, 2 refused\."):
+            with pytest.raises(CommandError, match=r"^2 records read: 2 refused\."):
                 call_command("import_payments", str(file), stderr=sys.stderr)
         else:
             call_command("import_payments", str(file), stderr=sys.stderr)
@@ -189,9 +189,10 @@ def test_imports_report_what_they_changed(
         results[name] = import_lines(of(1001, **changes), of(1002, **changes), refused=is_refused)
         revisions[name] = AccessState.objects.get(organization_id=1001, mode="live").revision
 
-    assert results["new"] == ["2 records read: 2 payments written, 0 refused."]
-    assert results["unchanged"] == ["2 records read: 0 payments written, 0 refused."]
-    assert results["changed"] == ["2 records read: 2 payments written, 0 refused."]
+    assert results["new"] == ["2 records read: 2 payments created, 0 changed, 0 unchanged, 0 refused."]
+    assert results["unchanged"] == ["2 records read: 0 payments created, 0 changed, 2 unchanged, 0 refused."]
+    changed = "2 records read: 0 payments created, 2 changed (description 2), 0 unchanged, 0 refused."
+    assert results["changed"] == [changed]
     assert [error.split(": ", 1)[1] for error in results["other mode"]] == [
         "mode: this payment exists in the other mode"
     ] * 2
@@ -251,7 +252,7 @@ def test_worker_serves_lists_and_imports(distributed: Cluster, local_tables: str
     ApiKey.objects.update(last_used_at=None)
     with service.serving():
         assert Load(service.port, "", path="/readyz").get().status == 200
-        assert service.import_records(new).changed == len(SHOPS)
+        assert service.import_records(new).written == len(SHOPS)
         for shop, key in zip(SHOPS, keys, strict=True):
             with Walker(service.base_url, key) as walker:
                 pages = list(walker.walk("next", f"{service.base_url}{LIST}?limit=50"))

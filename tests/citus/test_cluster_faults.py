@@ -91,7 +91,7 @@ def faulty_cluster(directory: Path, *, coordinators: str) -> Iterator[Faulty]:
 def assert_writes_succeed(service: Service, organization: int, *, order: str) -> None:
     """Import payments of an organization, create and revoke a key, and anonymize its payments."""
     with connected_to(service.database_url):
-        assert store(lines_with_order(organization, PAYMENTS, order=order)).changed == PAYMENTS
+        assert store(lines_with_order(organization, PAYMENTS, order=order)).written == PAYMENTS
         key = issue_key(organization=organization, mode="live")
         with Walker(service.base_url, key) as walker:
             assert walker.send("/v2/payments")[0].status == 200

@@ -276,7 +276,7 @@ def test_imports_add_and_change_payments(books: Organization) -> None:
     again, _ = load(*(line(id=f"pt_{number}") for number in range(30)))
     changed, _ = load(line(id="pt_0", description="now"), line(id="pt_1"), line(id="pt_x"))
 
-    assert (first.changed, again.changed, changed.changed) == (30, 0, 2)
+    assert (first.written, again.written, changed.written) == (30, 0, 2)
     assert exported(Payment.objects.filter(id="pt_0")) == lines(line(id="pt_0", description="now"))
     assert Payment.objects.count() == 31
 
@@ -289,7 +289,7 @@ def test_two_organizations_can_have_payments_of_the_same_id(
     imported, refused = load(line(), theirs)
     load(line(description="ours"))
 
-    assert (imported.changed, refused) == (2, [])
+    assert (imported.written, refused) == (2, [])
     assert exported() == lines(line(description="ours"), theirs)
     for organization, description in ((books, "ours"), (bikes, "theirs")):
         api = Api(client, ApiKeyFactory.create(organization=organization))
@@ -318,7 +318,7 @@ def test_changed_mode_or_time_is_refused_with_the_same_message(bikes: Organizati
 def test_import_can_create_the_organization(distributed: None) -> None:
     imported, _ = load(line(), create_organizations=True)
 
-    assert imported.changed == 1
+    assert imported.written == 1
 
 
 def test_database_refuses_a_payment_without_an_organization(distributed: None) -> None:

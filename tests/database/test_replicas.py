@@ -326,7 +326,7 @@ def reading_on(replica: BreakablePostgresql) -> Iterator[None]:
 def load(key: ApiKey, *ids: str, created_at: str = "2020-01-01T00:00:00.000") -> None:
     lines = [line(id=payment_id, organizationId=str(key.organization_id), createdAt=created_at) for payment_id in ids]
     imported = import_payments([source(b"\n".join(lines))], on_refused=lambda place, error: None)
-    assert (imported.changed, imported.refused) == (len(ids), 0)
+    assert (imported.written, imported.refused) == (len(ids), 0)
 
 
 @pytest.fixture

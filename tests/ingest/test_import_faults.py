@@ -127,7 +127,7 @@ class Imports:
         self.service.import_records(lines)
         assert self.service.exported() == self.files.exported
         again = self.service.import_records(lines)
-        assert (again.read, again.changed, again.refused) == (COUNT, 0, 0)
+        assert (again.read, again.written, again.refused) == (COUNT, 0, 0)
         return self.read(EVERYTHING)
 
 
@@ -240,7 +240,10 @@ def test_message_of_an_interrupted_import_is_true_at_any_moment(imports: Imports
 
         completed = imports.complete(file)
         assert is_all_or_nothing(interruption, completed)
-        finished = f"{COUNT} records read: {CHANGED + NEW} payments written, 0 refused.\n"
+        finished = (
+            f"{COUNT} records read: {NEW} payments created, {CHANGED} changed (description {CHANGED}), "
+            f"{UNCHANGED} unchanged, 0 refused.\n"
+        )
         assert interruption.returncode in {0, 130, -signal.SIGINT}
         assert (interruption.message, interruption.after) in {
             # before the import, during the import, during the commit

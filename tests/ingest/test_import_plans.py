@@ -51,7 +51,7 @@ def test_import_looks_payments_up_by_id_and_corrects_the_statistics(tmp_path: Pa
         execute("UPDATE pg_class SET reltuples = 0 WHERE relname = 'payments_payment'")  # as after an import that fails
         before = scans_of_the_list()
 
-        assert store(lines).changed == 0
+        assert store(lines).written == 0
 
         assert scans_of_the_list() == before
         assert fetch_value(ROWS) == PAYMENTS
@@ -88,4 +88,4 @@ def test_import_does_not_wait_to_correct_statistics(tmp_path: Path) -> None:
         execute("SET lock_timeout = '5s'")  # of an import that waits
         other.execute("LOCK TABLE payments_payment IN SHARE UPDATE EXCLUSIVE MODE")  # as VACUUM does
 
-        assert store([line(id="pt_2")]).changed == 1
+        assert store([line(id="pt_2")]).written == 1

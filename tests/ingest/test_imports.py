@@ -22,7 +22,7 @@ from payments.ingest.change_log import ChangeLog
 from payments.ingest.formats.sources import CHUNK_BYTES
 from payments.ingest.stored_rows import stored_row
 from payments.ingest.validation import STRICT, Options, validate_record
-from payments.ingest.writing import ID_KEY, WRITTEN_COLUMNS, insert_all, write_rows
+from payments.ingest.writing import WRITTEN_COLUMNS, Target, insert_all, write_rows
 from payments.models import Organization, Payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import MISSING, compact, line, record, source
@@ -68,7 +68,7 @@ def test_imported_record_is_stored_as_payment(organization: Organization) -> Non
     result, refusals = load(line())
 
     payment = Payment.objects.get()
-    assert (result, refusals) == (ImportResult(read=1, refused=0, changed=1), [])
+    assert (result, refusals) == (ImportResult(read=1, created=1), [])
     assert payment.amount == Money("10.00", "EUR")
     assert payment.amount_net == Money("9.55", "EUR")
     assert payment.created_at == CREATED_AT
@@ -119,7 +119,7 @@ def test_repeated_import_changes_nothing(organization: Organization) -> None:
 
     result, _ = load(content)
 
-    assert result == ImportResult(read=30, refused=0, changed=0)
+    assert result == ImportResult(read=30, unchanged=30)
 
 
 def test_existing_payment_is_updated(organization: Organization) -> None:
@@ -127,7 +127,7 @@ def test_existing_payment_is_updated(organization: Organization) -> None:
 
     result, _ = load(lines(line(id="pt_1", customerId=MISSING), line(id="pt_2")))
 
-    assert result.changed == 1
+    assert result.written == 1
     assert exported() == lines(line(id="pt_2"), line(id="pt_1", customerId=MISSING))
 
 
@@ -145,7 +145,7 @@ def test_payment_of_another_organization_is_refused_and_unchanged(organization: 
 
     payment.refresh_from_db()
     assert refusals == ["f1:2: organizationId: this payment belongs to another organization"]
-    assert result == ImportResult(read=2, refused=1, changed=0)
+    assert result == ImportResult(read=2, refused=1)
     assert payment.description == "theirs"
     assert Payment.objects.count() == 1
 
@@ -194,7 +194,7 @@ def test_new_and_changed_payments_in_one_import(organization: Organization) -> N
 
     result, _ = load(lines(*(line(id=f"pt_{number}", description="now") for number in range(1, 5))))
 
-    assert result.changed == 4
+    assert result.written == 4
     assert set(Payment.objects.values_list("id", "description")) == {(f"pt_{number}", "now") for number in range(1, 5)}
 
 
@@ -205,7 +205,10 @@ def test_payment_inserted_by_a_concurrent_import_is_updated(organization: Organi
     rows = [stored_row(validate_record(line(id=f"pt_{number}", description="ours")).record) for number in (1, 2)]
 
     assert not insert_all(rows, [1, 1])
-    assert write_rows(rows, key=ID_KEY, log=ChangeLog()) == 2
+    result = ImportResult()
+    assert write_rows(rows, target=Target(), log=ChangeLog(), result=result) == {}
+
+    assert (result.created, result.changed) == (1, 1)
 
     assert set(Payment.objects.values_list("id", "description")) == {("pt_1", "ours"), ("pt_2", "ours")}
 
@@ -242,7 +245,7 @@ def test_invalid_record_in_any_file_stops_the_import(organization: Organization)
         "f2:2: mode: must be one of live, test",
         "f2:3: is not JSON: JSON is malformed: invalid character (byte 4)",
     ]
-    assert result == ImportResult(read=6, refused=2, changed=0)
+    assert result == ImportResult(read=6, refused=2)
     assert not Payment.objects.exists()
 
 
@@ -254,7 +257,7 @@ def batch() -> list[bytes]:
 def test_invalid_record_undoes_earlier_batches(organization: Organization) -> None:
     result, _ = load(lines(*batch(), b"{"))
 
-    assert result == ImportResult(read=conf.IMPORT_BATCH_RECORDS + 1, refused=1, changed=0)
+    assert result == ImportResult(read=conf.IMPORT_BATCH_RECORDS + 1, refused=1)
     assert not Payment.objects.exists()
 
 
@@ -267,7 +270,7 @@ def test_keep_going_writes_the_valid_records(organization: Organization) -> None
         "f1:1: record 2: mode: must be one of live, test",
         "f2:1: the file ends before its array is closed",
     ]
-    assert result == ImportResult(read=5, refused=2, changed=4)
+    assert result == ImportResult(read=5, refused=2, created=4)
     assert sorted(Payment.objects.values_list("id", flat=True)) == ["pt_1", "pt_3", "pt_4", "pt_5"]
 
 
@@ -288,7 +291,7 @@ def test_read_error_undoes_earlier_batches(organization: Organization, pack: Cal
     result = import_payments([Source("f", BufferedReader(stream))], on_refused=refusals)
 
     assert [refusal.partition(": ")[2] for refusal in refusals] == ["cannot be read any further: Input/output error"]
-    assert result.changed == 0
+    assert result.written == 0
     assert not Payment.objects.exists()
 
 
@@ -353,7 +356,7 @@ def test_import_stops_after_the_maximum_number_of_errors(organization: Organizat
     result, refusals = load(lines(*valid, *[text] * 1000))
 
     assert len(refusals) == imports.REFUSED_MAX
-    assert result == ImportResult(read=len(valid) + imports.REFUSED_MAX, refused=imports.REFUSED_MAX, changed=0)
+    assert result == ImportResult(read=len(valid) + imports.REFUSED_MAX, refused=imports.REFUSED_MAX)
 
 
 @pytest.mark.parametrize("count", [1, 1000])

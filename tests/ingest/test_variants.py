@@ -56,7 +56,7 @@ def test_variant_is_accepted(
     assert list(export_payments(Payment.objects.all())) == [line(**becomes) + b"\n"]
     skipped = f" {variant['ignored']} unknown fields were skipped." if "ignored" in variant else ""
     [summary, *_next_steps] = capfd.readouterr().err.splitlines()
-    assert summary == f"1 records read: 1 payments written, 0 refused.{skipped}"
+    assert summary == f"1 records read: 1 payments created, 0 changed, 0 unchanged, 0 refused.{skipped}"
 
 
 @pytest.mark.parametrize("variant", REFUSED, ids=why)

@@ -195,8 +195,48 @@ def test_files_are_imported(run: Run, organization: Organization, tmp_path: Path
 
     output, messages = run("import_payments", str(tmp_path / "a.jsonl"), str(tmp_path / "b"))
 
-    assert (output, messages) == ("", "2 records read: 2 payments written, 0 refused.\n")
+    assert (output, messages) == ("", "2 records read: 2 payments created, 0 changed, 0 unchanged, 0 refused.\n")
     assert Payment.objects.count() == 2
+
+
+def test_dry_run_says_what_would_change_by_column(
+    run: Run, organization: Organization, tmp_path: Path, write_stdin: Callable[[bytes], None]
+) -> None:
+    file = tmp_path / "payments.gz"
+    file.write_bytes(gzip.compress(b"\n".join(line(id=f"pt_{number}", description="Tea") for number in range(5))))
+    run("import_payments", str(file))
+    changes: list[dict[str, Any]] = [{}, {}, {"description": ""}, {"method": "ideal", "metadata": {}}]
+    write_stdin(
+        b"\n".join(line(**{"id": f"pt_{number}", "description": "Tea", **each}) for number, each in enumerate(changes))
+    )
+    file.write_bytes(gzip.compress(line(id="pt_4") + b"\n" + line(id="pt_new")))
+
+    _, messages = run("import_payments", "--dry-run", "-", str(file))
+
+    columns = "description 2, method 1, metadata 1"
+    assert messages.splitlines() == [
+        f"6 records read: 1 payments would be created, 3 changed ({columns}), 2 unchanged, 0 refused.",
+        "Next: run the same command without --dry-run",
+    ]
+    assert Payment.objects.filter(description="Tea", method="creditcard").count() == 5 == Payment.objects.count()
+
+
+@pytest.mark.parametrize(
+    ("options", "summary"),
+    [
+        ([], "2 records read: 1 refused. Nothing was changed."),
+        (["--keep-going"], "2 records read: 1 payments would be created, 0 changed, 0 unchanged, 1 refused."),
+    ],
+)
+def test_dry_run_fails_if_the_import_would_fail(run: Run, tmp_path: Path, options: list[str], summary: str) -> None:
+    file = tmp_path / "payments.jsonl"
+    file.write_bytes(line(id="pt_1") + b"\n" + line(id="pt_2", mode="prod"))
+
+    with pytest.raises(CommandError) as error:
+        run("import_payments", "--dry-run", "--create-organizations", *options, str(file))
+
+    assert (str(error.value), error.value.returncode) == (summary, 1)
+    assert not Organization.objects.exists()
 
 
 @pytest.mark.parametrize("mode", Mode.values)
@@ -226,7 +266,7 @@ def test_import_succeeds_if_the_suggestion_of_a_key_fails(run: Run, organization
     with connection.execute_wrapper(fail_on_keys):
         _, messages = run("import_payments", str(file))
 
-    assert messages == "1 records read: 1 payments written, 0 refused.\n"
+    assert messages == "1 records read: 1 payments created, 0 changed, 0 unchanged, 0 refused.\n"
 
 
 def test_stdin_is_imported(run: Run, organization: Organization, write_stdin: Callable[[bytes], None]) -> None:
@@ -254,7 +294,7 @@ def test_invalid_record_is_reported_with_file_line_field_and_reason(
         run("import_payments", str(file))
 
     assert f"{file}:2: mode: must be one of live, test\n" in capfdbinary.readouterr().err.decode()
-    assert str(error.value) == "2 records read: 0 payments written, 1 refused. Nothing was changed."
+    assert str(error.value) == "2 records read: 1 refused. Nothing was changed."
     assert error.value.returncode == 1
 
 
@@ -264,7 +304,7 @@ def test_import_with_keep_going_fails_after_an_invalid_record(
     file = tmp_path / "payments.jsonl"
     file.write_bytes(line(id="pt_1") + b"\n" + line(id="pt_2", mode="prod"))
 
-    with pytest.raises(CommandError, match=r"2 records read: 1 payments written, 1 refused\.$"):
+    with pytest.raises(CommandError, match=r"2 records read: 1 payments created, 0 changed, 0 unchanged, 1 refused\.$"):
         run("import_payments", "--keep-going", str(file))
 
     assert Payment.objects.count() == 1

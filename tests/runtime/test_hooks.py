@@ -18,7 +18,7 @@ class Imported:
 
     read: int = 3
     refused: int = 0
-    changed: int = 2
+    written: int = 2
 
 
 class RecordingHook(Hook):
@@ -39,7 +39,7 @@ class RecordingHook(Hook):
         return run()
 
     def import_finished(self, progress: Progress, *, outcome: str) -> None:
-        self.calls.append(f"{self.name}: {outcome}, {progress.changed} changed")
+        self.calls.append(f"{self.name}: {outcome}, {progress.written} written")
 
 
 @pytest.fixture
@@ -82,14 +82,14 @@ def test_outcome_of_an_import_is_reported(hooks: Hooks, calls: list[str], refuse
     with hooks.importing(Imported(refused=refused)):
         pass
 
-    assert calls == [f"first: {outcome}, 2 changed", f"last: {outcome}, 2 changed"]
+    assert calls == [f"first: {outcome}, 2 written", f"last: {outcome}, 2 written"]
 
 
 def test_interrupted_import_is_reported_as_failed(hooks: Hooks, calls: list[str]) -> None:
     with pytest.raises(KeyboardInterrupt), hooks.importing(Imported()):
         raise KeyboardInterrupt
 
-    assert calls == ["first: failed, 2 changed", "last: failed, 2 changed"]
+    assert calls == ["first: failed, 2 written", "last: failed, 2 written"]
 
 
 def test_hook_without_overrides_changes_nothing() -> None:

@@ -198,7 +198,7 @@ def test_running_import_is_counted_and_its_payments_after_the_commit(observed: S
     importing.stdin.write(lines[-1])
     _, messages = importing.communicate()
 
-    assert messages.startswith(f"{RECORDS} records read: {RECORDS} payments written, 0 refused.".encode())
+    assert messages.startswith(f"{RECORDS} records read: {RECORDS} payments created, ".encode())
     assert total(observed, READ) == read + RECORDS
     assert total(observed, "payments_import_payments_written_total") == written + RECORDS
     assert total(observed, "payments_imports_running") == 0

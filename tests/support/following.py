@@ -80,7 +80,7 @@ class Writer:
 
         source = Source("arriving", Pipe(SlowInput(arrive())))
         result = import_payments([source], on_refused=lambda location, error: None)
-        self.figures.update(imports=1, failed_imports=min(result.refused, 1), payments=result.changed)
+        self.figures.update(imports=1, failed_imports=min(result.refused, 1), payments=result.written)
 
     def write_with_orm(self) -> None:
         payments = Payment.objects.filter(id__in=self.ids(), organization_id=ACCESS.organization_id)

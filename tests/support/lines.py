@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator
 from io import BufferedReader, BytesIO
 from typing import Any, NoReturn
 
-from payments.ingest import Source, import_payments
+from payments.ingest import ImportResult, Source, import_payments
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.formats.sources import Location
-from payments.ingest.imports import ImportResult
 from payments.models import ApiKey, Organization
 
 RECORD: dict[str, Any] = {

@@ -19,7 +19,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from payments.export import export_payments
-from payments.ingest.imports import ImportResult
+from payments.ingest import ImportResult
 from payments.models import ApiKey, Organization, Payment, identifiers
 from tests.support.commands import run_command
 from tests.support.connecting import connected_to

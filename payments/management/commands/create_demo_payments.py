@@ -13,7 +13,7 @@ from payments.conf import conf
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.ingest.change_log import ChangeLog
 from payments.ingest.stored_rows import days, stored_row
-from payments.ingest.writing import fetch_primary_key, prepare_transaction, write_rows
+from payments.ingest.writing import ImportResult, prepare_transaction, write_rows
 from payments.management.arguments import parse_day
 from payments.management.command import PaymentsCommand
 from payments.models import Organization
@@ -62,22 +62,21 @@ class Command(PaymentsCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         until = options["until"] or datetime.combine(timezone.now().date(), time(), UTC)
         records = demo_records(options["count"], seed=options["seed"], until=until)
-        changed = 0
+        result = ImportResult()
         log = ChangeLog()
         changed_days: set[OrganizationDay] = set()
         with transaction.atomic(), tqdm(total=options["count"], unit=" payments", disable=None) as progress:
             for shop in SHOPS:
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
-            key = fetch_primary_key()
-            prepare_transaction(key=key)
+            target = prepare_transaction()
             while batch := list(islice(records, conf.IMPORT_BATCH_RECORDS)):
                 rows = [stored_row(record) for record in batch]
-                changed += write_rows(rows, key=key, log=log)
+                write_rows(rows, target=target, log=log, result=result)
                 changed_days |= days(rows)
                 progress.update(len(batch))
             log.record(changed_days, is_import=False)
         self.write_success(
-            f"{options['count']} demo payments: {changed} written, the others unchanged.",
+            f"{options['count']} demo payments: {result.written} written, the others unchanged.",
             f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME",
         )
 

@@ -28,9 +28,17 @@ from payments.models import ApiKey, Mode, Organization, Payment
 from payments.runtime.database_errors import is_conflict
 from payments.runtime.terminal import printable
 
+FLAGS = {
+    "--dry-run": "read and check everything, count the changes, and write nothing",
+    "--keep-going": "write the valid records even if others are invalid",
+    "--create-organizations": "create missing organizations instead of refusing their payments",
+    "--ignore-unknown-fields": "skip and count fields that a payment does not have, instead of refusing the records",
+    "--trust-texts": "accept numbers that look like card numbers in descriptions, metadata and URLs",
+}
+
 
 class Command(PaymentsCommand):
-    """`import_payments FILE... [--keep-going] [--create-organizations] [--ignore-unknown-fields] [--trust-texts]`."""
+    """`import_payments FILE... [--dry-run] [--keep-going] [--create-organizations]`."""
 
     help = """
         Load payments from JSON Lines, JSON arrays, saved pages of the API or CSV,
@@ -39,13 +47,15 @@ class Command(PaymentsCommand):
 
         New payments are inserted and existing ones updated. Importing a file again
         changes nothing. An invalid record is reported on stderr with its file, line and
-        field. Then nothing is written, unless --keep-going is given.
+        field. Then nothing is written, unless --keep-going is given. With --dry-run,
+        nothing is written at all; messages and exit status are those of an import.
 
         Exit status: 0 if every record is written, 1 if a record is refused or the
         import fails, 130 after Ctrl-C.
     """
     examples = (
         "manage.py import_payments payments.jsonl more.json.gz",
+        "manage.py import_payments --dry-run payments.csv",
         "manage.py import_payments --create-organizations payments.jsonl",
         "manage.py import_payments --keep-going - <payments.csv",
     )
@@ -57,35 +67,23 @@ class Command(PaymentsCommand):
             metavar="FILE",
             help="a file, or - for stdin; the payments of several files are written together or not at all",
         )
-        parser.add_argument(
-            "--keep-going", action="store_true", help="write the valid records even if others are invalid"
-        )
-        parser.add_argument(
-            "--create-organizations",
-            action="store_true",
-            help="create missing organizations instead of refusing their payments",
-        )
-        parser.add_argument(
-            "--ignore-unknown-fields",
-            action="store_true",
-            help="skip fields that a payment does not have, and count them, instead of refusing their records",
-        )
-        parser.add_argument(
-            "--trust-texts",
-            action="store_true",
-            help="accept numbers that look like card numbers in descriptions, metadata and URLs",
-        )
+        for name, text in FLAGS.items():
+            parser.add_argument(name, action="store_true", help=text)
 
     def handle(self, *_args: Any, **options: Any) -> None:
         result = self.import_files(options)
-        summary = f"{result.read} records read: {result.changed} payments written, {result.refused} refused."
+        created = "would be created" if options["dry_run"] else "created"
+        is_undone = result.refused and not options["keep_going"]
+        changes = "" if is_undone else describe(result, created)
+        summary = f"{result.read} records read: {changes}{result.refused} refused."
         if result.ignored:
             summary += f" {result.ignored} unknown fields were skipped."
-        if result.refused >= REFUSED_MAX and not options["keep_going"]:
+        if is_undone and result.refused >= REFUSED_MAX:
             summary += f" The import stopped after {REFUSED_MAX} errors; there may be more."
         if result.refused:
-            raise CommandError(summary if options["keep_going"] else f"{summary} Nothing was changed.")
-        self.write_success(summary, *suggest_key(result))
+            raise CommandError(f"{summary} Nothing was changed." if is_undone else summary)
+        import_now = "Next: run the same command without --dry-run"
+        self.write_success(summary, *([import_now] if options["dry_run"] else suggest_key(result)))
 
     def import_files(self, options: dict[str, Any]) -> ImportResult:
         """Import the files. If the database ends the import because of other transactions, repeat it once.
@@ -97,23 +95,19 @@ class Command(PaymentsCommand):
         try:
             return self.import_once(options, is_repeated=False)
         except CommandError as error:
-            can_repeat = not self.has_reported and all(map(can_be_read_again, options["files"]))
-            if not (can_repeat and is_conflict(error.__cause__)):
+            are_files = all(name != "-" and Path(name).is_file() for name in options["files"])
+            if self.has_reported or not (are_files and is_conflict(error.__cause__)):
                 raise
         self.write_success("Another transaction changed the same payments at the same time. The import starts again.")
         return self.import_once(options, is_repeated=True)
-
-    def import_once(self, options: dict[str, Any], *, is_repeated: bool) -> ImportResult:
-        with open_sources(options["files"]) as sources:
-            return self.import_sources(sources, options, is_repeated=is_repeated)
 
     def report(self, location: Location, invalid: InvalidRecord) -> None:
         self.has_reported = True
         for error in invalid.reported:
             tqdm.write(location.describe(error), file=sys.stderr)
 
-    def import_sources(self, sources: list[Source], options: dict[str, Any], *, is_repeated: bool) -> ImportResult:
-        with recorded_interrupt() as interrupt:
+    def import_once(self, options: dict[str, Any], *, is_repeated: bool) -> ImportResult:
+        with open_sources(options["files"]) as sources, recorded_interrupt() as interrupt:
             try:
                 return import_payments(
                     sources,
@@ -121,9 +115,8 @@ class Command(PaymentsCommand):
                     keep_going=options["keep_going"],
                     create_organizations=options["create_organizations"],
                     waits_for_writers=is_repeated,
-                    options=Options(
-                        trusts_texts=options["trust_texts"], ignores_unknown_fields=options["ignore_unknown_fields"]
-                    ),
+                    dry_run=options["dry_run"],
+                    options=Options(options["trust_texts"], options["ignore_unknown_fields"]),
                 )
             except KeyboardInterrupt:
                 raise interrupted() from None
@@ -145,10 +138,6 @@ class Command(PaymentsCommand):
                     "Interrupted during the commit: either all payments were written or none. Run the import again.",
                     returncode=INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else 1,
                 ) from error
-
-
-def can_be_read_again(name: str) -> bool:
-    return name != "-" and Path(name).is_file()
 
 
 def interrupted() -> CommandError:
@@ -179,18 +168,21 @@ def recorded_interrupt() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, handler)
 
 
+def describe(result: ImportResult, created: str) -> str:
+    columns = ", ".join(f"{name} {number}" for name, number in result.columns.items() if number)
+    changed = f"{result.changed} changed" + (f" ({columns})" if columns else "")
+    return f"{result.created} payments {created}, {changed}, {result.unchanged} unchanged, "
+
+
 def suggest_key(result: ImportResult) -> Iterator[str]:
     """Yield the command that creates an API key, if an organization of the imported payments has none."""
     with suppress(Error, KeyboardInterrupt):  # the payments are written, so the command must not fail now
-        if result.changed and (organization := find_organization_without_key(result.organization_ids)):
+        active = ApiKey.objects.active(now=timezone.now())
+        without_key = Organization.objects.filter(id__in=result.organization_ids).exclude(keys__in=active)
+        if result.written and (organization := without_key.order_by("id").first()):
             has_live = Payment.objects.filter(organization=organization, mode=Mode.LIVE).exists()
             mode = Mode.LIVE if has_live else Mode.TEST
             yield f"Next: manage.py create_api_key --organization {organization.id} --mode {mode} --name NAME"
-
-
-def find_organization_without_key(organization_ids: set[int]) -> Organization | None:
-    active = ApiKey.objects.active(now=timezone.now())
-    return Organization.objects.filter(id__in=organization_ids).exclude(keys__in=active).order_by("id").first()
 
 
 @contextmanager

@@ -155,7 +155,7 @@ class MetricsHook(Hook):
             self.metrics.imports_running.set(0)
             self.metrics.imports.labels(outcome).inc()
             if outcome != "failed":
-                self.metrics.written.inc(progress.changed)
+                self.metrics.written.inc(progress.written)
             if outcome == "succeeded":
                 self.metrics.last_success.set_to_current_time()
                 remove_files("gauge_max")
