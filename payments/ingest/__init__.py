@@ -5,6 +5,7 @@ A record passes these modules in this order:
 formats/sources     streams of bytes, and the locations of records
 formats/detection   detects the format of a file and splits it into records, each with its location: json_documents,
                     api_pages, csv_files with csv_headers and spreadsheets
+translations        translates words of other systems
 fast_path           recognizes canonical records
 validation          validates all other records: json_values (valid JSON that is refused), schema (the form of a
                     record), members (all errors of its form); errors has the exception

@@ -10,6 +10,7 @@ from payments.ingest.fast_path import parse_canonical
 from payments.ingest.formats.detection import read_records
 from payments.ingest.formats.sources import Location, RawRecord, Source, UnreadableSource
 from payments.ingest.stored_rows import StoredRow, days, stored_row
+from payments.ingest.translations import translate
 from payments.ingest.validation import STRICT, Options, validate_record
 from payments.totals import OrganizationDay
 
@@ -74,6 +75,8 @@ def parse(raw: RawRecord, options: Options = STRICT) -> Parsed:
     if error:
         return (location, error), len(text), 0
     try:
+        if options.translations:
+            text = translate(text, options.translations)
         if row := parse_canonical(text, trusts_texts=options.trusts_texts):
             return (location, row), len(text), ignored_columns
         record, ignored = validate_record(text, options)

@@ -159,18 +159,19 @@ READERS: dict[Any, ReadMember] = {Money: read_money, Metadata: read_text_members
 def members_of(struct: type[Struct], *, without: tuple[str, ...] = ()) -> list[Member]:
     hints = get_type_hints(struct, include_extras=True)
     return [
-        Member(declared.name, declared.encode_name, declared.required, reader_of(hints[declared.name]))
-        for declared in fields(struct)
-        if declared.name not in without
+        Member(each.name, each.encode_name, each.required, reader_of(each.encode_name, hints[each.name]))
+        for each in fields(struct)
+        if each.name not in without
     ]
 
 
-def reader_of(type_hint: Any) -> ReadMember:
+def reader_of(name: str, type_hint: Any) -> ReadMember:
     type_ = without_unset(type_hint)
     if type_ in READERS:
         return READERS[type_]
     type_ = INPUT_TYPES.get(type_, type_)
-    return partial(read_scalar, decode=msgspec.json.Decoder(type_).decode, reason=rule_of(type_))
+    hint = f"; --map {name}:VALUE=TO translates it" if get_origin(type_) is Literal else ""
+    return partial(read_scalar, decode=msgspec.json.Decoder(type_).decode, reason=rule_of(type_) + hint)
 
 
 def rule_of(type_: Any) -> str:

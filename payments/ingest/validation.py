@@ -14,6 +14,7 @@ from payments.ingest.cards.numbers import exposes_middle
 from payments.ingest.errors import FieldError, InvalidRecord
 from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, find_long_texts, join, parse_json
 from payments.ingest.members import Findings, read_record, rule_of
+from payments.ingest.translations import Translations
 from payments.models import ORGANIZATION_ID_MAX, RECORD_BYTES_MAX, TEXT_BYTES_MAX, Status
 from payments.models.currencies import CURRENCIES
 from payments.record import (
@@ -38,11 +39,12 @@ class Options(NamedTuple):
     """What an import accepts beyond the contract.
 
     With `trusts_texts`, numbers that look like card numbers are accepted outside of the details. With
-    `ignores_unknown_fields`, unknown members are skipped.
+    `ignores_unknown_fields`, unknown members are skipped. `translations` apply before the validation.
     """
 
     trusts_texts: bool = False
     ignores_unknown_fields: bool = False
+    translations: Translations = {}
 
 
 STRICT = Options()

@@ -136,7 +136,7 @@ INVALID: dict[str, tuple[bytes, str]] = {
     "a truncated page": (PAGE[:-9], "1: is not JSON: Input data was truncated"),
     "an invalid record in a page": (
         lines(PAGE),
-        "1: record 2: mode: must be one of live, test",
+        "1: record 2: mode: must be one of live, test; --map mode:VALUE=TO translates it",
     ),
     # Compressed
     "truncated gzip": (compressed(lines(GOOD))[:-9], "1: the gzip stream is damaged after this: .*"),

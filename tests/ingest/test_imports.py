@@ -242,7 +242,7 @@ def test_invalid_record_in_any_file_stops_the_import(organization: Organization)
     )
 
     assert refusals == [
-        "f2:2: mode: must be one of live, test",
+        "f2:2: mode: must be one of live, test; --map mode:VALUE=TO translates it",
         "f2:3: is not JSON: JSON is malformed: invalid character (byte 4)",
     ]
     assert result == ImportResult(read=6, refused=2)
@@ -267,7 +267,7 @@ def test_keep_going_writes_the_valid_records(organization: Organization) -> None
     result, refusals = load(content, compact([record(id="pt_4")])[:-1], lines(line(id="pt_5")), keep_going=True)
 
     assert refusals == [
-        "f1:1: record 2: mode: must be one of live, test",
+        "f1:1: record 2: mode: must be one of live, test; --map mode:VALUE=TO translates it",
         "f2:1: the file ends before its array is closed",
     ]
     assert result == ImportResult(read=5, refused=2, created=4)

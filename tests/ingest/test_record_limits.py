@@ -125,7 +125,8 @@ def test_all_long_texts_of_a_record_are_reported_together() -> None:
     text = line(mode="prod", description=long, metadata={"a": long, "b": "c"}, details={"d": [long]}, customerId=long)
 
     assert outcome(text) == (
-        "mode: must be one of live, test; customerId: must be `ct_` and 1 to 61 letters, digits, `_` or `-`; "
+        "mode: must be one of live, test; --map mode:VALUE=TO translates it; "
+        "customerId: must be `ct_` and 1 to 61 letters, digits, `_` or `-`; "
         f"description: {TOO_LONG}; metadata.a: {TOO_LONG}; details.d: {TOO_LONG}"
     )
 

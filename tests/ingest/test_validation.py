@@ -102,9 +102,15 @@ def test_records_that_the_contract_allows_are_accepted(changes: dict[str, Any]) 
             for name in ("pt_", "tr_1", "PT_1", "pt_1\n", "pt_é", "pt_" + "z" * 62, 7)
         ),
         ({"customerId": "pt_1"}, "customerId: must be `ct_` and 1 to 61 letters, digits, `_` or `-`"),
-        ({"mode": "Live"}, "mode: must be one of live, test"),
-        ({"status": "paid"}, "status: must be one of open, pending, authorized, succeeded, failed, canceled, expired"),
-        ({"sequenceType": ""}, "sequenceType: must be one of oneoff, first, recurring"),
+        ({"mode": "Live"}, "mode: must be one of live, test; --map mode:VALUE=TO translates it"),
+        (
+            {"status": "paid"},
+            f"status: must be one of {', '.join(Status.values)}; --map status:VALUE=TO translates it",
+        ),
+        (
+            {"sequenceType": ""},
+            "sequenceType: must be one of oneoff, first, recurring; --map sequenceType:VALUE=TO translates it",
+        ),
         *(
             ({"amount": euros(value)}, f"amount.value: {AMOUNT}")
             for value in (

@@ -293,7 +293,10 @@ def test_invalid_record_is_reported_with_file_line_field_and_reason(
     with pytest.raises(CommandError) as error:
         run("import_payments", str(file))
 
-    assert f"{file}:2: mode: must be one of live, test\n" in capfdbinary.readouterr().err.decode()
+    assert (
+        f"{file}:2: mode: must be one of live, test; --map mode:VALUE=TO translates it\n"
+        in capfdbinary.readouterr().err.decode()
+    )
     assert str(error.value) == "2 records read: 1 refused. Nothing was changed."
     assert error.value.returncode == 1
 

@@ -21,6 +21,7 @@ from payments.ingest import ImportResult, Source, import_payments
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.formats.sources import Location
 from payments.ingest.imports import REFUSED_MAX, OutcomeUnknown
+from payments.ingest.translations import WORDS, parse_translations
 from payments.ingest.validation import Options
 from payments.management.command import INTERRUPTED, PaymentsCommand
 from payments.management.failures import describe_failure, explain
@@ -38,7 +39,7 @@ FLAGS = {
 
 
 class Command(PaymentsCommand):
-    """`import_payments FILE... [--dry-run] [--keep-going] [--create-organizations]`."""
+    """`import_payments FILE... [--dry-run] [--keep-going] [--create-organizations] [--map MEMBER:FROM=TO]`."""
 
     help = """
         Load payments from JSON Lines, JSON arrays, saved pages of the API or CSV,
@@ -51,12 +52,12 @@ class Command(PaymentsCommand):
         nothing is written at all; messages and exit status are those of an import.
 
         Exit status: 0 if every record is written, 1 if a record is refused or the
-        import fails, 130 after Ctrl-C.
+        import fails, 2 for an invalid option, 130 after Ctrl-C.
     """
     examples = (
         "manage.py import_payments payments.jsonl more.json.gz",
         "manage.py import_payments --dry-run payments.csv",
-        "manage.py import_payments --create-organizations payments.jsonl",
+        "manage.py import_payments --create-organizations --map status:paid=succeeded payments.jsonl",
         "manage.py import_payments --keep-going - <payments.csv",
     )
 
@@ -69,8 +70,19 @@ class Command(PaymentsCommand):
         )
         for name, text in FLAGS.items():
             parser.add_argument(name, action="store_true", help=text)
+        parser.add_argument(
+            "--map",
+            action="append",
+            default=[],
+            metavar="MEMBER:FROM=TO",
+            help=f"read FROM as TO in {', '.join(WORDS)}, such as status:paid=succeeded; repeatable",
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
+        try:
+            options["map"] = parse_translations(options["map"])
+        except ValueError as error:
+            raise CommandError(f"--map {error}", returncode=2) from None  # as argparse
         result = self.import_files(options)
         created = "would be created" if options["dry_run"] else "created"
         is_undone = result.refused and not options["keep_going"]
@@ -116,7 +128,7 @@ class Command(PaymentsCommand):
                     create_organizations=options["create_organizations"],
                     waits_for_writers=is_repeated,
                     dry_run=options["dry_run"],
-                    options=Options(options["trust_texts"], options["ignore_unknown_fields"]),
+                    options=Options(options["trust_texts"], options["ignore_unknown_fields"], options["map"]),
                 )
             except KeyboardInterrupt:
                 raise interrupted() from None
