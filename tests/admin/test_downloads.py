@@ -18,10 +18,10 @@ from payments.admin.payments.downloads import TITLES, csv_cells
 from payments.ingest.formats.spreadsheets import FORMULA, protect, unprotect
 from payments.models import Organization
 from payments.runtime.process import process
-from tests.support.corpus import DIRECTORY
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.lines import line, record
 from tests.support.list_errors import failing_list_queries, timeout_error
+from tests.support.processes import ROOT
 
 pytestmark = pytest.mark.also("citus")
 
@@ -29,7 +29,7 @@ CSV = "/admin/payments/payment/export.csv"
 JSON_LINES = "/admin/payments/payment/export.jsonl"
 
 # Texts, and whether a spreadsheet or a data library takes them for another value.
-TEXTS = list(map(json.loads, (DIRECTORY / "spreadsheets.jsonl").read_text().splitlines()))
+TEXTS = list(map(json.loads, (ROOT / "tests/documents/spreadsheets.jsonl").read_text().splitlines()))
 
 
 @pytest.fixture

@@ -18,14 +18,14 @@ from payments.ingest import import_payments
 from payments.models import METHOD, Payment
 from payments.rows import select_columns
 from tests.support.commands import output_of
-from tests.support.corpus import DIRECTORY
 from tests.support.installed import CACHE, install_debian, install_python
 from tests.support.lines import MISSING, fail, line, source, store
+from tests.support.processes import ROOT
 from tests.support.scale import report
 
 pytestmark = [pytest.mark.long, pytest.mark.processes]
 
-TEXTS = [json.loads(text)["text"] for text in (DIRECTORY / "spreadsheets.jsonl").read_text().splitlines()]
+TEXTS = [json.loads(text)["text"] for text in (ROOT / "tests/documents/spreadsheets.jsonl").read_text().splitlines()]
 FORMULAS = ["=1+1", "+1", "-5 percent", "@SUM(A1)", "\tTea", "\uff1d1", "Tea;=1", "Tea\n-1", "-1\n'=2", "-", "+10.00"]
 AMOUNTS = ["10.00", "-12.50", "1234567.89", "9999999999999.99", "0.00", "0.10", "-0.05"]
 TIMES = ["2026-03-29T01:30:00.120", "2026-03-29T01:30:00.000", "2018-12-31T23:59:59.999", "2026-01-01T00:00:00.000"]

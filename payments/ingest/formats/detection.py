@@ -31,7 +31,7 @@ from payments.ingest.formats.sources import (
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # The lines before the header of CSV: empty rows, dashes, and the line in which Excel notes the delimiter.
-BEFORE_HEADER = re.compile(rb'(?:[\s,;-]*\n|"?sep=[^\n]{0,99}\n)+', re.IGNORECASE)
+BEFORE_HEADER = re.compile(rb'(?:[\s,;-]*\n|"?sep=[^\n]{0,99}\n)+', re.IGNORECASE | re.ASCII)
 
 # Why files are refused that start with these bytes.
 UTF_16 = "is encoded in UTF-16. Save it as UTF-8"

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"  # the last four are full-width forms
 LETTER = r"[^\W\d_]"
+DIGIT = r"[^\D]"  # of any script
 SIGN = r"[\s.,:/'()%+\-\u2010-\u2015\u2019\u2030\u2212$\xa2-\xa5\u20a0-\u20cf]"
 
 # Words of dates and amounts: how months begin in ten languages, and currencies.
@@ -28,8 +29,8 @@ WORDS = (
 
 # Numbers with words between them, which may be months in any language.
 NUMBERS = (
-    rf"{SIGN}*+(?:(?:{NAMES}){SIGN}*+)?+\d(?:\d|{SIGN})*+"
-    rf"(?:{LETTER}++{SIGN}*+\d(?:\d|{SIGN})*+|(?:{NAMES}|{AFTER_NUMBERS}){SIGN}*+)*+"
+    rf"{SIGN}*+(?:(?:{NAMES}){SIGN}*+)?+{DIGIT}(?:{DIGIT}|{SIGN})*+"
+    rf"(?:{LETTER}++{SIGN}*+{DIGIT}(?:{DIGIT}|{SIGN})*+|(?:{NAMES}|{AFTER_NUMBERS}){SIGN}*+)*+"
 )
 WHOLE = r"(?:0|[1-9][0-9]{0,10})(?:\0|\Z)"  # a number that spreadsheets write as it is; they round longer ones
 CONVERTED = rf"(?!{WHOLE})(?:{NUMBERS}|\s*+(?:{WORDS})\s*+|\s++)(?:\0|\Z)"
