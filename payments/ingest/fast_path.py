@@ -16,7 +16,6 @@ from msgspec import Meta
 
 from payments.ingest.cards.codes import is_secret_name
 from payments.ingest.cards.details import (
-    NameKind,
     continues_as_card_number,
     find_in_text,
     has_clear_card_number,
@@ -218,9 +217,9 @@ def is_harmless(document: str) -> bool:
 def is_secret(name: str, text: str) -> bool:
     """Return whether a field may hold a security code, or name the field that holds it."""
     kind = kind_of_name(name)
-    if kind is NameKind.SENSITIVE:
+    if kind == "sensitive":
         return is_secret_name(fold(name)) or names_security_code(name, text)
-    return kind is NameKind.NAMING and is_sensitive_name(text)
+    return kind == "naming" and is_sensitive_name(text)
 
 
 def has_valid_card_fields(details: dict[str, str]) -> bool:

@@ -335,7 +335,9 @@ def test_long_names_are_not_cached(characters: int, cached: int) -> None:
     assert find_cached_kind.cache_info().currsize == cached
 
 
-@pytest.mark.parametrize("group", ["12 ", "222 ", "2222 ", "000 ", "9", "X", "AB12 ", "+222"])
+@pytest.mark.parametrize(
+    "group", ["12 ", "222 ", "2222 ", "000 ", "9", "X", "AB12 ", "+222", "BE12", "BE12 ", "BE12-", "RF12 B"]
+)
 def test_search_cost_is_linear_in_the_text(group: str) -> None:
     assert growth(lambda factor: partial(exposes_card_number, group * (2_000 * factor))) < LINEAR_MAX
 

@@ -7,19 +7,21 @@ clear card number is refused (`has_clear_card_number`).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise, starmap
-from typing import Any, Final, TypeAlias
+from string import ascii_letters
+from typing import Any, Final, Literal, TypeAlias
 
 from payments.ingest.cards.codes import Form, form_of_secret, is_secret_name, mentions_code, plain_letters
 from payments.ingest.cards.folding import fold, readings
 from payments.ingest.cards.numbers import (
+    DIGITS_MAX,
     DIGITS_MIN,
+    HALVES,
     HAS_MASK,
     contains_clear_number,
-    contains_halves,
+    contains_in_layout,
     contains_insufficient_mask,
     contains_number,
     count_digits,
@@ -35,40 +37,33 @@ CardData: TypeAlias = tuple[Path, str]
 
 LETTER = re.compile(r"[^\W\d_]")
 
-# Not with IGNORECASE: `[A-Z]` would also match four letters beyond ASCII, such as the Kelvin sign.
-IBAN = re.compile(r"\b[A-Za-z]{2}[0-9]{2}(?: ?[0-9A-Za-z]){11,30}\b")
-IBAN_DIGITS = {ord("A") + number: str(10 + number) for number in range(26)}
+# The characters after the check digits: of an IBAN by its country (IBAN registry, release 101), and of an RF reference
+# (ISO 11649).
+CHARACTERS = (
+    "11 NO|12 BE|14 DK FI FK FO GL NL SD|15 MK SI|16 AT BA EE KZ LT LU MN XK|17 CH HR LI LV|18 BG BH CR DE GB GE IE ME "
+    "RS VA|19 AE GI IL IQ OM SO TL|20 AD CZ ES MD PK RO SA SE SK TN VG|21 LY PT ST|22 IS TR|23 BI DJ FR GR IT MC MR SM|"
+    "24 AL AZ BY CY DO GT HN HU LB NI PL SV|25 BR EG PS QA UA|26 JO KW MU YE|27 MT SC|28 LC|29 RU|11,21 RF"
+)
+APART = " ._/+\u2010\u2011\u2012\u2013\u2014\u2015-"
+GAP = f"[{APART}]{{0,3}}+"
+ACCOUNTS = {
+    country: re.compile(rf"([A-Za-z]{{2}}(?:{GAP}[0-9]){{2}}(?:{GAP}[0-9A-Za-z]){{{characters}}})([0-9A-Za-z]?)")
+    for characters, *countries in map(str.split, CHARACTERS.split("|"))
+    for country in countries
+}
+ACCOUNT_START = re.compile(rf"[A-Za-z](?<![0-9A-Za-z].)[A-Za-z]{GAP}[0-9]")
+# Further groups of an account number in groups of four, but not a date. Then it has another length.
+MORE_GROUPS = re.compile(r"(?<=[ ._/-][0-9]{4})([ ._/-])[0-9]{3,4}(?:\1[0-9]{3,4}){0,4}(?![0-9]|-[0-9])")
+ACCOUNT_DIGITS = str.maketrans({letter: f"{int(letter, 36)}" for letter in ascii_letters} | dict.fromkeys(APART, ""))
 UUID = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
 LETTERS: Final = " number "  # replaces account numbers and UUIDs: it separates the digits before from those after
 
+# What the name of a member says about values: its value may be a security code, a PIN or a track; its value is the name
+# of another value, as in {"name": "cvv", "value": "123"}; it may have the value that another member names; nothing.
+NameKind: TypeAlias = Literal["sensitive", "naming", "value", "other"]
 
-class NameKind(Enum):
-    """What the name of a member says about values."""
-
-    SENSITIVE = "its value may be a security code, a PIN or a track"
-    NAMING = 'its value is the name of another value, as in {"name": "cvv", "value": "123"}'
-    VALUE = "it may have the value that another member names"
-    OTHER = "nothing"
-
-
-NAMING_NAMES: Final = frozenset(
-    (
-        "name",
-        "key",
-        "type",
-        "label",
-        "field",
-        "id",
-        "code",
-        "title",
-        "param",
-        "parameter",
-        "attribute",
-        "k",
-        "fieldname",
-    )
-)
-VALUE_NAMES: Final = frozenset({"value", "val", "text", "content", "data", "string", "v", "fieldvalue"})
+is_naming = re.compile(r"name|key|type|label|field|id|code|title|param|parameter|attribute|k|fieldname").fullmatch
+is_value = re.compile(r"value|val|text|content|data|string|v|fieldvalue").fullmatch
 
 # The values of a sensitive name that hold no secret. A boolean only says whether a value existed.
 HARMLESS_VALUES: tuple[Any, ...] = (None, "", [], {}, False, True)
@@ -78,11 +73,12 @@ CACHED_NAMES = 1024
 CACHED_NAME_LENGTH_MAX = 64
 
 
-def find_card_data(value: Any, path: Path) -> Iterator[CardData]:
-    """Yield the card data in parsed JSON, whose numbers are texts; `path` leads to `value`."""
-    single = list(dict.fromkeys(find_in_value(value, path)))
+def find_card_data(value: Any, path: Path, not_cards: Collection[str] = ()) -> Iterator[CardData]:
+    """Yield the card data in parsed JSON, whose numbers are texts. The members `not_cards` have no card numbers."""
+    all_single = dict.fromkeys(find_in_value(value, path))
+    single = [found for found in all_single if SECURITY_CODE in found or ".".join(found[0]) not in not_cards]
     yield from single
-    if not single and continues_as_card_number(scalars(value)):
+    if not single and continues_as_card_number(scalars(value, ".".join(path), not_cards)):
         yield path, CARD_NUMBER
 
 
@@ -91,38 +87,39 @@ def find_in_value(value: Any, path: Path, form: Form | None = None) -> Iterator[
     if isinstance(value, dict):
         yield from find_in_object(value, path, form)
     elif isinstance(value, list):
-        texts = list(filter(is_text, value))
+        texts = [item for item in value if isinstance(item, str)]
         if any(starmap(names_security_code, pairwise(texts))) or has_form("".join(texts), form):
             yield path, SECURITY_CODE
-        if contains_halves(fold("|".join(texts))):
+        if contains_in_layout(HALVES, fold("|".join(texts))):
             yield path, CARD_NUMBER
         for item in value:
             yield from find_in_value(item, path, form)
-    elif is_text(value) and (reason := find_in_text(value, form)):
-        yield path, reason
+    elif isinstance(value, str):
+        for reason in find_in_text(value, form):
+            yield path, reason
 
 
 def find_in_object(members: Mapping[str, Any], path: Path, form: Form | None) -> Iterator[CardData]:
-    named = {name: name for name in members if is_sensitive_name(name)} | named_values(members)
+    kinds = {name: kind_of_name(name) for name in members}
+    named = {name: name for name, kind in kinds.items() if kind == "sensitive"} | named_values(members, kinds)
     for name, value in members.items():
-        reason = find_in_text(name, form)
-        if reason:
+        reasons = find_in_text(name, form)
+        for reason in reasons:
             yield path, reason
         # A name that may itself be a secret is not repeated.
-        inner = path if reason or form else (*path, name)
+        inner = path if reasons or form else (*path, name)
         secret = named.get(name)
         if secret is not None and is_secret_name(fold(secret)) and value not in HARMLESS_VALUES:
             yield inner, SECURITY_CODE
         yield from find_in_value(value, inner, (form_of_secret(fold(secret)) if secret else None) or form)
 
 
-def named_values(members: Mapping[str, Any]) -> dict[str, str]:
+def named_values(members: Mapping[str, Any], kinds: Mapping[str, NameKind]) -> dict[str, str]:
     """Return the members that may have the value of a secret that another member names, with that name."""
-    kinds = {name: kind_of_name(name) for name in members}
-    named = (members[name] for name, kind in kinds.items() if kind is NameKind.NAMING)
-    secrets = [value for value in named if is_text(value) and is_sensitive_name(value)]
+    named = (members[name] for name, kind in kinds.items() if kind == "naming")
+    secrets = [value for value in named if isinstance(value, str) and is_sensitive_name(value)]
     secret = max(secrets, key=lambda value: is_secret_name(fold(value)), default=None)
-    return {name: secret for name, kind in kinds.items() if secret and kind is NameKind.VALUE}
+    return {name: secret for name, kind in kinds.items() if secret and kind == "value"}
 
 
 def names_security_code(name: str, value: str) -> bool:
@@ -134,37 +131,35 @@ def has_form(text: str, form: Form | None) -> bool:
     return form is not None and any(map(form.fullmatch, readings(text)))
 
 
-def is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def scalars(value: Any) -> Iterator[Any]:
-    """Yield the values in the lists and objects of a value, in their order."""
-    if isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from scalars(inner)
+def scalars(value: Any, name: str, hidden: Collection[str]) -> Iterator[Any]:
+    """Yield the values in the lists and objects of a value, in their order; letters for those in `hidden` members."""
+    if isinstance(value, dict):
+        for inner, member in value.items():
+            yield from scalars(member, f"{name}.{inner}" if hidden else name, hidden)
+    elif isinstance(value, list):
+        for item in value:
+            yield from scalars(item, name, hidden)
     else:
-        yield value
+        yield LETTERS if name in hidden else value
 
 
 def continues_as_card_number(values: Iterable[Any]) -> bool:
     """Return whether neighbouring values without letters are the groups of a card number."""
-    texts = list(filter(is_text, values))
+    texts = [value for value in values if isinstance(value, str)]
     if len(texts) < 2 or sum(map(count_digits, texts)) < DIGITS_MIN:  # noqa: PLR2004  a number in parts
         return False
     return contains_number("|".join(LETTERS if LETTER.search(text) else text for text in map(fold, texts)))
 
 
-def find_in_text(text: str, form: Form | None = None) -> str | None:
-    """Return the reason why a text must not be stored in the details of a payment; None if it may.
-
-    A text of the form is a security code.
-    """
+def find_in_text(text: str, form: Form | None = None) -> list[str]:
+    """Return why a text must not be stored in the details of a payment. A text of the form is a security code."""
     if has_no_digits(text):
-        return None
-    if exposes_card_number(text):
-        return CARD_NUMBER
-    return SECURITY_CODE if has_form(text, form) or any(map(mentions_code, readings(text))) else None
+        return []
+    reasons = [CARD_NUMBER] if exposes_card_number(text) else []
+    mentions = filter(mentions_code, readings(text))
+    if has_form(text, form) or any(map(mentions_code, map(without_other_numbers, mentions))):
+        reasons.append(SECURITY_CODE)
+    return reasons
 
 
 def has_no_digits(text: str) -> bool:
@@ -172,20 +167,13 @@ def has_no_digits(text: str) -> bool:
 
 
 def exposes_card_number(text: str) -> bool:
-    """Return whether a text contains a card number with too many visible digits.
-
-    Digits without a mask are a card number if the first digits and the check digit are right. Account numbers (IBAN),
-    phone numbers and UUIDs are not card numbers.
-    """
+    """Return whether a text contains a card number with too many visible digits. Account numbers and UUIDs are none."""
     if text.isascii():
         digits = count_digits(text)
         if len(text) < DIGITS_MIN or not digits or (digits < DIGITS_MIN and not HAS_MASK.search(text)):
             return False
-    return any(map(exposes_number_as_written, map(without_other_numbers, readings(text))))
-
-
-def exposes_number_as_written(text: str) -> bool:
-    return (count_digits(text) >= DIGITS_MIN and contains_number(text)) or contains_insufficient_mask(text)
+    texts = map(without_other_numbers, readings(text))
+    return any(contains_number(each) or contains_insufficient_mask(each) for each in texts)
 
 
 def has_clear_card_number(text: str) -> bool:
@@ -198,33 +186,44 @@ def has_clear_card_number(text: str) -> bool:
 
 
 def without_other_numbers(text: str) -> str:
-    """Return a text without account numbers and UUIDs."""
-    return UUID.sub(LETTERS, IBAN.sub(lambda match: LETTERS if is_iban(match[0]) else match[0], text))
+    """Return a text without UUIDs, IBANs and RF references. It ends with what follows these without a space."""
+    if not ACCOUNT_START.search(text := UUID.sub(LETTERS, text)):
+        return text
+    parts, behind, end = [], "", 0
+    for account in valid_accounts(text):
+        begin, next_begin = account.span(1)
+        more = MORE_GROUPS.match(text, next_begin)
+        if account[2]:
+            behind += LETTERS + text[next_begin : next_begin + 2 * DIGITS_MAX]
+        elif begin >= end and not (more and contains_number(account[1] + more[0]) > contains_number(account[1])):
+            parts += [text[end:begin], LETTERS]
+            end = next_begin
+    return "".join([*parts, text[end:], behind])
+
+
+def valid_accounts(text: str) -> Iterator[re.Match[str]]:
+    """Yield the IBANs and RF references with valid check digits, and the letter or digit that follows."""
+    for start in ACCOUNT_START.finditer(text):
+        pattern = ACCOUNTS.get(start[0][:2].upper())
+        if pattern and (match := pattern.match(text, start.start())):
+            # The country and the check digits go to the end, and letters count as 10 to 35 (ISO 13616).
+            digits = match[1].translate(ACCOUNT_DIGITS)
+            if int(digits[6:] + digits[:6]) % 97 == 1:
+                yield match
 
 
 def is_sensitive_name(name: str) -> bool:
     """Return whether a field of this name may hold a security code, a track or a PIN. These must never be stored."""
-    return kind_of_name(name) is NameKind.SENSITIVE
+    return kind_of_name(name) == "sensitive"
 
 
 def kind_of_name(name: str) -> NameKind:
-    return find_cached_kind(name) if len(name) <= CACHED_NAME_LENGTH_MAX else find_kind(name)
+    return find_cached_kind(name) if len(name) <= CACHED_NAME_LENGTH_MAX else find_cached_kind.__wrapped__(name)
 
 
-def find_kind(name: str) -> NameKind:
-    name = fold(name)
-    if form_of_secret(name):
-        return NameKind.SENSITIVE
+@lru_cache(CACHED_NAMES)
+def find_cached_kind(name: str) -> NameKind:
+    if form_of_secret(name := fold(name)):
+        return "sensitive"
     plain = plain_letters(name)
-    if plain in NAMING_NAMES:
-        return NameKind.NAMING
-    return NameKind.VALUE if plain in VALUE_NAMES else NameKind.OTHER
-
-
-find_cached_kind = lru_cache(CACHED_NAMES)(find_kind)
-
-
-def is_iban(text: str) -> bool:
-    """Check an account number by its remainder (ISO 13616: modulo 97, letters count as 10 to 35)."""
-    account = text.replace(" ", "").upper()
-    return int((account[4:] + account[:4]).translate(IBAN_DIGITS)) % 97 == 1
+    return "naming" if is_naming(plain) else "value" if is_value(plain) else "other"

@@ -5,33 +5,26 @@ The functions take folded texts (folding.py), and their cost is linear in the le
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import accumulate, repeat
 
 DIGITS_MIN = 13
 DIGITS_MAX = 19
 
-# The first digits of card numbers, as ranges of four digits, and the lengths of the numbers.
-ISSUERS: Sequence[tuple[range, tuple[int, ...]]] = (
-    (range(2200, 2205), (16, 17, 18, 19)),  # Mir
-    (range(2221, 2721), (16,)),  # Mastercard
-    (range(3000, 3060), (14, 16)),  # Diners Club
-    (range(3095, 3096), (14, 16)),  # Diners Club
-    (range(3400, 3500), (15,)),  # American Express
-    (range(3528, 3590), (16, 17, 18, 19)),  # JCB
-    (range(3600, 3700), (14, 16)),  # Diners Club
-    (range(3700, 3800), (15,)),  # American Express
-    (range(3800, 4000), (14, 16)),  # Diners Club
-    (range(4000, 5000), (13, 16, 19)),  # Visa
-    (range(5000, 5100), (13, 14, 15, 16, 17, 18, 19)),  # Maestro, Dankort
-    (range(5100, 5600), (16,)),  # Mastercard
-    (range(5600, 5900), (13, 14, 15, 16, 17, 18, 19)),  # Maestro
-    (range(6000, 7000), (13, 14, 15, 16, 17, 18, 19)),  # Maestro, Discover, UnionPay, RuPay
-    (range(8100, 8300), (16, 17, 18, 19)),  # UnionPay, RuPay
-    (range(9792, 9793), (16,)),  # Troy
+# The lengths of card numbers, and their first four digits.
+ISSUERS: Sequence[tuple[Sequence[int], Iterable[int]]] = (
+    ((13, 16, 19), range(4000, 5000)),  # Visa
+    (
+        range(13, 20),
+        (*range(5000, 5100), *range(5600, 5900), *range(6000, 7000)),
+    ),  # Maestro, Dankort, Discover, RuPay
+    ((14, 16), (*range(3000, 3060), 3095, *range(3600, 3700), *range(3800, 4000))),  # Diners Club
+    ((15,), (*range(3400, 3500), *range(3700, 3800))),  # American Express
+    ((16,), (*range(2221, 2721), *range(5100, 5600), 9792)),  # Mastercard, Troy
+    (range(16, 20), (*range(2200, 2205), *range(3528, 3590), *range(8100, 8300))),  # Mir, JCB, UnionPay, RuPay
 )
-LENGTHS = {f"{first}": lengths for issuers, lengths in ISSUERS for first in issuers}
+LENGTHS = {f"{first}": tuple(lengths) for lengths, issuers in ISSUERS for first in issuers}
 
 MASKS = "Xx*#•"  # stand for hidden digits
 HAS_MASK = re.compile(f"[{MASKS}]")
@@ -100,7 +93,7 @@ def count_digits(text: str) -> int:
 
 def contains_number(text: str) -> bool:
     """Return whether a text contains a card number without hidden digits, with any separators."""
-    return (
+    return count_digits(text) >= DIGITS_MIN and (
         any(contains_in_groups(*sequence) for sequence in SEQUENCE.findall(text))
         or any(map(contains_in_layout, LAYOUTS, repeat(text)))
         or any(is_in_scientific_notation(*number) for number in SCIENTIFIC.findall(text))
@@ -148,10 +141,6 @@ def is_in_scientific_notation(significand: str, exponent: str) -> bool:
     return not fraction.strip("0") and is_card_number(whole)
 
 
-def contains_halves(text: str) -> bool:
-    return contains_in_layout(HALVES, text)
-
-
 def may_contain_clear_number(text: str) -> bool:
     """Return whether `contains_clear_number` may be true. This is fast."""
     return CLEAR_RUN in text.encode("utf-8", "replace").translate(DIGITS_AND_SEPARATORS)
@@ -164,7 +153,7 @@ def contains_clear_number(text: str) -> bool:
 
 def contains_insufficient_mask(text: str) -> bool:
     """Return whether a text contains a masked card number that has too many visible digits."""
-    return any(
+    return HAS_MASK.search(text) is not None and any(
         has_insufficient_mask(split_groups(sequence))
         for sequence in MASKED_SEQUENCE.findall(text)
         if len(sequence) >= DIGITS_MIN and HAS_MASK.search(sequence)
@@ -184,13 +173,9 @@ def has_insufficient_mask(groups: Sequence[str]) -> bool:
 
 
 def masked_numbers(groups: Sequence[str]) -> Iterator[str]:
-    """Yield the first groups, joined, as long as they may be a masked card number."""
-    number = ""
-    for group in groups:
-        number += group
-        if len(number) > MASKED_CHARACTERS_MAX:
-            return
-        if len(number) >= DIGITS_MIN and not UNMASKED.fullmatch(number):
+    """Yield the first groups, joined, that may be a masked card number."""
+    for number in accumulate(groups):
+        if DIGITS_MIN <= len(number) <= MASKED_CHARACTERS_MAX and not UNMASKED.fullmatch(number):
             yield number
 
 
