@@ -20,9 +20,9 @@ BATCH_BYTES = 2**24
 LocatedRow: TypeAlias = tuple[Location, StoredRow]
 Entry: TypeAlias = tuple[Location, StoredRow | InvalidRecord | UnreadableSource]
 
-# The row or the error of a record, its length in bytes, and how many of its members were skipped. A named tuple would
-# take several percent of an import.
-Parsed: TypeAlias = tuple[Entry, int, int]
+# The row or the error of a record, its length in bytes, how many of its members were skipped, and how many have numbers
+# that look like card numbers. A named tuple would take several percent of an import.
+Parsed: TypeAlias = tuple[Entry, int, int, int]
 
 
 @dataclass
@@ -33,6 +33,7 @@ class Batch:
     rounds: list[list[LocatedRow]]  # all rows; a round contains a payment at most once
     days: set[OrganizationDay]  # of all rows
     ignored: int  # members of the records that were skipped
+    not_cards: int  # members of the details with numbers that look like card numbers
 
     @property
     def organization_ids(self) -> set[int]:
@@ -46,17 +47,18 @@ class Batch:
 def read_batches(sources: Iterable[Source], options: Options = STRICT) -> Iterator[Batch]:
     """Yield the records of the sources in batches of limited size."""
     entries: list[Entry] = []
-    size = ignored = 0
+    size = ignored = not_cards = 0
     records_max = conf.IMPORT_BATCH_RECORDS
-    for entry, length, ignored_members in parse_sources(sources, options):
+    for entry, length, ignored_members, accepted_members in parse_sources(sources, options):
         entries.append(entry)
         size += length
         ignored += ignored_members
+        not_cards += accepted_members
         if len(entries) == records_max or size >= BATCH_BYTES:
-            yield build_batch(entries, ignored=ignored)
-            entries, size, ignored = [], 0, 0
+            yield build_batch(entries, ignored=ignored, not_cards=not_cards)
+            entries, size, ignored, not_cards = [], 0, 0, 0
     if entries:
-        yield build_batch(entries, ignored=ignored)
+        yield build_batch(entries, ignored=ignored, not_cards=not_cards)
 
 
 def parse_sources(sources: Iterable[Source], options: Options) -> Iterator[Parsed]:
@@ -66,30 +68,30 @@ def parse_sources(sources: Iterable[Source], options: Options) -> Iterator[Parse
             for raw in read_records(source, ignores_unknown_fields=options.ignores_unknown_fields):
                 yield parse(raw, options)
         except UnreadableSource as error:
-            yield (error.location, error), 0, 0
+            yield (error.location, error), 0, 0, 0
 
 
 def parse(raw: RawRecord, options: Options = STRICT) -> Parsed:
     """Return the row of a record, or the error if the record is invalid. A bug costs no other record."""
     location, text, error, ignored_columns = raw
     if error:
-        return (location, error), len(text), 0
+        return (location, error), len(text), 0, 0
     try:
         if options.translations:
             text = translate(text, options.translations)
         if row := parse_canonical(text, trusts_texts=options.trusts_texts):
-            return (location, row), len(text), ignored_columns
-        record, ignored = validate_record(text, options)
-        return (location, stored_row(record)), len(text), ignored + ignored_columns
+            return (location, row), len(text), ignored_columns, 0
+        record, ignored, not_cards = validate_record(text, options)
+        return (location, stored_row(record)), len(text), ignored + ignored_columns, not_cards
     except InvalidRecord as invalid:
-        return (location, invalid), len(text), 0
+        return (location, invalid), len(text), 0, 0
     except Exception as bug:  # noqa: BLE001
-        return (location, unreadable(bug)), len(text), 0
+        return (location, unreadable(bug)), len(text), 0, 0
 
 
-def build_batch(entries: list[Entry], *, ignored: int) -> Batch:
+def build_batch(entries: list[Entry], **counts: int) -> Batch:
     rows = [(location, content) for location, content in entries if isinstance(content, StoredRow)]
-    return Batch(entries, list(divide_into_rounds(rows)), days(row for _, row in rows), ignored)
+    return Batch(entries, list(divide_into_rounds(rows)), days(row for _, row in rows), **counts)
 
 
 def divide_into_rounds(rows: list[LocatedRow]) -> Iterator[list[LocatedRow]]:

@@ -140,6 +140,7 @@ class Import:
     def check_batch(self, batch: Batch) -> list[list[LocatedRow]]:
         """Count the records of a batch and report its errors. Return the valid rows in rounds."""
         self.result.ignored += batch.ignored
+        self.result.not_cards += batch.not_cards
         missing = self.missing_organizations(batch.organization_ids)
         if not (batch.has_errors or missing):
             self.result.read += len(batch.entries)

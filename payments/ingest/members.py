@@ -29,10 +29,11 @@ decode_text = msgspec.json.Decoder(str).decode
 
 @dataclass
 class Findings:
-    """The errors of a record, at most one for each field, and the names of its unknown members."""
+    """The errors of a record, at most one for each field, the names of its unknown members, and `Options.not_cards`."""
 
     reasons: dict[str | None, str] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
+    not_cards: int = 0
 
     def add(self, path: str | None, reason: str) -> None:
         self.reasons.setdefault(path, reason)

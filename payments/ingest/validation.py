@@ -1,7 +1,7 @@
 """Validates records: the form of their members, then the rules that a form cannot express."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Raw
 
-from payments.ingest.cards.details import CARD_NUMBER, find_card_data, has_clear_card_number
+from payments.ingest.cards.details import MUST_BE_MASKED, find_card_data, has_clear_card_number
 from payments.ingest.cards.numbers import exposes_middle
 from payments.ingest.errors import FieldError, InvalidRecord
 from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, find_long_texts, join, parse_json
@@ -38,13 +38,14 @@ from payments.rows import FIELDS, StoredField
 class Options(NamedTuple):
     """What an import accepts beyond the contract.
 
-    With `trusts_texts`, numbers that look like card numbers are accepted outside of the details. With
-    `ignores_unknown_fields`, unknown members are skipped. `translations` apply before the validation.
+    `trusts_texts` accepts numbers that look like card numbers outside of the details, `not_cards` in these members of
+    them. `ignores_unknown_fields` skips unknown members. `translations` apply before the validation.
     """
 
     trusts_texts: bool = False
     ignores_unknown_fields: bool = False
     translations: Translations = {}
+    not_cards: Collection[str] = frozenset()
 
 
 STRICT = Options()
@@ -55,10 +56,11 @@ UTF_8_BYTES_MAX = 4  # of a character
 
 
 class ValidRecord(NamedTuple):
-    """A record, and how many of its members were skipped."""
+    """A record, how many of its members were skipped, and how many have numbers that look like card numbers."""
 
     record: Record
     ignored: int
+    not_cards: int
 
 
 def fields_of_type(*types: Any) -> list[StoredField]:
@@ -85,7 +87,7 @@ def validate_record(text: bytes, options: Options = STRICT) -> ValidRecord:
     if not options.ignores_unknown_fields:
         for name in findings.unknown:
             findings.add(name, "is not a field of a record; --ignore-unknown-fields skips it")
-    findings.add_all(rule_errors(values, trusts_texts=options.trusts_texts))
+    findings.add_all(rule_errors(values, findings, options))
     if findings.reasons or (len(text) > NAME_BYTES_MAX and may_have_long_texts(text, values)):
         document = parse_json(text)
         for name in STORED_NAMES:
@@ -95,7 +97,7 @@ def validate_record(text: bytes, options: Options = STRICT) -> ValidRecord:
     record = Record(**values)
     if len(text) > TEXT_BYTES_MAX and len(encode(record)) > RECORD_BYTES_MAX:  # the import adds few characters
         raise RECORD_TOO_LONG
-    return ValidRecord(record, ignored=len(findings.unknown))
+    return ValidRecord(record, ignored=len(findings.unknown), not_cards=findings.not_cards)
 
 
 def may_have_long_texts(text: bytes, values: dict[str, Any]) -> bool:
@@ -124,7 +126,7 @@ def read_json(text: bytes, findings: Findings) -> dict[str, Any]:
         raise InvalidRecord.of(None, NESTED_TOO_DEEPLY) from None
 
 
-def rule_errors(values: dict[str, Any], *, trusts_texts: bool) -> Iterator[FieldError]:
+def rule_errors(values: dict[str, Any], findings: Findings, options: Options) -> Iterator[FieldError]:
     """Yield the errors of members whose form is valid. Convert times and details to their stored form."""
     for field in MONEY_FIELDS:
         if field.name in values:
@@ -133,10 +135,10 @@ def rule_errors(values: dict[str, Any], *, trusts_texts: bool) -> Iterator[Field
         if field.name in values and not is_usable_url(values[field.name]):
             yield FieldError(field.json_name, rule_of(field.type))
     yield from convert_times(values)
-    yield from convert_details(values)
-    for name, text in () if trusts_texts else free_texts(values):
+    yield from convert_details(values, findings, options.not_cards)
+    for name, text in () if options.trusts_texts else free_texts(values):
         if has_clear_card_number(text):
-            yield FieldError(name, CARD_NUMBER)
+            yield FieldError(name, f"{MUST_BE_MASKED}; --trust-texts accepts other numbers")
     if values.get("status") == Status.SUCCEEDED and "paid_at" not in values:
         yield FieldError("paidAt", "is missing: a payment that succeeded must have it")
     if int(values.get("organization_id", 1)) > ORGANIZATION_ID_MAX:
@@ -180,7 +182,7 @@ def convert_times(values: dict[str, Any]) -> Iterator[FieldError]:
                 yield FieldError(field.json_name, "has more than three fractional digits: a digit would be lost")
 
 
-def convert_details(values: dict[str, Any]) -> Iterator[FieldError]:
+def convert_details(values: dict[str, Any], findings: Findings, not_cards: Collection[str]) -> Iterator[FieldError]:
     """Remove the spaces between the parts of the details, and yield the errors of card data."""
     if "details" not in values:
         return
@@ -189,7 +191,11 @@ def convert_details(values: dict[str, Any]) -> Iterator[FieldError]:
     number = document.get("cardNumber")
     if isinstance(number, str) and exposes_middle(number.replace(" ", "")):
         yield FieldError("details.cardNumber", rule_of(CardNumber))
-    for path, reason in find_card_data(document, ("details",)):
+    found = list(find_card_data(document, ("details",)))
+    if found and not_cards:
+        findings.not_cards = len(found)
+        found = list(find_card_data(document, ("details",), not_cards))
+    for path, reason in found:
         yield FieldError(join(path), reason)
     values["details"] = Raw(msgspec.json.format(text, indent=-1))
 

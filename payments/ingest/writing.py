@@ -60,6 +60,7 @@ class ImportResult:
     read: int = 0  # records
     refused: int = 0  # records
     ignored: int = 0  # unknown fields that were skipped
+    not_cards: int = 0  # members of details that only `Options.not_cards` accepts
     created: int = 0  # payments
     changed: int = 0
     unchanged: int = 0

@@ -116,6 +116,7 @@ HARMLESS = [
     "",
 ]
 
+REASON = "a card number must be masked (PCI DSS 3.4); --not-a-card details.MEMBER accepts other numbers"
 
 CASE = re.compile(r'\{"why": "(.+?)", "details": (.+)\}')
 
@@ -182,7 +183,7 @@ def test_exposed_card_number_is_refused_anywhere_in_details(text: str) -> None:
         refusal({"a": {text: {}}}),
     ]
 
-    assert messages[0] == "details.note: a card number must be masked (PCI DSS 3.4)"
+    assert messages[0] == f"details.note: {REASON}"
     assert all("card number" in message for message in messages)
     assert {character for message in messages for character in message if character.isdigit()} <= {"3", "4"}
 
@@ -201,7 +202,7 @@ def test_security_code_in_the_turkish_alphabet_is_refused() -> None:
 
 
 def test_exposed_card_number_is_refused_as_json_number() -> None:
-    assert refusal({"note": 4242424242424242}) == "details.note: a card number must be masked (PCI DSS 3.4)"
+    assert refusal({"note": 4242424242424242}) == f"details.note: {REASON}"
 
 
 @pytest.mark.parametrize("text", HARMLESS)

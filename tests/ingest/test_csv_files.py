@@ -25,7 +25,7 @@ def csv_file(cells: dict[str, str], *, delimiter: str = ",") -> bytes:
 def read(file: bytes | Source, *, ignores_unknown_fields: bool = False) -> StoredRow | str:
     """Return the only row of a file, or the reason why the file or the row is refused."""
     options = Options(ignores_unknown_fields=ignores_unknown_fields)
-    [((_, result), _, _)] = parse_sources([source(file) if isinstance(file, bytes) else file], options)
+    [((_, result), *_)] = parse_sources([source(file) if isinstance(file, bytes) else file], options)
     return result if isinstance(result, StoredRow) else str(result).removeprefix("payments.jsonl:")
 
 

@@ -88,7 +88,7 @@ def valid_lines(records: list[dict[str, Any]]) -> list[bytes]:
 def parsed(content: bytes | Source) -> list[StoredRow]:
     """Return the rows that an import would write, in the order of their IDs."""
     stream = source(content) if isinstance(content, bytes) else content
-    results = [result for (_, result), _, _ in parse_sources([stream], STRICT)]
+    results = [result for (_, result), *_ in parse_sources([stream], STRICT)]
     rows = [result for result in results if isinstance(result, StoredRow)]
     assert len(rows) == len(results), results
     return sorted(rows, key=attrgetter("id"))

@@ -30,7 +30,7 @@ CHARACTERS = ["a", "é", "€", "😀", '"', "\\", "\n"]
 def outcome(text: bytes, *, ignores_unknown_fields: bool = False) -> str | None:
     """Return the errors of a record as a message has them; None if it is accepted."""
     options = Options(ignores_unknown_fields=ignores_unknown_fields)
-    (_, content), _, _ = parse(RawRecord(Location("f", 1), text), options)
+    (_, content), *_ = parse(RawRecord(Location("f", 1), text), options)
     return str(content) if isinstance(content, InvalidRecord) else None
 
 

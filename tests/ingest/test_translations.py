@@ -22,7 +22,7 @@ MALFORMED = "must be MEMBER:FROM=TO, such as status:paid=succeeded"
 def outcome(text: bytes, *arguments: str) -> str:
     """Return the status of the row of a record, or its errors."""
     options = STRICT._replace(translations=parse_translations(arguments))
-    ((_, content), _, _) = parse(RawRecord(Location("f", 1), text), options)
+    (_, content), *_ = parse(RawRecord(Location("f", 1), text), options)
     return content.status if isinstance(content, StoredRow) else str(content)  # type: ignore[attr-defined]
 
 

@@ -28,7 +28,8 @@ from payments.ingest.cards.numbers import (
     may_contain_clear_number,
 )
 
-CARD_NUMBER: Final = "a card number must be masked (PCI DSS 3.4)"
+MUST_BE_MASKED: Final = "a card number must be masked (PCI DSS 3.4)"
+CARD_NUMBER: Final = f"{MUST_BE_MASKED}; --not-a-card details.MEMBER accepts other numbers"
 SECURITY_CODE: Final = "a security code, PIN or track must not be stored (PCI DSS 3.3)"
 
 # The names of the members that lead to a value, and why the value must not be stored.

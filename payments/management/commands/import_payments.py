@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
@@ -77,6 +77,14 @@ class Command(PaymentsCommand):
             metavar="MEMBER:FROM=TO",
             help=f"read FROM as TO in {', '.join(WORDS)}, such as status:paid=succeeded; repeatable",
         )
+        parser.add_argument(
+            "--not-a-card",
+            action="append",
+            default=[],
+            type=parse_member,
+            metavar="details.MEMBER",
+            help="accept and count numbers that look like card numbers in this member of the details; repeatable",
+        )
 
     def handle(self, *_args: Any, **options: Any) -> None:
         try:
@@ -90,6 +98,8 @@ class Command(PaymentsCommand):
         summary = f"{result.read} records read: {changes}{result.refused} refused."
         if result.ignored:
             summary += f" {result.ignored} unknown fields were skipped."
+        if result.not_cards:
+            summary += f" {result.not_cards} values look like card numbers, and --not-a-card accepted them."
         if is_undone and result.refused >= REFUSED_MAX:
             summary += f" The import stopped after {REFUSED_MAX} errors; there may be more."
         if result.refused:
@@ -128,7 +138,9 @@ class Command(PaymentsCommand):
                     create_organizations=options["create_organizations"],
                     waits_for_writers=is_repeated,
                     dry_run=options["dry_run"],
-                    options=Options(options["trust_texts"], options["ignore_unknown_fields"], options["map"]),
+                    options=Options(
+                        options["trust_texts"], options["ignore_unknown_fields"], options["map"], options["not_a_card"]
+                    ),
                 )
             except KeyboardInterrupt:
                 raise interrupted() from None
@@ -150,6 +162,13 @@ class Command(PaymentsCommand):
                     "Interrupted during the commit: either all payments were written or none. Run the import again.",
                     returncode=INTERRUPTED if isinstance(error.__cause__, KeyboardInterrupt) else 1,
                 ) from error
+
+
+def parse_member(text: str) -> str:
+    """Return the name of a member of the details, as errors print it."""
+    if text.startswith("details.") and text not in {"details.", "details.cardNumber"}:
+        return text
+    raise ArgumentTypeError("must be details.MEMBER, and not details.cardNumber")
 
 
 def interrupted() -> CommandError:
