@@ -25,6 +25,7 @@ else:
 
 ORGANIZATION_ID = r"\A[1-9][0-9]{0,18}\Z"
 COUNTRY = r"\A[A-Z]{2}\Z"
+CARD_NUMBER = r"\A[0-9X]{4}(?: [0-9X]{4}){2,3}(?: [0-9X]{1,4})?\Z"
 TIME = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}\Z"
 # The parts of an instant in filters and imports. Other programs read these patterns too: they have no extensions.
 DATE, HOUR, MINUTE = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "([01][0-9]|2[0-3])", "[0-5][0-9]"
@@ -98,7 +99,7 @@ Country = Annotated[str, Meta(pattern=COUNTRY, description="an ISO 3166-1 alpha-
 CardNumber = Annotated[
     str,
     Meta(
-        pattern=r"\A[0-9X]{4}(?: [0-9X]{4}){2,3}(?: [0-9X]{1,4})?\Z",
+        pattern=CARD_NUMBER,
         description="masked, in groups of four, hidden digits as X, such as 4242 42XX XXXX 4242",
     ),
 ]

@@ -1,7 +1,7 @@
 """The declaration of a record as an import reads it, derived from `Record`, and its JSON Schema.
 
-An optional member may be null, times may have other forms than in the API's responses, and `resource` and `_links` may
-have any value.
+An optional member may be null, times and card numbers may have other forms than in the API's responses, and `resource`
+and `_links` may have any value.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,17 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, field
 from msgspec.structs import fields
 
-from payments.record import Details, DetailsDocument, Metadata, Record, Time, instant_pattern, portable, without_unset
+from payments.record import (
+    CardNumber,
+    Details,
+    DetailsDocument,
+    Metadata,
+    Record,
+    Time,
+    instant_pattern,
+    portable,
+    without_unset,
+)
 from payments.rows import NOT_STORED
 
 # The fields that are ignored, because the service writes them itself: their names in Python and in JSON.
@@ -31,7 +41,7 @@ SCHEMA_DESCRIPTION = (
     "A payment as manage.py import_payments reads it. Some rules, for example for card numbers, are not expressed."
 )
 
-INPUT_TYPES: Mapping[Any, Any] = {Time: input_time(instant_pattern()), Metadata: dict[str, str]}
+INPUT_TYPES: Mapping[Any, Any] = {Time: input_time(instant_pattern()), Metadata: dict[str, str], CardNumber: str}
 
 
 def input_struct(struct: type[Struct], *, types: Mapping[Any, Any] = INPUT_TYPES, **options: Any) -> type[Struct]:

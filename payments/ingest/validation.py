@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Raw
 
 from payments.ingest.cards.details import MUST_BE_MASKED, find_card_data, has_clear_card_number
-from payments.ingest.cards.numbers import exposes_middle
+from payments.ingest.cards.numbers import in_groups
 from payments.ingest.errors import FieldError, InvalidRecord
 from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, find_long_texts, join, parse_json
-from payments.ingest.members import Findings, read_record, rule_of
+from payments.ingest.members import Findings, decode_object, read_record, rule_of
 from payments.ingest.translations import Translations
 from payments.models import ORGANIZATION_ID_MAX, RECORD_BYTES_MAX, TEXT_BYTES_MAX, Status
 from payments.models.currencies import CURRENCIES
@@ -183,14 +183,18 @@ def convert_times(values: dict[str, Any]) -> Iterator[FieldError]:
 
 
 def convert_details(values: dict[str, Any], findings: Findings, not_cards: Collection[str]) -> Iterator[FieldError]:
-    """Remove the spaces between the parts of the details, and yield the errors of card data."""
+    """Remove the spaces between the parts of the details, write a mask as the API does, and yield the card data."""
     if "details" not in values:
         return
     text = bytes(values["details"])
     document = parse_json(text)
     number = document.get("cardNumber")
-    if isinstance(number, str) and exposes_middle(number.replace(" ", "")):
-        yield FieldError("details.cardNumber", rule_of(CardNumber))
+    if isinstance(number, str):
+        if (masked := in_groups(number)) is None:
+            yield FieldError("details.cardNumber", rule_of(CardNumber))
+        elif masked != number:
+            text = encode({**decode_object(text), "cardNumber": masked})
+            document["cardNumber"] = masked
     found = list(find_card_data(document, ("details",)))
     if found and not_cards:
         findings.not_cards = len(found)

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import accumulate, repeat
 
+from payments.ingest.cards.folding import fold, spell
+from payments.record import CARD_NUMBER
+
 DIGITS_MIN = 13
 DIGITS_MAX = 19
 
@@ -33,6 +36,10 @@ VISIBLE_FIRST_MAX = 6
 VISIBLE_FIRST_MAX_OF_LONG = 8
 LONG_DIGITS_MIN = 16
 VISIBLE_LAST_MAX = 4
+
+# A masked number in other spellings, without separators: one character for each digit, the same one for hidden digits.
+is_in_groups = re.compile(CARD_NUMBER).match
+MASKED = re.compile(rf"(?=.{{{DIGITS_MIN},{DIGITS_MAX}}}\Z)[0-9]*([x*#•●∙·\u2217\xd7])\1*[0-9]*")
 
 # A plus sign and up to 15 digits are a phone number (E.164).
 PHONE_DIGITS_MAX = 15
@@ -183,6 +190,16 @@ def exposes_middle(number: str) -> bool:
     """Return whether a masked card number has visible digits between those at its start and end that may be visible."""
     first_max = VISIBLE_FIRST_MAX_OF_LONG if len(number) >= LONG_DIGITS_MIN else VISIBLE_FIRST_MAX
     return count_digits(number[first_max:-VISIBLE_LAST_MAX]) > 0
+
+
+def in_groups(text: str) -> str | None:
+    """Return a card number with any mask in groups of four, hidden digits as X; None if it shows too many."""
+    if not is_in_groups(text):
+        number = re.sub(SEPARATOR, "", spell(fold(text)).lower())
+        if not (match := MASKED.fullmatch(number)):
+            return None
+        text = " ".join(re.findall(".{1,4}", number.replace(match[1], "X")))
+    return None if exposes_middle(text.replace(" ", "")) else text
 
 
 def is_card_number(digits: str) -> bool:
