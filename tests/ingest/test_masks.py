@@ -130,4 +130,4 @@ def test_mask_in_a_csv_file_is_exported_in_groups_and_imported_unchanged(
     call_command("import_payments", str(csv_file), str(export))
 
     assert b'"cardNumber":"4111 11XX XXXX 1111"' in export.read_bytes()
-    assert "2 records read: 0 payments written" in capfd.readouterr().err
+    assert "2 records read: 0 payments created, 0 changed, 2 unchanged" in capfd.readouterr().err

@@ -127,7 +127,7 @@ def test_import_counts_the_accepted_values(
 
     call_command("import_payments", str(file), "--not-a-card", "details.ref", "--not-a-card", "details.other")
     assert capfd.readouterr().err.splitlines()[0] == (
-        "3 records read: 3 payments written, 0 refused. "
+        "3 records read: 3 payments created, 0 changed, 0 unchanged, 0 refused. "
         "2 values look like card numbers, and --not-a-card accepted them."
     )
     assert sorted(export_payments(Payment.objects.all())) == [record + b"\n" for record in records]
