@@ -36,8 +36,6 @@ SECURITY_CODE: Final = "a security code, PIN or track must not be stored (PCI DS
 Path: TypeAlias = tuple[str, ...]
 CardData: TypeAlias = tuple[Path, str]
 
-LETTER = re.compile(r"[^\W\d_]")
-
 # The characters after the check digits: of an IBAN by its country (IBAN registry, release 101), and of an RF reference
 # (ISO 11649).
 CHARACTERS = (
@@ -56,6 +54,7 @@ ACCOUNT_START = re.compile(rf"[A-Za-z](?<![0-9A-Za-z].)[A-Za-z]{GAP}[0-9]")
 # Further groups of an account number in groups of four, but not a date. Then it has another length.
 MORE_GROUPS = re.compile(r"(?<=[ ._/-][0-9]{4})([ ._/-])[0-9]{3,4}(?:\1[0-9]{3,4}){0,4}(?![0-9]|-[0-9])")
 ACCOUNT_DIGITS = str.maketrans({letter: f"{int(letter, 36)}" for letter in ascii_letters} | dict.fromkeys(APART, ""))
+LETTER = re.compile(r"[^\W\d_]")
 UUID = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
 LETTERS: Final = " number "  # replaces account numbers and UUIDs: it separates the digits before from those after
 
