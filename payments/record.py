@@ -196,7 +196,7 @@ def portable(value: Any) -> Any:
     return schema
 
 
-def instant_pattern(*, second: str = MINUTE, fraction: str = "[0-9]{1,100}") -> str:
+def instant_pattern(*, second: str = MINUTE, fraction: str = "[0-9]+") -> str:
     """Return the pattern of a time in any form of RFC 3339 and of the extended format of ISO 8601."""
     return rf"{DATE}[Tt ]{HOUR}:{MINUTE}(:{second}([.,]{fraction})?)?([Zz]|[+-]{HOUR}(:?{MINUTE})?)?"
 
