@@ -13,7 +13,8 @@ DAY = {"createdAt[gte]": "2026-03-04", "createdAt[lt]": "2026-03-05"}
 DAYS = (
     *("4.3.2026", "04.03.2026", "04/03/2026", "4/3/2026", "04-03-2026", "(4-3-2026)", "2026/03/04", "2026.03.04"),
     *("4 Mar 2026", "4. march 2026", "4th March, 2026", "04-Mar-2026", "4/Mar/2026", "March 4, 2026", "Mar 4th 2026"),
-    *("2026-03-04T10:00:00.000", "2026-03-04T10:00Z", "2026-03-04."),
+    *("2026-03-04T10:00:00.000", "2026-03-04T10:00Z", "2026-03-04.", "2026-03-04T10:00:00+00:00", "2026-03-04 10:00"),
+    *("2026-03-04 10:00:01 UTC", "04 Mar 2026, 10:00:01", "04/03/2026 10:00"),
 )
 MONTH = {"createdAt[gte]": "2026-12-01", "createdAt[lt]": "2027-01-01"}
 MONTHS = ("2026-12", "December 2026", "dec 2026", "Dec. 2026", "december, 2026", "Dec-2026", "[Dec 2026]")
@@ -102,6 +103,8 @@ def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
         ("metadata[order]=84820", [], {"metadata[order]": "84820"}),
         ("metadata[a[b]]:c", [], {"metadata[a[b]]": "c"}),
         ("Größe:L", [], {"metadata[Größe]": "L"}),
+        ("Gro\u0308ße:e\u0301", [], {"metadata[Größe]": "é"}),
+        ("CT_7", [":ct", ":7"], {}),
         ("refund:pt_7", [], {"metadata[refund]": "pt_7"}),
         ("url:https://shop.example/pt_7", [], {"metadata[url]": "https://shop.example/pt_7"}),
         ("status:Failed method:ideal", [], {"status": "failed", "method": "ideal"}),
@@ -174,13 +177,18 @@ def test_text_that_almost_has_a_form_takes_no_exponential_time(part: str) -> Non
         *("<https://pay.example/v2/payments/pt_7>", "pay.example/v2/payments/pt_7", "/v2/payments/pt_7"),
         "https://pay.example/admin/payments/payment/pt_5F7/change/?organization=8&mode=live&q=a+b+c+d+e+f+g+h+i+j+k+l",
         "localhost:8000/admin/payments/payment/pt_5F7/change/",
+        *(f"https://pay.example/admin/payments/payment/pt_5F7{end}" for end in ("/change", "/history/", "/")),
+        *(
+            "See https://pay.example/v2/payments/pt_7, please",
+            "curl https://pay.example/v2/payments/pt_7 -H 'Accept: */*'",
+        ),
     ],
 )
 def test_payment_id_is_read_as_such(text: str) -> None:
     assert read_search(text, today=TODAY) == Search(TODAY, payment_id="pt_7")
 
 
-@pytest.mark.parametrize("payment_id", ["pt_7-", "pt__", "pt_5F7", "pt_A-b_"])
+@pytest.mark.parametrize("payment_id", ["pt_7-", "pt__", "pt_5F7", "pt_A-b_", f"pt_{'a' * 61}", f"pt_{'_' * 61}"])
 def test_each_character_of_a_payment_id_counts(payment_id: str) -> None:
     quoted = payment_href(payment_id)
 
@@ -188,6 +196,7 @@ def test_each_character_of_a_payment_id_counts(payment_id: str) -> None:
         f"({payment_id})",
         f"https://pay.example/v2/payments/{payment_id}",
         f"https://pay.example{quoted}?q=x",
+        f"https://pay.example{quoted.removesuffix('change/')}",
     ):
         assert read_search(text, today=TODAY).payment_id == payment_id
 

@@ -131,11 +131,11 @@ INTEGER_DIGITS_MAX = 13
 # Signs around a part, which mean nothing. Double quotation marks have a meaning.
 OPENING, CLOSING = r"[(\[{'\u00ab\u2018-\u201f\u2039]*", r"[)\]}>'\u00bb\u2018-\u201f\u203a,;.:!?]*"
 
-# The ID of a payment, maybe with signs around it, behind its name, or in an address. The admin's address quotes it.
+# The address of a payment, in the API or in the admin, which quotes the ID: `_` becomes `_5F`.
+ADDRESS = re.compile(r"/(?:v2/payments|(?P<admin>payments/payment))/(?P<id>pt_[A-Za-z0-9_-]{1,185})(?![A-Za-z0-9_-])")
+# The ID of a payment, maybe with signs around it or behind its name.
 PASTED_ID = re.compile(
-    r"\W*(?:payment\b\W*)?(?:id\b\W*)?(?:https?://\S*?/|[\w.-]*(?::[0-9]+)?/(?:\S*?/)?)?"
-    rf"(?P<id>(?-i:{PAYMENT_ID[2:-2]}))(?P<is_quoted>/change/)?(?:[/?#].*|\W*)",
-    re.IGNORECASE | re.UNICODE,
+    rf"\W*(?:payment\b\W*)?(?:id\b\W*)?(?P<id>(?-i:{PAYMENT_ID[2:-2]}))\W*", re.IGNORECASE | re.UNICODE
 )
 
 RANGE_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
@@ -147,9 +147,9 @@ def read_search(text: str, *, today: date) -> Search:
 
     :raises InvalidSearch: it contains nothing to search for, or too much
     """
-    text = text.strip()
-    if pasted := PASTED_ID.fullmatch(text):
-        return Search(today, payment_id=unquote(pasted["id"]) if pasted["is_quoted"] else pasted["id"])
+    text = unicodedata.normalize("NFC", text.strip())
+    if payment_id := pasted_id(text):
+        return Search(today, payment_id=payment_id)
     search = Search(today)
     while text:
         match, read = next((match, read) for pattern, read in PATTERNS if (match := pattern.match(text)))
@@ -160,6 +160,15 @@ def read_search(text: str, *, today: date) -> Search:
     if not search.meanings:
         raise InvalidSearch("Enter a word, a number or a date.")
     return search
+
+
+def pasted_id(text: str) -> str | None:
+    """Return the payment ID in a text that is one, or that has the address of a payment."""
+    if pasted := PASTED_ID.fullmatch(text):
+        return pasted["id"]
+    address = ADDRESS.search(text)
+    payment_id = (unquote(address["id"]) if address["admin"] else address["id"]) if address else ""
+    return payment_id if re.fullmatch(PAYMENT_ID, payment_id) else None
 
 
 def read_customer(search: Search, match: re.Match[str]) -> None:
@@ -258,6 +267,7 @@ def patterns() -> Iterator[tuple[re.Pattern[str], Callable[[Search, re.Match[str
     before = rf"(?P<before>[€£$]\s?|(?-i:{codes})\s)"
     after = rf"\s?(?P<after>[€£$]|{codes})"
     decimals = r"[.,][0-9]{1,2}"
+    clock = r"(?:,?[T\s][0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?\s?(?:Z|UTC|[+-][0-9:]+)?)?"  # a time, which does not restrict
     year, month, day = r"(?P<year>[0-9]{4})", r"(?P<month>0?[1-9]|1[0-2])", r"(?P<day>[0-9]{1,2})"
     whole = r"-?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]{1,13})"
     forms = (
@@ -266,12 +276,12 @@ def patterns() -> Iterator[tuple[re.Pattern[str], Callable[[Search, re.Match[str
         (rf"(?P<sign>[<>]=?)\s?(?P<number>{whole}(?:{decimals})?)(?:\s?(?P<currency>{codes}))?{end}", read_range),
         (r"-(?P<word>[^\W\d_]\S*)", refuse_exclusion),
         (r"(?P<name>[^\W\d][\w.\[\]-]*)[:=](?P<value>[^\s\"]*\"[^\"]+\"|\S+)", read_named),
-        (rf"(?P<id>{CUSTOMER_ID[2:-2]}){end}", read_customer),
+        (rf"(?P<id>(?-i:{CUSTOMER_ID[2:-2]})){end}", read_customer),
         (rf"[X*•·][X*•· -]*(?P<digits>[0-9]{{4}}){end}", lambda search, match: add_card(search, match["digits"])),
-        (rf"{year}(?P<sign>[-/.]){month}(?P=sign){day}(?:T[0-9:.]+Z?)?{end}", read_date),
-        (rf"{day}(?P<sign>[-/.]){month}(?P=sign){year}{end}", read_date),
+        (rf"{year}(?P<sign>[-/.]){month}(?P=sign){day}{clock}{end}", read_date),
+        (rf"{day}(?P<sign>[-/.]){month}(?P=sign){year}{clock}{end}", read_date),
         (rf"{month}/{day}/{year}{end}", read_date),  # the first number cannot be the day
-        (rf"{day}(?:\.|st|nd|rd|th)?[\s/-]+{MONTH}[\s,/-]+{year}{end}", read_date),
+        (rf"{day}(?:\.|st|nd|rd|th)?[\s/-]+{MONTH}[\s,/-]+{year}{clock}{end}", read_date),
         (rf"{MONTH}\s{day}(?:st|nd|rd|th)?,?\s{year}{end}", read_date),
         (rf"{MONTH}[\s,/-]+{year}{end}", read_date),
         (rf"{year}-(?P<month>[0-9]{{2}}){end}", read_date),
