@@ -7,9 +7,18 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from payments.listing.filters import FILTERS, METADATA_PAIRS_MAX, SINGLE_FILTERS, InvalidSelection, parse_selection
+from payments.listing.filters import (
+    FILTERS,
+    LIST_FILTERS,
+    METADATA_PAIRS_MAX,
+    SINGLE_FILTERS,
+    InvalidSelection,
+    parse_selection,
+)
 from payments.listing.query import select
 from payments.models import Access, PaymentQuerySet
+
+ADVICE = " ("  # begins advice for query strings
 
 
 def add_filter_options(parser: ArgumentParser) -> None:
@@ -20,9 +29,10 @@ def add_filter_options(parser: ArgumentParser) -> None:
     for name in SINGLE_FILTERS:
         words = re.findall("[A-Z]?[a-z]+", name)
         filter_ = FILTERS[name]
-        rule = filter_.rule.partition(" (")[0]  # parentheses contain advice for query strings
+        rule = filter_.rule.partition(ADVICE)[0]
         help_text = f"{filter_.effect}: {rule}"
-        group.add_argument("--" + "-".join(words).lower(), dest=name, metavar=filter_.kind, help=help_text)
+        option = "--" + "-".join(words).lower()
+        group.add_argument(option, dest=name, action="append", metavar=filter_.kind, help=help_text)
     group.add_argument(
         "--metadata",
         action="append",
@@ -43,7 +53,12 @@ def apply_filter_options(
 
     :raises CommandError: if the value of an option is invalid
     """
-    parameters = {name: options[name] for name in SINGLE_FILTERS if options[name] is not None}
+    parameters = {}
+    for name in SINGLE_FILTERS:
+        if texts := options[name]:
+            if len(texts) > 1 and name not in LIST_FILTERS:
+                raise CommandError(f"{name} must occur only once.")
+            parameters[name] = ",".join(texts)
     for pair in options["metadata"]:
         key, equals, value = pair.partition("=")
         name = f"metadata[{key}]"
@@ -53,5 +68,5 @@ def apply_filter_options(
     try:
         selection = parse_selection(parameters)
     except InvalidSelection as error:
-        raise CommandError(str(error)) from None
+        raise CommandError(str(error).partition(ADVICE)[0].removesuffix(".") + ".") from None
     return select(payments, selection.filters, access=access)

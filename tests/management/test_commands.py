@@ -346,6 +346,7 @@ def test_export_has_the_order_of_the_list(run: Run, organization: Organization, 
     ("arguments", "names"),
     [
         (["--status", "open,failed"], "cb"),
+        (["--status", "open", "--status", "failed"], "cb"),
         (["--customer-id", "ct_1"], "da"),
         (["--created-at-gte", "2026-01-02", "--created-at-lt", "2026-01-03T12:00:00Z"], "b"),
         (["--created-at-gte", "2026-01-02 12:00:00.0000001", "--created-at-lt", "2026-01-03T12:00:00.0000001Z"], "c"),
@@ -386,6 +387,8 @@ def test_export_supports_the_filters_of_the_list(
     [
         (["--status", "x"], "status must be open, "),
         (["--amount-gte", "1"], r"amount\[gte\] must be used together with currency"),
+        (["--created-at-gte", "2026-02-30"], r"createdAt\[gte\] must be .* with Z or an offset\.\Z"),
+        (["--amount-gte", "1", "--amount-gte", "2"], r"amount\[gte\] must occur only once\.\Z"),
         (["--metadata", "x"], "--metadata must be KEY=VALUE"),
         (["--metadata", "=x"], "--metadata must be KEY=VALUE"),
         (["--metadata", "a=1", "--metadata", "a=2"], "Use each key once"),
