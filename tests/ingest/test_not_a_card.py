@@ -89,6 +89,10 @@ def test_number_elsewhere_is_refused(details: Any, member: str) -> None:
         {"ref": {"cvv": "123"}},
         {"ref": NUMBER, "cc_cvv": "123"},
         {"ref": NUMBER, "cvv": NUMBER},
+        {"ref": f"%B{NUMBER}^BAKER/A^25121010000000000000?"},
+        {"ref": f";{NUMBER}=25121010000000000000?"},
+        {"ref": f"{NUMBER}|12|2026|123"},
+        {"ref": f"{NUMBER};12/26;1234"},
     ],
 )
 def test_security_code_is_refused(details: Any) -> None:
