@@ -44,14 +44,22 @@ USUAL = read(csv_file({}))
             ("0", "0.00"),
             ("0.0", "0.00"),
         ],
-        *[("10.00", "10.00"), ("9999999999999.99", "9999999999999.99"), ("'-1", "-1.00"), ("'10.5", "10.50")],
+        *[
+            ("0.500", "0.50"),
+            ("10.00", "10.00"),
+            ("9999999999999.99", "9999999999999.99"),
+            ("'-1", "-1.00"),
+            ("'10.5", "10.50"),
+        ],
     ],
 )
 def test_amount_is_a_decimal_of_two_places(delimiter: str, cell: str, value: str) -> None:
     assert read(csv_file({"amount.value": cell}, delimiter=delimiter)) == read(csv_file({"amount.value": value}))
 
 
-@pytest.mark.parametrize(("cell", "value"), [("10,00", "10.00"), ("-12,5", "-12.50"), ("1234567,89", "1234567.89")])
+@pytest.mark.parametrize(
+    ("cell", "value"), [("10,00", "10.00"), ("-12,5", "-12.50"), ("1234567,89", "1234567.89"), ("-0,100", "-0.10")]
+)
 def test_comma_may_separate_decimals_beside_semicolons(cell: str, value: str) -> None:
     assert read(csv_file({"amount.value": cell}, delimiter=";")) == read(csv_file({"amount.value": value}))
     assert str(read(csv_file({"amount.value": cell}, delimiter="\t"))).startswith("amount.value: must be a decimal")

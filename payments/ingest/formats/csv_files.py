@@ -31,9 +31,10 @@ from payments.record import encode
 NOT_CSV = "this row is not CSV. Close each quotation mark, and double those within a cell. Lines must end in LF or CRLF"
 NOT_UTF_8 = "is not UTF-8. Save the file as UTF-8"
 
-# A decimal of two places. Where a comma may separate the decimals, three digits after it or a point may be thousands.
+# A decimal of two places. Where a comma may separate the decimals, three digits after it or a point may be thousands,
+# but not after a zero.
 DECIMAL = re.compile(r"(-?[0-9]+)(?:\.([0-9]{1,2})0*)?")
-DECIMAL_BESIDE_SEMICOLONS = re.compile(r"(-?[0-9]+)(?![.,][0-9]{3}\Z)(?:[.,]([0-9]{1,2})0*)?")
+DECIMAL_BESIDE_SEMICOLONS = re.compile(r"(-?0(?=[.,])|-?[0-9]+(?![.,][0-9]{3}\Z))(?:[.,]([0-9]{1,2})0*)?")
 
 
 @dataclass
