@@ -360,6 +360,7 @@ print(response["ETag"].partition("-")[0])
 
 
 @pytest.mark.once
+@pytest.mark.extended
 @pytest.mark.processes
 def test_another_release_has_another_state(tmp_path: Path) -> None:
     """It may render the same payment differently."""
