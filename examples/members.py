@@ -58,7 +58,7 @@ class Members:
         return " ".join(filter(None, map(items.id_of, items.values))) or None
 
     def masked_number(self, name: str) -> str | None:
-        """Return a card number of which only the last four digits show; None if it is absent."""
+        """Return a card number with all digits masked except the last four; None if it is absent."""
         number = self.get(name, str)
         if number and not re.search(r"[0-9]{4}\Z", number):
             raise self.error(name, "a text that ends in four digits")

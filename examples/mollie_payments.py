@@ -61,9 +61,9 @@ def read_amount(amount: Members) -> Amount:
 
 
 def remaining(payment: Members, amount: Amount) -> Amount | None:
-    """Return what is left of a payment after its refunds and chargebacks.
+    """Return the remaining amount of a payment: without refunds and chargebacks.
 
-    Mollie's own `amountRemaining` may be more: it is what can be refunded, for example with the costs of a return.
+    Mollie's own `amountRemaining` may be larger: it is the refundable amount, for example with the costs of a return.
     """
     refundable = amount_of(payment, "amountRemaining")
     if payment.values["status"] != "paid":

@@ -108,7 +108,7 @@ def charged_back(charge: Members) -> Amount | None:
 
 
 def remaining(charge: Members) -> Amount | None:
-    """Return what is left of a charge after refunds and chargebacks, at most what was captured."""
+    """Return the remaining amount: without refunds and chargebacks, at most the captured amount."""
     amount, refunded = amount_of(charge, "amount"), amount_of(charge, "amount_refunded")
     if amount is None or refunded is None:
         return None

@@ -57,8 +57,8 @@ def import_payments(  # noqa: PLR0913  options of the command
     `on_refused` is called for each refused record; on PostgreSQL, by another thread. If a record is refused, nothing is
     written. With `keep_going`, the other records are written. A payment's organization must exist. With
     `create_organizations`, missing ones are created. With `waits_for_writers`, it writes while no other transaction
-    writes payments, so it cannot end by a deadlock; a distributed table has no such lock. With `dry_run`, the result is
-    that of an import, but nothing is written.
+    writes payments, so it cannot end by a deadlock; a distributed table has no such lock. With `dry_run`, return
+    the result of an import, but write nothing.
 
     :raises OutcomeUnknown: if the import is interrupted during the commit; after other exceptions, nothing is written
     """

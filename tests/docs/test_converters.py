@@ -476,7 +476,7 @@ def test_refunds_and_chargebacks_of_mollie_reduce_the_remaining_amount(
         (500, 2000, {"id": "dp_1", "status": "under_review", "amount": 300, "currency": "usd"}, "15.00"),
         (500, 2000, {"id": "dp_1", "status": "lost", "amount": 300, "currency": "eur"}, "15.00"),
         (500, 2000, "dp_1", "15.00"),
-        (1300, 700, None, "7.00"),  # Stripe refunds what is not captured
+        (1300, 700, None, "7.00"),  # Stripe refunds the part that is not captured
         (0, 700, None, "7.00"),
         (500, None, None, "15.00"),
         (None, 2000, None, None),

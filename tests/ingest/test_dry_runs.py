@@ -1,4 +1,4 @@
-"""A dry run writes nothing and keeps nobody from writing. Its figures are those of the import."""
+"""A dry run writes nothing and blocks no writer. It reports the figures of an import."""
 
 import random
 from collections import Counter

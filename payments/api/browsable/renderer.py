@@ -63,7 +63,7 @@ class PageRenderer(BrowsableAPIRenderer):
 
 
 def form_values(query: QueryDict) -> dict[str, str]:
-    """Return the values of the form's fields, whatever the form of the parameters; those of a list as one text."""
+    """Return the values of the form's fields. The parameters may have any form. A list becomes one text."""
     values: dict[str, list[str]] = {}
     for name, text in (bracket_form(name, text) for name, texts in query.lists() for text in texts):
         values.setdefault(name, []).append(text)
