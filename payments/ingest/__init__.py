@@ -9,7 +9,7 @@ translations        translates words of other systems
 fast_path           recognizes canonical records
 validation          validates all other records: json_values (valid JSON that is refused), schema (the form of a
                     record), members (all errors of its form); errors has the exception
-cards/details       finds card numbers (numbers) and security codes in folded texts (folding)
+cards/details       finds card numbers (numbers, without account_numbers) and security codes in folded texts (folding)
 stored_rows         converts a record to a database row
 batches             collects rows into batches
 imports             an import: options, errors and transaction; background writes a batch in a second thread

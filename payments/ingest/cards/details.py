@@ -10,13 +10,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise, starmap
-from string import ascii_letters
 from typing import Any, Final, Literal, TypeAlias
 
+from payments.ingest.cards.account_numbers import LETTERS, without_other_numbers
 from payments.ingest.cards.codes import Form, form_of_secret, is_secret_name, mentions_code, plain_letters
 from payments.ingest.cards.folding import fold, readings
 from payments.ingest.cards.numbers import (
-    DIGITS_MAX,
     DIGITS_MIN,
     HALVES,
     HAS_MASK,
@@ -36,39 +35,9 @@ SECURITY_CODE: Final = "a security code, PIN or track must not be stored (PCI DS
 Path: TypeAlias = tuple[str, ...]
 CardData: TypeAlias = tuple[Path, str]
 
-# The characters after the check digits: of an IBAN by its country (IBAN registry, release 101), and of an RF reference
-# (ISO 11649). `a4n10` are 4 letters and 10 digits, and c are both.
-FORMS = (
-    "a1n10c12 IT SM|a2n12 FK|a2n16 GE|a4c13 LV|a4c14 BH|a4c15 GI|a4c16 PK RO|a4c20 AZ|a4c21 PS QA|a4c22 KW|a4c24 LC|"
-    "a4n10 NL|a4n14 GB IE|a4n15 IQ|a4n16 VG|a4n19a3 MU|a4n20 HN NI SV|a4n20a3 SC|a4n4c18 JO YE|a4n5c18 MT|a4n6c8 BG|"
-    "c20 MD|c24 GT|c4n20 DO|c4n4c16 BY|n10c11n2 FR MC|n11 NO|n12 BE|n14 DK FI FO GL SD|n14c15 RU|n15 SI|n16 AT BA EE LT"
-    " MN XK|n17 HR|n18 CR DE ME RS VA|n19 AE IL SO TL|n20 CZ ES SE SK TN|n21 LY PT ST|n22 IS|n23 BI DJ MR|n23a1c1 BR|"
-    "n24 HU PL|n25 EG|n2c18 SA|n3c10n2 MK|n3c13 KZ LU|n3c16 OM|n4c20 LB|n5c12 CH LI|n6c16 TR|n6c19 UA|n7c16 GR"
-    "|n8c12 AD|n8c16 AL CY|c11,21 RF"
-)
-CHARACTERS = {"n": "[0-9]", "a": "[A-Za-z]", "c": "[0-9A-Za-z]"}
-APART = " ._/+\u2010\u2011\u2012\u2013\u2014\u2015-"
-GAP = f"[{APART}]{{0,3}}+"
-
-
-def account_pattern(form: str) -> re.Pattern[str]:
-    """Return the pattern of an account number, and of the letter or digit that follows."""
-    parts = re.findall("([nac])([0-9,]+)", f"a2n2{form}")
-    return re.compile(f"({''.join(f'(?:{GAP}{CHARACTERS[kind]}){{{count}}}' for kind, count in parts)})([0-9A-Za-z]?)")
-
-
-ACCOUNTS = {
-    country: account_pattern(form) for form, *countries in map(str.split, FORMS.split("|")) for country in countries
-}
-ACCOUNT_START = re.compile(rf"[A-Za-z](?<![0-9A-Za-z].)[A-Za-z]{GAP}[0-9]")
-# Further groups of an account number in groups of four, but not a date. Then it has another length.
-MORE_GROUPS = re.compile(r"(?<=[ ._/-][0-9]{4})([ ._/-])[0-9]{3,4}(?:\1[0-9]{3,4}){0,4}(?![0-9]|-[0-9])")
-ACCOUNT_DIGITS = str.maketrans({letter: f"{int(letter, 36)}" for letter in ascii_letters} | dict.fromkeys(APART, ""))
 LETTER = re.compile(r"[^\W\d_]")
-UUID = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
 # The data of a magnetic stripe, and a card number with its expiry date and security code, as thieves list them.
-TRACK = re.compile(r"[0-9]{12,19}(?:\^|=[0-9]{4}|([|;:,])[0-9]{1,2}[|;:,/][0-9]{2,4}\1[0-9]{3,4}(?![0-9]))")
-LETTERS: Final = " number "  # replaces account numbers and UUIDs: it separates the digits before from those after
+TRACK_DATA = re.compile(r"[0-9]{12,19}(?:\^|=[0-9]{4}|([|;:,])[0-9]{1,2}[|;:,/][0-9]{2,4}\1[0-9]{3,4}(?![0-9]))")
 
 # What the name of a member says about values: its value may be a security code, a PIN or a track; its value is the name
 # of another value, as in {"name": "cvv", "value": "123"}; it may have the value that another member names; nothing.
@@ -169,7 +138,7 @@ def find_in_text(text: str, form: Form | None = None) -> list[str]:
         return []
     reasons = [CARD_NUMBER] if exposes_card_number(text) else []
     mentions = filter(mentions_code, readings(text))
-    if has_form(text, form) or TRACK.search(text) or any(map(mentions_code, map(without_other_numbers, mentions))):
+    if has_form(text, form) or TRACK_DATA.search(text) or any(map(mentions_code, map(without_other_numbers, mentions))):
         reasons.append(SECURITY_CODE)
     return reasons
 
@@ -197,45 +166,20 @@ def has_clear_card_number(text: str) -> bool:
     return may_contain_clear_number(text) and contains_clear_number(without_other_numbers(text.replace("%20", " ")))
 
 
-def without_other_numbers(text: str) -> str:
-    """Return a text without UUIDs, IBANs and RF references. It ends with what follows these without a space."""
-    if not ACCOUNT_START.search(text := UUID.sub(LETTERS, text)):
-        return text
-    parts, behind, end = [], "", 0
-    for account in valid_accounts(text):
-        begin, next_begin = account.span(1)
-        more = MORE_GROUPS.match(text, next_begin)
-        if account[2]:
-            behind += LETTERS + text[next_begin : next_begin + 2 * DIGITS_MAX]
-        elif begin >= end and not (more and contains_number(account[1] + more[0]) > contains_number(account[1])):
-            parts += [text[end:begin], LETTERS]
-            end = next_begin
-    return "".join([*parts, text[end:], behind])
-
-
-def valid_accounts(text: str) -> Iterator[re.Match[str]]:
-    """Yield the IBANs and RF references with valid check digits, and the letter or digit that follows."""
-    for start in ACCOUNT_START.finditer(text):
-        pattern = ACCOUNTS.get(start[0][:2].upper())
-        if pattern and (match := pattern.match(text, start.start())):
-            # The country and the check digits go to the end, and letters count as 10 to 35 (ISO 13616).
-            digits = match[1].translate(ACCOUNT_DIGITS)
-            if int(digits[6:] + digits[:6]) % 97 == 1 and "02" <= digits[4:6] <= "98":
-                yield match
-
-
 def is_sensitive_name(name: str) -> bool:
     """Return whether a field of this name may hold a security code, a track or a PIN. These must never be stored."""
     return kind_of_name(name) == "sensitive"
 
 
 def kind_of_name(name: str) -> NameKind:
-    return find_cached_kind(name) if len(name) <= CACHED_NAME_LENGTH_MAX else find_cached_kind.__wrapped__(name)
+    return find_cached_kind(name) if len(name) <= CACHED_NAME_LENGTH_MAX else find_kind(name)
 
 
-@lru_cache(CACHED_NAMES)
-def find_cached_kind(name: str) -> NameKind:
+def find_kind(name: str) -> NameKind:
     if form_of_secret(name := fold(name)):
         return "sensitive"
     plain = plain_letters(name)
     return "naming" if is_naming(plain) else "value" if is_value(plain) else "other"
+
+
+find_cached_kind = lru_cache(CACHED_NAMES)(find_kind)
