@@ -126,19 +126,20 @@ def import_page(name: str, directory: Path) -> None:
     call_command("import_payments", "--verbosity", "0", str(file))
 
 
-def assert_export_is_expected(name: str) -> None:
+def import_and_export(name: str, client: Client, shop: Organization, directory: Path) -> tuple[Api, Api]:
+    """Import a page, and check the export of its payments. Return the API with a live key and with a test key."""
+    import_page(name, directory)
     exported = b"".join(export_payments(Payment.objects.all())).decode()
     assert exported == (DOCUMENTS / f"{name}.jsonl").read_text()
+    return api_of(client, shop, Mode.LIVE), api_of(client, shop, Mode.TEST)
 
 
 @pytest.mark.processes
 def test_page_of_mollie_is_converted_imported_listed_and_filtered(
     client: Client, shop: Organization, tmp_path: Path
 ) -> None:
-    import_page(MOLLIE, tmp_path)
+    live, test = import_and_export(MOLLIE, client, shop, tmp_path)
 
-    assert_export_is_expected(MOLLIE)
-    live, test = (api_of(client, shop, mode) for mode in (Mode.LIVE, Mode.TEST))
     assert payment_ids(live.get().json()) == [
         *("pt_tr_WDqYK6vllg", "pt_tr_failed1", "pt_tr_open1", "pt_tr_5B8cwPMGnU6qLbRvo7qEZo", "pt_tr_7UhSN1zuXS"),
     ]
@@ -151,10 +152,8 @@ def test_page_of_mollie_is_converted_imported_listed_and_filtered(
 def test_page_of_stripe_is_converted_imported_listed_and_filtered(
     client: Client, shop: Organization, tmp_path: Path
 ) -> None:
-    import_page(STRIPE, tmp_path)
+    live, test = import_and_export(STRIPE, client, shop, tmp_path)
 
-    assert_export_is_expected(STRIPE)
-    live, test = (api_of(client, shop, mode) for mode in (Mode.LIVE, Mode.TEST))
     assert payment_ids(live.get().json()) == [
         *("pt_ch_3Pending", "pt_ch_3Full", "pt_ch_3Auth", "pt_ch_3Failed", "pt_ch_3Jpy"),
         "pt_ch_3MmlLrLkdIwHu7ix0snN0B15",

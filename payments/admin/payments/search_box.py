@@ -132,7 +132,7 @@ INTEGER_DIGITS_MAX = 13
 OPENING, CLOSING = r"[(\[{'\u00ab\u2018-\u201f\u2039]*", r"[)\]}>'\u00bb\u2018-\u201f\u203a,;.:!?]*"
 
 # The address of a payment, in the API or in the admin, which quotes the ID: `_` becomes `_5F`.
-ADDRESS = re.compile(r"/(?:v2/payments|(?P<admin>payments/payment))/(?P<id>pt_[A-Za-z0-9_-]{1,185})(?![A-Za-z0-9_-])")
+ADDRESS = re.compile(r"/(?:v2/payments|(?P<admin>payments/payment))/(?P<id>pt_[A-Za-z0-9_-]+)")
 # The ID of a payment, maybe with signs around it or behind its name.
 PASTED_ID = re.compile(
     rf"\W*(?:payment\b\W*)?(?:id\b\W*)?(?P<id>(?-i:{PAYMENT_ID[2:-2]}))\W*", re.IGNORECASE | re.UNICODE
@@ -166,8 +166,9 @@ def pasted_id(text: str) -> str | None:
     """Return the payment ID in a text that is one, or that has the address of a payment."""
     if pasted := PASTED_ID.fullmatch(text):
         return pasted["id"]
-    address = ADDRESS.search(text)
-    payment_id = (unquote(address["id"]) if address["admin"] else address["id"]) if address else ""
+    if not (address := ADDRESS.search(text)):
+        return None
+    payment_id = unquote(address["id"]) if address["admin"] else address["id"]
     return payment_id if re.fullmatch(PAYMENT_ID, payment_id) else None
 
 
