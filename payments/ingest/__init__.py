@@ -13,7 +13,7 @@ cards/details       finds card numbers (numbers, without account_numbers) and se
 stored_rows         converts a record to a database row
 batches             collects rows into batches
 imports             an import: options, errors and transaction; background writes a batch in a second thread
-writing             inserts or updates the rows
+writing             inserts or updates the rows; staging has them in a temporary table, and compares them
 change_log          notes the changes, and records them at the end of the transaction
 """
 

@@ -11,17 +11,9 @@ from payments.ingest.batches import Batch, LocatedRow, divide_into_rounds, read_
 from payments.ingest.change_log import ChangeLog
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.formats.sources import Location, Source, UnreadableSource
+from payments.ingest.staging import DRY_RUN_TABLE, Target, find_conflicts, prepare_transaction, stage
 from payments.ingest.validation import STRICT, Options
-from payments.ingest.writing import (
-    DRY_RUN_TABLE,
-    ImportResult,
-    Target,
-    find_conflicts,
-    prepare_transaction,
-    stage,
-    update_statistics,
-    write_rows,
-)
+from payments.ingest.writing import ImportResult, update_statistics, write_rows
 from payments.models import Organization
 from payments.runtime.database_errors import is_conflict
 from payments.runtime.hooks import Hooks

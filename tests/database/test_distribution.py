@@ -20,7 +20,7 @@ from sqlglot.errors import ParseError
 from payments.anonymization import anonymize_payments
 from payments.export import export_payments
 from payments.ingest import ImportResult, import_payments
-from payments.ingest.writing import ID_KEY, fetch_primary_key
+from payments.ingest.staging import ID_KEY, fetch_primary_key
 from payments.listing.filters import FILTERS
 from payments.management.distribution import FOREIGN_KEYS, DistributionState, TableState, remaining_statements
 from payments.models import Access, ApiKey, Organization, Payment, SummedDay

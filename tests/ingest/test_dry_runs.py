@@ -13,7 +13,7 @@ from pytest_django import Settings
 
 from payments.ingest import ImportResult, Source, import_payments
 from payments.ingest.formats.sources import CHUNK_BYTES
-from payments.ingest.writing import ID_KEY, fetch_primary_key
+from payments.ingest.staging import ID_KEY, fetch_primary_key
 from payments.models import Organization, Payment
 from payments.runtime.hooks import Hook, Progress
 from tests.support.connecting import connected_to

@@ -20,9 +20,10 @@ from payments.export import export_payments
 from payments.ingest import ImportResult, Source, import_payments, imports
 from payments.ingest.change_log import ChangeLog
 from payments.ingest.formats.sources import CHUNK_BYTES
+from payments.ingest.staging import WRITTEN_COLUMNS, Target
 from payments.ingest.stored_rows import stored_row
 from payments.ingest.validation import STRICT, Options, validate_record
-from payments.ingest.writing import WRITTEN_COLUMNS, Target, insert_all, write_rows
+from payments.ingest.writing import insert_all, write_rows
 from payments.models import Organization, Payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import MISSING, compact, line, record, source

@@ -12,8 +12,9 @@ from tqdm import tqdm
 from payments.conf import conf
 from payments.demo import SHOPS, SPAN, demo_records
 from payments.ingest.change_log import ChangeLog
+from payments.ingest.staging import prepare_transaction
 from payments.ingest.stored_rows import days, stored_row
-from payments.ingest.writing import ImportResult, prepare_transaction, write_rows
+from payments.ingest.writing import ImportResult, write_rows
 from payments.management.arguments import parse_day
 from payments.management.command import PaymentsCommand
 from payments.models import Organization
