@@ -116,10 +116,24 @@ def assert_supports_sqlite(fresh: Machine) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_dockerfile_builds_a_service_for_a_read_only_root(debian: Machine, copies: Path) -> None:
+@pytest.fixture(scope="module")
+def container(debian: Machine, copies: Path) -> Machine:
+    """Return a system like the image of the Dockerfile."""
     build, final = stages(ROOT / "deploy/Dockerfile")
     built = run_stage(build, debian.copy(copies / "build"), {})
-    container = run_stage(final, debian.copy(copies / "final"), {build.name: built})
+    return run_stage(final, debian.copy(copies / "final"), {build.name: built})
+
+
+@pytest.mark.parametrize(
+    "mount",
+    [
+        pytest.param("uid=10001,gid=10001,mode=0700", id="Compose"),
+        pytest.param("mode=1777", id="Docker"),
+        pytest.param("gid=10001,mode=2777", id="emptyDir"),
+    ],
+)
+def test_image_runs_with_a_read_only_root(container: Machine, mount: str) -> None:
+    final = stages(ROOT / "deploy/Dockerfile")[1]
     user, group = final.only("USER").split(":")
     as_user = [
         "setpriv",
@@ -134,7 +148,8 @@ def test_dockerfile_builds_a_service_for_a_read_only_root(debian: Machine, copie
         "SECRET_KEY": "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz",
     }
     directory = final.all("WORKDIR")[-1]
-    mounts = ["--tmpfs=/tmp:mode=1777", f"--tmpfs={variables['RUNTIME_DIRECTORY']}:uid={user},gid={group},mode=0700"]
+    runtime_directory = Path(variables["RUNTIME_DIRECTORY"])
+    mounts = ["--tmpfs=/tmp:mode=1777", f"--tmpfs={runtime_directory.parent}:{mount}"]
     environment = [f"--setenv={name}={value}" for name, value in variables.items()]
     migrate_first = 'manage() { .venv/bin/python manage.py "$@"; }; manage migrate --verbosity 0; exec "$@"'
 
@@ -145,10 +160,12 @@ def test_dockerfile_builds_a_service_for_a_read_only_root(debian: Machine, copie
         probe = ["env", *(f"{name}={value}" for name, value in variables.items()), *as_user, *final.health_check]
         wait_until(lambda: container.enter(*probe, directory=directory).returncode == 0)
         written = container.enter(*as_user, "sh", "-c", "touch /opt/payments/x /x", directory=directory)
+        files = container.enter("ls", str(runtime_directory)).stdout.split()
         container.terminate()
         status = process.wait(timeout=START_SECONDS_MAX)
 
     assert written.returncode != 0
+    assert "limits.sqlite3" in files
     assert status == 0
 
 

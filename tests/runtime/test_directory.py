@@ -24,6 +24,18 @@ def test_directory_is_created_for_its_owner_only(path: Path) -> None:
     assert [stat.S_IMODE(directory.stat().st_mode) for directory in (path, path.parent)] == [0o700, 0o700]
 
 
+@pytest.mark.parametrize("mode", [0o700, 0o777, 0o1777, 0o2775, 0o2777])
+def test_directory_is_private_in_any_mount(path: Path, mode: int) -> None:
+    """Mounts of Compose, Docker and Kubernetes. On Linux, a directory inherits the set-group-ID bit."""
+    path.parent.mkdir()
+    path.parent.chmod(mode)
+
+    assert prepare_runtime_directory() == prepare_runtime_directory() == path
+
+    assert path.stat().st_mode & 0o777 == 0o700
+    assert stat.S_IMODE(path.parent.stat().st_mode) == mode
+
+
 @pytest.mark.parametrize("mode", [0o701, 0o710, 0o770, 0o755, 0o777])
 def test_directory_accessible_to_others_is_refused(path: Path, mode: int) -> None:
     prepare_runtime_directory().chmod(mode)
@@ -49,7 +61,13 @@ def test_symbolic_link_is_refused(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path_under", "reason"), [("missing/var/run", "No such file or directory"), ("file", "File exists")]
+    ("path_under", "reason"),
+    [
+        ("missing/var/run", "No such file or directory"),
+        ("file", "File exists"),
+        ("file/run", "File exists"),
+        ("file/run/private", "Not a directory"),
+    ],
 )
 def test_directory_that_cannot_be_created_is_refused(
     tmp_path: Path, settings: Settings, path_under: str, reason: str
