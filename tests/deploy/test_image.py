@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,20 @@ def test_image_has_an_unprivileged_user_and_a_health_check(image: tuple[Stage, S
     assert final.variables["HOST"] == "0.0.0.0"  # noqa: S104
     assert "/healthz" in final.health_check[-1]
     compile(final.health_check[-1], "HEALTHCHECK", "exec")
+
+
+def test_version_of_the_image_is_a_label(image: tuple[Stage, Stage], compose: dict[str, Any]) -> None:
+    assert "VERSION=unknown" in image[1].all("ARG")
+    assert 'org.opencontainers.image.version="$VERSION"' in image[1].only("LABEL")
+    assert compose["services"]["service"]["build"]["args"] == ["VERSION"]
+
+
+@pytest.mark.extended
+@pytest.mark.processes
+def test_compose_file_has_valid_syntax() -> None:
+    check = Path(sys.executable).with_name("check-jsonschema")
+
+    output_of([check, "--builtin-schema", "vendor.compose-spec", ROOT / "deploy/compose.yaml"])
 
 
 def test_images_are_pinned_to_an_exact_version(image: tuple[Stage, Stage], compose: dict[str, Any]) -> None:
