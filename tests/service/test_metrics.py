@@ -30,6 +30,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.once("postgresql")
 
 WORKERS = 2
+THREADS = 4  # of each worker
 REQUESTS = 40
 RECORDS = 6_000  # more than an import writes at once
 SEEDS = count(3)  # of the payments of a test
@@ -37,7 +38,7 @@ SEEDS = count(3)  # of the payments of a test
 
 def service_with_metrics(directory: Path, url: str, *, workers: int = 1) -> Service:
     """Return a service with metrics, and with a runtime directory of its own."""
-    settings = {"METRICS": "true", "RUNTIME_DIRECTORY": str(directory)}
+    settings = {"METRICS": "true", "RUNTIME_DIRECTORY": str(directory), "WEB_THREADS": str(THREADS)}
     return Service(url, settings=settings, workers=workers, log=directory / "log")
 
 
@@ -87,12 +88,13 @@ def test_killed_worker_keeps_its_counts_but_is_no_worker(observed: Service, key:
     killed = workers(observed)[0]
     killed.kill()
     killed.wait(timeout=STOP_SECONDS_MAX)
-    alive = total(observed, "payments_workers")
+    alive, threads = total(observed, "payments_workers"), total(observed, "payments_threads")
     wait_until(lambda: count_started_workers(observed) >= started)
     send_requests(observed, key)
 
-    assert alive == WORKERS - 1
+    assert (alive, threads) == (WORKERS - 1, (WORKERS - 1) * THREADS)
     assert total(observed, "payments_workers") == WORKERS
+    assert total(observed, "payments_threads") == WORKERS * THREADS
     assert requests(observed, route=LIST) == before + REQUESTS
 
 
@@ -379,9 +381,7 @@ def test_prometheus_client_is_not_imported_if_metrics_are_off(tmp_path: Path) ->
 
 
 @pytest.mark.processes
-def test_dashboard_and_alerts_use_exactly_the_metrics_of_the_service(
-    observed: Service, key: str, lines: list[bytes]
-) -> None:
+def test_dashboard_alerts_and_guide_name_exactly_the_metrics(observed: Service, key: str, lines: list[bytes]) -> None:
     send_requests(observed, key, count=1)
     with process_with_replication_lag(observed):
         importing = start_import(observed, lines[:-1], "--create-organizations", read=total(observed, READ))
@@ -393,6 +393,13 @@ def test_dashboard_and_alerts_use_exactly_the_metrics_of_the_service(
     assert used <= names
     assert used >= {name for name in names if name.endswith(("_total", "_sum"))}
     assert len(expressions()) > 30
+    assert documented() == {re.sub(r"_(bucket|sum|count)$", "", name) for name in names}
+
+
+def documented() -> set[str]:
+    """Return the names of the metrics that the list in the guide explains."""
+    guide = (ROOT / "docs/observing.md").read_text().partition("## Metrics")[2]
+    return set(re.findall(r"`(payments_\w+)", "\n".join(re.findall(r"^- `payments_.*", guide, re.MULTILINE))))
 
 
 def expressions() -> list[str]:

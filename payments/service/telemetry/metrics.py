@@ -18,6 +18,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from payments.conf import conf
 from payments.runtime.hooks import Hook, Progress, Result
 from payments.service.telemetry import METRICS_DIRECTORY, version
 from payments.service.telemetry.files import create_files, remove_dead_gauges, remove_files
@@ -49,6 +50,7 @@ class Metrics:
             histogram("database_seconds", "Time that requests waited for the database.").labels
         )
         self.workers = gauge("workers", "Processes that serve requests.", mode="livesum")
+        self.threads = gauge("threads", "Threads that serve requests, of all workers.", mode="livesum")
         self.imports = counter("imports", "Ended imports.", "outcome")
         for outcome in OUTCOMES:
             self.imports.labels(outcome)  # starts at 0, so that Prometheus sees the first increase
@@ -116,6 +118,7 @@ class MetricsHook(Hook):
         self.file_sizes = WORKER_FILES
         if self.metrics:
             self.metrics.workers.set(1)
+            self.metrics.threads.set(conf.WEB_THREADS)
 
     def request(self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
         self.database_time.seconds = 0.0
