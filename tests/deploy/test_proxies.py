@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import re
-import shutil
 import socket
 import ssl
 import subprocess
@@ -24,6 +23,7 @@ from django.conf import settings
 
 from payments.admin.login import ACCOUNT_ATTEMPTS
 from payments.demo import SHOPS
+from tests.support.commands import output_of
 from tests.support.lines import line
 from tests.support.migrated import fresh_database
 from tests.support.ports import free_port
@@ -40,12 +40,20 @@ COUNT = 600
 REQUESTS_OF_A_KEY_MAX = 32  # in deploy/nginx.conf
 SLOW_SECONDS = 1.5
 
+# The oldest versions that the files in deploy/ fit without changes.
+OLDEST = {"nginx": (1, 25, 1), "caddy": (2, 6, 4)}
+VERSION_ARGUMENTS = {"nginx": ["-v"], "caddy": ["version"]}
+
+# The programs, and the network of each one's clients, because the service and nginx count requests by address.
+PROGRAMS = {"nginx": "127.0.1", "nginx-current": "127.0.2", "caddy": "127.0.3", "caddy-current": "127.0.4"}
+
 
 @dataclass
 class Proxy:
     """A running proxy."""
 
-    name: str
+    program: str
+    name: str  # without its version: "nginx" or "caddy"
     http_port: int
     https_port: int
     log: Path
@@ -128,16 +136,36 @@ def key(upstream: Service) -> str:
 Arguments = tuple[list[str], dict[str, str]]
 
 
+def is_older_than_its_file(program: str) -> bool:
+    """Return whether the guide changes the file for this version of the program."""
+    name = program.partition("-")[0]
+    done = subprocess.run([program, *VERSION_ARGUMENTS[name]], capture_output=True, text=True, check=True)
+    version = re.search(r"\d+\.\d+\.\d+", done.stdout + done.stderr)
+    assert version is not None
+    return tuple(map(int, version[0].split("."))) < OLDEST[name]
+
+
+def configuration(program: str) -> str:
+    """Return the program's file in deploy/, for an old program with the changes of the guide's `sed` command."""
+    name = program.partition("-")[0]
+    file = ROOT / "deploy" / {"nginx": "nginx.conf", "caddy": "Caddyfile"}[name]
+    if not is_older_than_its_file(program):
+        return file.read_text()
+    (expression,) = re.findall(rf"sed -i '([^']+)' /etc/{name}/", (ROOT / "deploy/README.md").read_text())
+    return output_of(["sed", expression, file])
+
+
 def nginx(proxy: Proxy, *, upstreams: list[int], files: tuple[Path, Path], directory: Path) -> Arguments:
     """Return a command, and variables, for the file with the test's ports, certificate, upstreams and log."""
-    text = (ROOT / "deploy/nginx.conf").read_text()
+    text = configuration(proxy.program)
+    http2 = " http2" if is_older_than_its_file(proxy.program) else ""
     servers = " ".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=5s;" for port in upstreams)
     for original, replacement in (
         ("server 127.0.0.1:8000 max_fails=1 fail_timeout=5s;", servers),
         ("listen 80;", f"listen 127.0.0.1:{proxy.http_port};"),
         ("listen [::]:80;", ""),
-        ("listen 443 ssl http2;", f"listen 127.0.0.1:{proxy.https_port} ssl http2;"),
-        ("listen [::]:443 ssl http2;", ""),
+        (f"listen 443 ssl{http2};", f"listen 127.0.0.1:{proxy.https_port} ssl{http2};"),
+        (f"listen [::]:443 ssl{http2};", ""),
         ("/etc/ssl/certs/payments.pem", str(files[0])),
         ("/etc/ssl/private/payments.key", str(files[1])),
         ("/var/cache/nginx/payments", f"{directory}/cache"),
@@ -154,7 +182,7 @@ def nginx(proxy: Proxy, *, upstreams: list[int], files: tuple[Path, Path], direc
         f"http {{ gzip on; client_body_temp_path {directory}/body; {directories} include {directory}/payments.conf; }}"
     )
     (directory / "nginx.conf").write_text(main)
-    return ["nginx", "-e", str(proxy.log), "-c", str(directory / "nginx.conf")], {}
+    return [proxy.program, "-e", str(proxy.log), "-c", str(directory / "nginx.conf")], {}
 
 
 def caddy(proxy: Proxy, *, upstreams: list[int], files: tuple[Path, Path], directory: Path) -> Arguments:
@@ -164,14 +192,16 @@ def caddy(proxy: Proxy, *, upstreams: list[int], files: tuple[Path, Path], direc
         "PAYMENTS_UPSTREAMS": " ".join(f"127.0.0.1:{port}" for port in upstreams),
         **{f"XDG_{kind}_HOME": str(directory) for kind in ("CONFIG", "DATA")},
     }
+    (directory / "Caddyfile").write_text(configuration(proxy.program))
     adapted = subprocess.run(
-        ["caddy", "adapt", "--config", ROOT / "deploy/Caddyfile"],
+        [proxy.program, "adapt", "--config", directory / "Caddyfile"],
         env=os.environ | environment,
         capture_output=True,
         check=True,
     )
-    configuration = json.loads(adapted.stdout)
-    http = configuration["apps"]["http"]
+    assert b"warn" not in adapted.stderr.lower()
+    loaded = json.loads(adapted.stdout)
+    http = loaded["apps"]["http"]
     http |= {"http_port": proxy.http_port, "https_port": proxy.https_port}
     for server in http["servers"].values():
         server["listen"] = [
@@ -179,23 +209,23 @@ def caddy(proxy: Proxy, *, upstreams: list[int], files: tuple[Path, Path], direc
             for port in server["listen"]
         ]
     files_loaded = {"certificate": str(files[0]), "key": str(files[1])}
-    configuration["apps"]["tls"] = {"certificates": {"load_files": [files_loaded]}}
-    configuration["admin"] = {"disabled": True}
-    (directory / "caddy.json").write_text(json.dumps(configuration))
-    return ["caddy", "run", "--config", str(directory / "caddy.json")], environment
+    loaded["apps"]["tls"] = {"certificates": {"load_files": [files_loaded]}}
+    loaded["admin"] = {"disabled": True}
+    (directory / "caddy.json").write_text(json.dumps(loaded))
+    return [proxy.program, "run", "--config", str(directory / "caddy.json")], environment
 
 
-PROXIES: dict[str, tuple[Callable[..., Arguments], str]] = {"nginx": (nginx, "127.0.1"), "caddy": (caddy, "127.0.2")}
+ARGUMENTS: dict[str, Callable[..., Arguments]] = {"nginx": nginx, "caddy": caddy}
 
 
 @contextmanager
-def proxied(name: str, *, upstreams: list[int], files: tuple[Path, Path], directory: Path) -> Iterator[Proxy]:
+def proxied(program: str, *, upstreams: list[int], files: tuple[Path, Path], directory: Path) -> Iterator[Proxy]:
     """Run a proxy in front of services on these ports, and yield it."""
-    require(name)
-    arguments, network = PROXIES[name]
+    require(program)
+    name = program.partition("-")[0]
     trusted = ssl.create_default_context(cafile=files[0])
-    proxy = Proxy(name, free_port(), free_port(), directory / "log", trusted, network)
-    command, environment = arguments(proxy, upstreams=upstreams, files=files, directory=directory)
+    proxy = Proxy(program, name, free_port(), free_port(), directory / "log", trusted, PROGRAMS[program])
+    command, environment = ARGUMENTS[name](proxy, upstreams=upstreams, files=files, directory=directory)
     with proxy.log.open("ab") as log:
         server = subprocess.Popen(command, env=os.environ | environment, stdout=log, stderr=log)
     try:
@@ -206,7 +236,7 @@ def proxied(name: str, *, upstreams: list[int], files: tuple[Path, Path], direct
         assert server.wait(timeout=STOP_SECONDS_MAX) == 0
 
 
-@pytest.fixture(scope="module", params=PROXIES)
+@pytest.fixture(scope="module", params=PROGRAMS)
 def proxy(
     request: pytest.FixtureRequest,
     upstream: Service,
@@ -220,7 +250,7 @@ def proxy(
         yield proxy
 
 
-@pytest.fixture(scope="module", params=PROXIES)
+@pytest.fixture(scope="module", params=PROGRAMS)
 def following(
     request: pytest.FixtureRequest, certificate: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Proxy]:
@@ -345,7 +375,7 @@ def test_login_attempts_are_counted_by_client_address(proxy: Proxy, header: str,
     assert honest == 200
 
 
-@pytest.mark.parametrize("proxy", ["nginx"], indirect=True)  # Caddy has no limit of requests at a time
+@pytest.mark.parametrize("proxy", ["nginx", "nginx-current"], indirect=True)  # Caddy has no limit of requests at a time
 def test_client_with_too_many_requests_at_once_gets_a_429(proxy: Proxy, key: str) -> None:
     head = f"POST /admin/login/ HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {key}\r\nContent-Length: 9\r\n\r\n"
     with ExitStack() as stack:
@@ -513,11 +543,11 @@ def test_aborted_requests_do_not_affect_others(proxy: Proxy) -> None:
     assert statuses == [200] * 10
 
 
-@pytest.mark.parametrize("name", PROXIES)
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_query_strings_are_not_logged_during_an_outage(
-    name: str, certificate: tuple[Path, Path], tmp_path: Path
+    program: str, certificate: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    with proxied(name, upstreams=[free_port()], files=certificate, directory=tmp_path) as proxy:
+    with proxied(program, upstreams=[free_port()], files=certificate, directory=tmp_path) as proxy:
         response, _ = proxy.get("/v2/payments?metadata[order]=canary")
         proxy.get("/metrics?canary")
 
@@ -525,10 +555,25 @@ def test_query_strings_are_not_logged_during_an_outage(
     assert "canary" not in proxy.log.read_text()
 
 
-@pytest.mark.needs("caddy")
-def test_caddyfile_is_formatted(tmp_path: Path) -> None:
-    file = shutil.copy(ROOT / "deploy/Caddyfile", tmp_path)
+@pytest.mark.parametrize("program", ["nginx", "nginx-current"])
+def test_nginx_accepts_its_file_without_a_warning(program: str, certificate: tuple[Path, Path], tmp_path: Path) -> None:
+    with proxied(program, upstreams=[free_port()], files=certificate, directory=tmp_path) as proxy:
+        command = [program, "-e", str(proxy.log), "-c", str(tmp_path / "nginx.conf"), "-t"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
 
-    subprocess.run(["caddy", "fmt", "--overwrite", file], check=True, capture_output=True)
+    assert "test is successful" in done.stderr
+    assert "[warn]" not in done.stderr + proxy.log.read_text()
 
-    assert Path(file).read_text() == (ROOT / "deploy/Caddyfile").read_text()
+
+@pytest.mark.parametrize("program", ["caddy", "caddy-current"])
+def test_caddy_accepts_its_file_as_formatted(program: str, tmp_path: Path) -> None:
+    require(program)
+    file = tmp_path / "Caddyfile"
+    file.write_text(configuration(program))
+    variables = os.environ | {f"XDG_{kind}_HOME": str(tmp_path) for kind in ("CONFIG", "DATA")}
+
+    valid = subprocess.run([program, "validate", "--config", file], env=variables, capture_output=True, check=False)
+    subprocess.run([program, "fmt", "--overwrite", file], check=True, capture_output=True)
+
+    assert valid.returncode == 0, valid.stderr
+    assert file.read_text() == configuration(program)

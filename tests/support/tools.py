@@ -25,7 +25,10 @@ PACKAGES: Final = {
 }
 
 # The commands that install the other programs.
-COMMANDS: Final = {"source-declarative-manifest": ".ci/airbyte"}
+COMMANDS: Final = {
+    **dict.fromkeys(("caddy-current", "nginx-current"), ".ci/proxies"),
+    "source-declarative-manifest": ".ci/airbyte",
+}
 
 
 def first_installed(*programs: str) -> str | None:
