@@ -26,6 +26,10 @@ def name_of(command: str) -> str:
     return Path(command.split()[1]).name
 
 
+def threads_of(command: str) -> int:
+    return int(command.split(maxsplit=1)[0].partition("=")[2])
+
+
 @pytest.fixture(params=COMMANDS, ids=name_of)
 def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
     settings = {"METRICS": "true", "RUNTIME_DIRECTORY": str(tmp_path / "run")}
@@ -63,4 +67,6 @@ def test_other_server_serves_api_pages_and_metrics(service: Service, request: py
     assert len(styles) > 0
     assert set(statuses.values()) == {200}, statuses
     assert requests(service, route=LIST) == len(pages) + 3
-    assert total(service, "payments_threads") == WORKERS * int(request.node.callspec.params["service"].partition("=")[2].split()[0])
+    assert total(service, "payments_threads") == WORKERS * int(
+        request.node.callspec.params["service"].partition("=")[2].split()[0]
+    )
