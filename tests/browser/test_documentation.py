@@ -229,3 +229,5 @@ def test_interactive_page_follows_the_colour_scheme(staffed: Staffed) -> None:
         expect(page.locator(".swagger-ui .scheme-container")).to_have_css("background-color", ground)
         page.emulate_media(color_scheme="light")
         expect(page.locator(".swagger-ui .scheme-container")).to_have_css("background-color", "rgb(255, 255, 255)")
+        muted = search(page).evaluate("(element) => getComputedStyle(element).borderTopColor")
+        expect(page.locator(".swagger-ui .title small").first).to_have_css("background-color", muted)
