@@ -24,11 +24,12 @@ class Section(NamedTuple):
 
 
 class SectionText(NamedTuple):
-    """The text of a section without its subsections. Examples come last."""
+    """The text and the examples of a section, without its subsections."""
 
     anchor: str
     title: str
     text: str
+    examples: str
 
 
 class Document(NamedTuple):
@@ -125,8 +126,8 @@ def section_texts(tokens: Sequence[Token]) -> list[SectionText]:
     texts = []
     for start, end in pairwise([*starts, len(tokens)]):
         heading, inline, *content = tokens[start:end]
-        prose = [plain_text(token) for token in content if token.type == "inline"]
-        examples = [token.content for token in content if token.type == "fence"]
-        text = " ".join(" ".join(prose + examples).split())
-        texts.append(SectionText(str(heading.attrs["id"]), plain_text(inline), text))
+        text = " ".join(plain_text(token) for token in content if token.type == "inline")
+        examples = " ".join(token.content for token in content if token.type == "fence")
+        parts = (" ".join(part.split()) for part in (text, examples))
+        texts.append(SectionText(str(heading.attrs["id"]), plain_text(inline), *parts))
     return texts

@@ -48,9 +48,9 @@ def interactive(request: HttpRequest) -> HttpResponse:
 def search_index(request: HttpRequest) -> HttpResponse:
     """Return the sections of all pages. The browser searches them, so a search needs no request."""
     entries = [
-        {"url": f"{page.url}#{anchor}", "page": render_page(page).title, "title": title, "text": text}
+        {"url": f"{page.url}#{section.anchor}", "page": render_page(page).title, **section._asdict()}
         for page in PAGES
-        for anchor, title, text in render_page(page).texts
+        for section in render_page(page).texts
     ]
     return json_response(request, encode(entries).decode(), content_type="application/json")
 

@@ -122,6 +122,25 @@ def test_results_close_if_the_focus_leaves_them(staffed: Staffed) -> None:
         expect(results(page)).to_have_count(0)
 
 
+@pytest.mark.parametrize(
+    ("query", "section"),
+    [
+        ("webhook", "Payment record"),
+        ("duplicate", "Pagination"),
+        ("versioning", "Versioning"),
+        ("sdk", "Samples"),
+        ("print payments", "Samples"),
+    ],
+)
+def test_search_prefers_titles_to_text_and_text_to_examples(staffed: Staffed, query: str, section: str) -> None:
+    with staffed.anonymous_page() as page:
+        page.goto("/docs/")
+
+        search(page).fill(query)
+
+        expect(results(page).first.locator("strong")).to_have_text(section)
+
+
 @pytest.mark.parametrize("query", ["nothing-like-this", "<img src=x onerror=alert(1)>", "“”&lt;b&gt;"])
 def test_search_without_results_repeats_the_query_as_text(staffed: Staffed, query: str) -> None:
     with staffed.anonymous_page() as page:

@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from payments.api.links import ReferenceSection
 from payments.docs.markdown import Section, SectionText, render
-from payments.docs.pages import PAGES, page_link
+from payments.docs.pages import PAGES, DocsPage, page_link
 from tests.support.commands import output_of
 from tests.support.processes import ROOT
 
@@ -174,7 +174,7 @@ def section_ids(client: Client, path: str) -> list[str | None]:
 def test_search_index_has_the_address_of_the_service(client: Client, settings: Settings) -> None:
     settings.PAYMENTS_PUBLIC_BASE_URL = "https://shop.example/it's<b>"
 
-    texts = [entry["text"] for entry in client.get("/docs/search.json").json()]
+    texts = [entry["examples"] for entry in client.get("/docs/search.json").json()]
 
     assert any("https://shop.example/it's<b>/v2/payments" in text for text in texts)
     assert not any("pay.example" in text for text in texts)
@@ -242,16 +242,16 @@ def test_headings_have_the_same_anchors_as_on_code_hosts() -> None:
     assert '<h2 id="get-it-2-ways"><a href="#get-it-2-ways"><code>GET</code> it, 2 ways</a></h2>' in document.body
 
 
-def test_text_of_a_section_excludes_its_subsections_and_ends_with_examples() -> None:
+def test_text_of_a_section_excludes_its_subsections_and_examples() -> None:
     section = "## Section\n\n```sh\ncurl  x\n```\n\n| a |\n|---|\n| b |"
     text = f"# Title\n\nOne `two`\nthree.\n\n{section}\n\n### Last\n\n- [c](d)"
 
     document = render(text, resolve_link=str)
 
     assert document.texts == [
-        SectionText("title", "Title", "One two three."),
-        SectionText("section", "Section", "a b curl x"),
-        SectionText("last", "Last", "c"),
+        SectionText("title", "Title", "One two three.", ""),
+        SectionText("section", "Section", "a b", "curl x"),
+        SectionText("last", "Last", "c", ""),
     ]
 
 

@@ -18,17 +18,18 @@ const loadIndex = async () => {
 
 const wordsOf = (query) => query.toLowerCase().split(/\s+/).filter(Boolean);
 
-// Return a section's rank: the number of words that its title lacks. The best rank is 0. Null if a word is missing.
-const rank = ({ title, text }, words) => {
-  const inTitle = words.filter((word) => title.toLowerCase().includes(word));
-  const isMatch = words.every((word) => inTitle.includes(word) || text.toLowerCase().includes(word));
-  return isMatch ? words.length - inTitle.length : null;
+// Return a section's rank, the best of which is 0: words in the title are better than in the text, and there better than
+// in examples. Infinite if a word is missing.
+const rank = ({ title, text, examples }, words) => {
+  const parts = [title, text, examples].map((part) => part.toLowerCase());
+  const ranks = words.map((word) => parts.findIndex((part) => part.includes(word)));
+  return ranks.includes(-1) ? Infinity : ranks.reduce((sum, one) => sum + one);
 };
 
 const search = (sections, words) =>
   sections
     .map((section) => ({ section, rank: rank(section, words) }))
-    .filter((match) => match.rank !== null)
+    .filter((match) => match.rank < Infinity)
     .sort((one, other) => one.rank - other.rank)
     .map((match) => match.section);
 
@@ -54,11 +55,11 @@ const excerpt = (text, words) => {
   return created;
 };
 
-const resultItem = ({ url, page, title, text }, words) => {
+const resultItem = ({ url, page, title, text, examples }, words) => {
   const link = element("a", "");
   link.href = url;
   const pageName = title === page ? "" : page;
-  link.append(element("strong", title), " ", element("span", pageName, "page-name"), excerpt(text, words));
+  link.append(element("strong", title), " ", element("span", pageName, "page-name"), excerpt(`${text} ${examples}`, words));
   const item = document.createElement("li");
   item.append(link);
   return item;
