@@ -57,6 +57,7 @@ def openapi_document() -> dict[str, Any]:
             "description": "An organization's payments, page by page, newest first, as HAL.",
             "contact": {"name": "Documentation", "url": f"{EXAMPLE_URL}/docs/"},
         },
+        "externalDocs": {"description": "Versioning, and changes of the API", "url": f"{EXAMPLE_URL}/docs/changes/"},
         "servers": [{"url": EXAMPLE_URL, "description": "This service."}],
         "tags": [{"name": "payments", "description": "Payments of the organization and mode of the API key."}],
         "paths": {

@@ -44,9 +44,11 @@ def render_page(page: DocsPage) -> Document:
     text = (DIRECTORY / page.file).read_text()
     render = import_string("payments.docs.markdown.render")
     document: Document = render(text, resolve_link=partial(page_link, page=page))
+    DocsPage("api/samples.md", "samples/", "documentation-samples"),
     return document
 
 
+    DocsPage("api/changes.md", "changes/", "documentation-changes"),
 def page_link(link: str, *, page: DocsPage) -> str:
     """Return a link of the Markdown file as a link of the page: to another page, as a relative URL.
 

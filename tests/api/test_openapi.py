@@ -57,6 +57,7 @@ def test_document_names_this_service_as_its_server(
 
     assert [server["url"] for server in document["servers"]] == [address]
     assert document["info"]["contact"]["url"] == f"{address}/docs/"
+    assert document["externalDocs"]["url"] == f"{address}/docs/changes/"
 
 
 def test_document_is_built_once_for_all_hosts(client: Client, settings: Settings) -> None:

@@ -3,45 +3,67 @@
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from http import HTTPStatus
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
 import pytest
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.http import Http404
+from django.test import RequestFactory
 from markdown_it import MarkdownIt
+from rest_framework.exceptions import APIException, AuthenticationFailed, MethodNotAllowed
+from rest_framework.request import Request
 
-from payments.api.errors import DETAILS, QueryTimeout, TooManyFilters, Unavailable, UnreadableRequest
+from payments.api.errors import DETAILS, MALFORMED, NOT_ALLOWED, InvalidParameter, Unmigrated, problem_response
 from payments.api.openapi import LIST_ERRORS
 from payments.api.parameters import NAMES
 from payments.api.problems import Problem
 from payments.listing.filters import FILTERS
 from payments.models import Mode, SequenceType, Status
 from payments.record import encode, json_schemas, record_time
+from payments.service import error_pages
 from tests.support.commands import output_of, run_command
 from tests.support.contract import PAGE_KEYS, PAGE_LINKS, RULES
 from tests.support.factories import NOON
 from tests.support.lines import line
 from tests.support.processes import ROOT
+from tests.support.relay import Answer, relayed
 from tests.support.service import Service
 from tests.support.tools import require
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service")]
 
-INDEX, REFERENCE = ((ROOT / "docs/api" / name).read_text() for name in ("index.md", "reference.md"))
+INDEX, SAMPLES, REFERENCE = (
+    (ROOT / "docs/api" / f"{name}.md").read_text() for name in ("index", "samples", "reference")
+)
 
 EXAMPLE_URL = "https://pay.example"
 ORGANIZATION, LARGE_ORGANIZATION = 5100, 5101
 LARGE_COUNT = 600
 
+# The programs wait so many seconds for changes.
+INTERVAL = re.compile(r"(interval ?= ?)10\b", re.IGNORECASE)
+
 # Parts that differ between responses, in addition to IDs and ETags.
 VARYING = re.compile(r"^(date: |content-length: ).*$", re.MULTILINE)
 
-# The interpreter of each language, and the suffix of its files.
-INTERPRETERS = {"python": (sys.executable, "py"), "javascript": ("node", "mjs"), "php": ("php", "php")}
+# The command that runs a program of each language, and the suffix of its files.
+COMMANDS = {
+    "sh": (["sh"], "sh"),
+    "python": ([sys.executable], "py"),
+    "javascript": (["node"], "mjs"),
+    "php": (["php"], "php"),
+    "go": (["go", "run"], "go"),
+}
+NEEDED = {"sh": ["curl", "jq"], "javascript": ["node"], "php": ["php"], "go": ["go"]}
 
 
 class Example(NamedTuple):
@@ -73,8 +95,17 @@ REQUESTS_WITHOUT_RESPONSE = [
     for request, following in pairwise(EXAMPLES)
     if request.language == "sh" and following.language not in RESPONSE_LANGUAGES and "curl" in request.text
 ]
-PROGRAMS = [pytest.param(example, id=example.language) for example in EXAMPLES if example.language in INTERPRETERS]
-[OUTPUT] = [example.text for example in EXAMPLES if example.language == "text"]
+PROGRAMS = [example for example in read_examples(SAMPLES) if example.language in COMMANDS]
+GO = Example("Go", "go", (ROOT / "examples/payments.go").read_text())
+[OUTPUT] = [example.text for example in read_examples(SAMPLES) if example.language == "text"]
+
+each_program = pytest.mark.parametrize(
+    "example",
+    [
+        *(pytest.param(program, id=program.language) for program in PROGRAMS),
+        pytest.param(GO, id="go", marks=pytest.mark.long),
+    ],
+)
 
 
 class Shop(NamedTuple):
@@ -119,12 +150,16 @@ def parse_response(response: str) -> tuple[str, Any]:
 
 
 def test_every_example_is_tested() -> None:
-    """A request may have a response. All programs have the same output."""
+    """A request may have a response."""
     requests = 2 * len(REQUESTS_WITH_RESPONSE) + len(REQUESTS_WITHOUT_RESPONSE)
-    programs = len(PROGRAMS) + len([OUTPUT])
     prompts_for_the_key = 1
 
-    assert requests + programs + prompts_for_the_key == len(EXAMPLES)
+    assert requests + prompts_for_the_key == len(EXAMPLES)
+
+
+def test_every_sample_is_tested() -> None:
+    """All programs have the same output."""
+    assert len(PROGRAMS) + len([OUTPUT]) == len(list(read_examples(SAMPLES)))
 
 
 @pytest.mark.processes
@@ -151,26 +186,28 @@ def test_prompt_for_the_key_exports_the_key(shop: Shop) -> None:
     assert shop.sh(f"unset PAYMENTS_KEY; {command} printenv PAYMENTS_KEY", input=f"{shop.key}\n") == f"{shop.key}\n"
 
 
-Program = Callable[[Example, Shop], list[str]]
+Program = Callable[..., list[str | Path]]
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
-    def command(example: Example, shop: Shop) -> list[str]:
-        interpreter, suffix = INTERPRETERS[example.language]
-        if interpreter != sys.executable:
-            require(interpreter)
-        path = tmp_path / f"walk.{suffix}"
-        path.write_text(example.text.replace(EXAMPLE_URL, shop.service.base_url))
-        return [interpreter, str(path)]
+    """Return a function that stores a program for the service at a URL, and returns the command that runs it."""
+
+    def command(example: Example, *, url: str) -> list[str | Path]:
+        for name in NEEDED.get(example.language, []):
+            require(name)
+        command, suffix = COMMANDS[example.language]
+        path = tmp_path / f"payments.{suffix}"
+        path.write_text(INTERVAL.sub(r"\g<1>1", example.text.replace(EXAMPLE_URL, url)))
+        return [*command, path]
 
     return command
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("example", PROGRAMS)
+@each_program
 def test_program_prints_the_documented_output(example: Example, program: Program, shop: Shop) -> None:
-    assert output_of(program(example, shop), env=shop.environment) == OUTPUT
+    assert output_of(program(example, url=shop.service.base_url), env=shop.environment) == OUTPUT
 
 
 @pytest.fixture(scope="module")
@@ -188,20 +225,88 @@ def large_shop(service: Service) -> Shop:
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("example", PROGRAMS)
+@each_program
 def test_program_follows_next_to_the_end(example: Example, program: Program, large_shop: Shop) -> None:
-    output = output_of(program(example, large_shop), env=large_shop.environment)
+    output = output_of(program(example, url=large_shop.service.base_url), env=large_shop.environment)
 
     assert re.findall(r"pt_\w+", output) == [f"pt_large{number:03}" for number in reversed(range(LARGE_COUNT))]
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("example", PROGRAMS)
-def test_program_with_an_invalid_key_fails(example: Example, program: Program, shop: Shop) -> None:
-    process = run_command(program(example, shop), env=shop._replace(key="nonsense").environment)
+@each_program
+def test_program_with_an_invalid_key_fails_with_the_text_of_the_error(
+    example: Example, program: Program, shop: Shop
+) -> None:
+    environment = shop._replace(key="nonsense").environment
+
+    process = run_command(program(example, url=shop.service.base_url), env=environment)
 
     assert process.returncode != 0
-    assert "401" in process.stdout + process.stderr
+    output = process.stdout + process.stderr
+    assert "401" in output
+    assert "This API key is invalid." in output
+
+
+@pytest.mark.extended
+@pytest.mark.processes
+@pytest.mark.parametrize("status", [429, 503])
+@each_program
+def test_program_waits_as_long_as_the_service_asks(example: Example, status: int, program: Program, shop: Shop) -> None:
+    """The service refuses all requests of a second: a program that does not wait gives up."""
+    until: list[float] = []
+
+    def refuse(_path: str, answer: Answer) -> Answer:
+        until.append(monotonic() + 0.9)
+        return answer if monotonic() > until[0] else Answer(status, {"Retry-After": "1"}, b"{}")
+
+    with relayed(shop.service.port, change=refuse) as url:
+        assert output_of(program(example, url=url), env=shop.environment) == OUTPUT
+
+    assert len(until) == 2
+
+
+@pytest.mark.extended
+@pytest.mark.processes
+@each_program
+def test_program_gives_up_after_five_requests(example: Example, program: Program, shop: Shop) -> None:
+    requests: list[int] = []
+    seconds = 1 if example.language == "sh" else 0  # instead of 0, curl waits for 1, 2, 4 and 8 seconds
+    refusal = Answer(503, {"Retry-After": str(seconds)}, b"The service is unavailable.")
+
+    with relayed(shop.service.port, before=requests.append, change=lambda _path, _answer: refusal) as url:
+        process = run_command(program(example, url=url), env=shop.environment)
+
+    assert process.returncode != 0
+    assert "The service is unavailable." in process.stdout + process.stderr
+    assert requests == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.extended
+@pytest.mark.processes
+@each_program
+def test_program_prints_changes_as_they_happen(example: Example, program: Program, shop: Shop) -> None:
+    statuses: list[int] = []
+    record = next(example_records())
+
+    def observe(_path: str, answer: Answer) -> Answer:
+        statuses.append(answer.status)
+        return answer
+
+    with relayed(shop.service.port, change=observe) as url:
+        command = [*program(example, url=url), "changes"]
+        with subprocess.Popen(command, env=shop.environment, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                wait_until(lambda: statuses[-2:] == [304, 304])
+                shop.service.import_records([encode({**record, "status": Status.PENDING})])
+                assert process.stdout is not None
+                printed = process.stdout.readline()
+                wait_until(lambda: statuses[-1] == 304)
+            finally:
+                process.terminate()
+                shop.service.import_records([encode(record)])
+
+    assert printed.split()[::4] == [record["id"], Status.PENDING]
+    assert set(statuses) == {200, 304}
 
 
 # The completeness of the reference.
@@ -257,22 +362,69 @@ def test_reference_has_the_fields_of_pages_and_errors_in_their_order() -> None:
     assert names_in_table("Errors") == [*problem, "_links.documentation"]
 
 
-def test_reference_has_a_section_for_every_error_status() -> None:
-    assert re.findall(r"^### (\d{3} .*)$", REFERENCE, flags=re.MULTILINE) == [
-        f"{status.value} {status.phrase}" for status in sorted([*LIST_ERRORS, HTTPStatus.NOT_FOUND, HTTPStatus.GONE])
+class Error(NamedTuple):
+    """The status, title and detail of an error, and whether the client can repeat the request."""
+
+    status: str
+    detail: str
+    is_temporary: bool
+
+
+def documented_errors() -> list[Error]:
+    table = re.findall(r"^\| (\d{3} .*?) \| (.*?) \| (no|yes)\b.*? \| .* \|$", REFERENCE, flags=re.MULTILINE)
+    return [Error(status, detail.strip("`"), repeat == "yes") for status, detail, repeat in table]
+
+
+def built_errors() -> set[Error]:
+    """Return the errors that the code can build, except for the details of 400 and the errors that developers see."""
+    own = {kind for kind in subclasses(APIException) if kind.__module__.startswith("payments.")}
+    kinds = {*DETAILS, *own} - {InvalidParameter, MethodNotAllowed, Unmigrated}
+    exceptions = [
+        AuthenticationFailed("This API key is invalid."),
+        MethodNotAllowed("PUT"),
+        *(kind() for kind in kinds),
     ]
+    api_request = RequestFactory().get("/v2/payments")
+    responses = [problem_response(exception, {"request": Request(api_request)}) for exception in exceptions]
+    pages = [
+        error_pages.bad_request(api_request, SuspiciousOperation()),
+        error_pages.permission_denied(api_request, PermissionDenied()),
+        error_pages.page_not_found(api_request, Http404()),
+        error_pages.server_error(api_request),
+        error_pages.unavailable(api_request),
+    ]
+    return {error_of(response) for response in (*responses, *pages)}
 
 
-@pytest.mark.parametrize(
-    "detail",
-    [
-        *DETAILS.values(),
-        *(kind.default_detail for kind in (QueryTimeout, TooManyFilters, Unavailable, UnreadableRequest)),
-        "This API key is invalid.",
-        "Unknown parameter.",
-        "Send at most 200 parameters.",
-        "An internal error occurred. The service's log has the details.",
-    ],
-)
-def test_reference_has_the_detail_of_every_error(detail: str) -> None:
-    assert detail in WORDS
+def subclasses(kind: type[APIException]) -> Iterator[type[APIException]]:
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from subclasses(subclass)
+
+
+def error_of(response: Any) -> Error:
+    problem = json.loads(response.content)
+    assert problem["type"] == "about:blank"
+    detail = "[texts](#invalid-requests)" if problem["status"] == HTTPStatus.BAD_REQUEST else problem["detail"]
+    return Error(f"{problem['status']} {problem['title']}", detail, "Retry-After" in response.headers)
+
+
+def test_reference_has_exactly_the_errors_that_the_code_can_build() -> None:
+    errors = documented_errors()
+
+    assert set(errors) == built_errors()
+    assert errors == sorted(errors, key=lambda error: error.status)
+    assert len(errors) == len(set(errors))
+
+
+def test_openapi_has_only_documented_statuses() -> None:
+    statuses = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE, *LIST_ERRORS}
+
+    assert {f"{status.value} {status.phrase}" for status in statuses} | {"403 Forbidden"} == {
+        error.status for error in documented_errors()
+    }
+
+
+@pytest.mark.parametrize("detail", ["Unknown parameter.", "Send at most 200 parameters.", NOT_ALLOWED, MALFORMED])
+def test_reference_has_the_detail_of_an_invalid_request(detail: str) -> None:
+    assert f"| `{detail}` |" in REFERENCE

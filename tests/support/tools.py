@@ -14,6 +14,8 @@ PACKAGES: Final = {
     "caddy": "caddy",
     "chromium-headless-shell": "chromium-headless-shell",
     "curl": "curl",
+    "go": "golang-go",
+    "jq": "jq",
     "nginx": "nginx",
     "node": "nodejs",
     "openssl": "openssl",
