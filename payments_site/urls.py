@@ -7,6 +7,7 @@ from django.urls import include, path
 
 from payments.api.views import root
 from payments.conf import conf
+from payments.docs.views import llms
 from payments.service.health import alive, ready
 
 
@@ -20,6 +21,7 @@ urlpatterns = [
     path("favicon.ico", favicon),
     path("healthz", alive),
     path("readyz", ready),
+    path("llms.txt", llms),
     path("", include("payments.urls")),
     path("admin/", admin.site.urls),
 ]

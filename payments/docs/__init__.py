@@ -1,7 +1,7 @@
 """The documentation pages under /docs/: rendered from the repository's Markdown, and Swagger UI.
 
 urls      URL -> view
-views     the pages, Swagger UI, the OpenAPI document and the search index
+views     the pages, their Markdown, Swagger UI, the OpenAPI document and the search index
 pages     which Markdown files are pages, and the links between them
 markdown  Markdown -> HTML
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache, partial
 from pathlib import Path
 from posixpath import dirname, join, normpath
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 DIRECTORY = Path(__file__).resolve().parents[2] / "docs"
 
 
+# The folder in a link to another Markdown file. The URLs of all Markdown files are in one folder.
+FOLDER = re.compile(r"(?<=\]\()[\w./]*/(?=[\w-]+\.md\b)")
+
+
 class DocsPage(NamedTuple):
     """A Markdown file below `docs/`, and its URL path below `/docs/`."""
 
@@ -28,12 +33,22 @@ class DocsPage(NamedTuple):
     def url(self) -> str:
         return reverse(f"payments:{self.url_name}")
 
+    @property
+    def markdown_path(self) -> str:
+        return Path(self.file).name
+
+    @property
+    def markdown_url(self) -> str:
+        return reverse("payments:documentation") + self.markdown_path
+
 
 PAGES = (
     DocsPage("api/index.md", "", "documentation"),
+    DocsPage("api/samples.md", "samples/", "documentation-samples"),
     DocsPage("api/reference.md", "reference/", "documentation-reference"),
     DocsPage("synchronising.md", "synchronising/", "documentation-synchronising"),
     DocsPage("importing.md", "importing/", "documentation-importing"),
+    DocsPage("api/changes.md", "changes/", "documentation-changes"),
 )
 PATHS = {page.file: page.path for page in PAGES}
 
@@ -41,14 +56,16 @@ PATHS = {page.file: page.path for page in PAGES}
 @cache
 def render_page(page: DocsPage) -> Document:
     """Return the page as HTML. The late import saves memory in the workers that never serve a page."""
-    text = (DIRECTORY / page.file).read_text()
     render = import_string("payments.docs.markdown.render")
-    document: Document = render(text, resolve_link=partial(page_link, page=page))
-    DocsPage("api/samples.md", "samples/", "documentation-samples"),
+    document: Document = render(read_file(page.file), resolve_link=partial(page_link, page=page))
     return document
 
 
-    DocsPage("api/changes.md", "changes/", "documentation-changes"),
+@cache
+def read_file(name: str) -> str:
+    return (DIRECTORY / name).read_text()
+
+
 def page_link(link: str, *, page: DocsPage) -> str:
     """Return a link of the Markdown file as a link of the page: to another page, as a relative URL.
 

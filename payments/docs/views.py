@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from payments.api.links import Links
 from payments.api.openapi import EXAMPLE_URL, openapi_document
-from payments.docs.pages import PAGES, DocsPage, render_page
+from payments.docs.pages import FOLDER, PAGES, DocsPage, read_file, render_page
 from payments.record import encode
 
 # After an update of the service, a cached page can lack static files for so long.
@@ -31,6 +31,22 @@ def show_page(request: HttpRequest, *, page: DocsPage) -> HttpResponse:
     document = render_page(page)
     body = document.body.replace(EXAMPLE_URL, escape(service_url(request)))
     return render(request, "docs/page.html", {"document": document, "body": body, "page": page})
+
+
+@shared
+def show_markdown(request: HttpRequest, *, page: DocsPage) -> HttpResponse:
+    """Return the source of a page, with links to the sources of other pages."""
+    return text_response(request, FOLDER.sub("", read_file(page.file)), content_type="text/markdown; charset=utf-8")
+
+
+@shared
+def llms(request: HttpRequest) -> HttpResponse:
+    """Return the list of the documents for language models (llmstxt.org)."""
+    return text_response(request, read_file("api/llms.txt"), content_type="text/plain; charset=utf-8")
+
+
+def text_response(request: HttpRequest, text: str, *, content_type: str) -> HttpResponse:
+    return HttpResponse(text.replace(EXAMPLE_URL, service_url(request)), content_type=content_type)
 
 
 def service_url(request: HttpRequest) -> str:

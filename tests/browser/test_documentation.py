@@ -8,7 +8,7 @@ from tests.browser.pages import LOOKS, WIDTHS, Look, overflow, page_problems, se
 
 pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser"), pytest.mark.extended]
 
-PATHS = ("/docs/", "/docs/reference/", "/docs/synchronising/")
+PATHS = ("/docs/", "/docs/samples/", "/docs/reference/", "/docs/synchronising/", "/docs/changes/")
 INTERACTIVE = "/docs/interactive/"
 SCRIPTED = ".search, button"  # the parts that only scripts display
 # Problems of Swagger UI's own markup.
@@ -246,7 +246,7 @@ def test_interactive_page_follows_the_colour_scheme(staffed: Staffed) -> None:
 
         expect(page.locator("html")).to_have_css("background-color", ground)
         expect(page.locator(".swagger-ui .scheme-container")).to_have_css("background-color", ground)
-        page.emulate_media(color_scheme="light")
-        expect(page.locator(".swagger-ui .scheme-container")).to_have_css("background-color", "rgb(255, 255, 255)")
         muted = search(page).evaluate("(element) => getComputedStyle(element).borderTopColor")
         expect(page.locator(".swagger-ui .title small").first).to_have_css("background-color", muted)
+        page.emulate_media(color_scheme="light")
+        expect(page.locator(".swagger-ui .scheme-container")).to_have_css("background-color", "rgb(255, 255, 255)")

@@ -449,6 +449,7 @@ def test_http_redirects_pages_and_refuses_keys(proxy: Proxy) -> None:
 COMPRESSED_PATHS = {
     "/docs/": "text/html",
     "/docs/reference/": "text/html",
+    "/docs/reference.md": "text/markdown",
     "/docs/openapi.json": "application/vnd.oai.openapi+json",
     "/static/admin/css/base.css": "text/css",
     "/static/admin/js/core.js": "text/javascript",

@@ -151,7 +151,7 @@ def fetch_documentation(prefix: str) -> dict[str, int]:
     from django.test import Client  # noqa: PLC0415
 
     client = Client()
-    paths = ("", "reference/", "openapi.json", "search.json", "payment.schema.json")
+    paths = ("", "index.md", "reference/", "openapi.json", "search.json", "payment.schema.json")
     return {path: client.get(f"{prefix}/docs/{path}").status_code for path in paths}
 
 
