@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
+from payments import __version__
 from payments.access.clients import client_address
 from payments.admin.login import (
     LoginForm,
@@ -58,7 +59,7 @@ class PaymentsAdminSite(AdminSite):
         return super().has_permission(request) and not lacks_second_factor(request)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        context = super().each_context(request)
+        context = {**super().each_context(request), "release": __version__}
         return {**context, "navigation": navigation(context["available_apps"]), "sign_in": sign_in_context(request)}
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:

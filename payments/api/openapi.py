@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from payments import __version__
 from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX, NOW
 from payments.api.problems import Problem
 from payments.hal import HAL
@@ -54,6 +55,7 @@ def openapi_document() -> dict[str, Any]:
         "info": {
             "title": "Payments",
             "version": "2",
+            "x-release": __version__,
             "description": "An organization's payments, page by page, newest first, as HAL.",
             "contact": {"name": "Documentation", "url": f"{EXAMPLE_URL}/docs/"},
         },

@@ -1,4 +1,4 @@
-"""The admin site: its URLs."""
+"""The admin site: its URLs, and the footer of its pages."""
 
 import pytest
 from django.contrib.contenttypes.models import ContentType
@@ -6,6 +6,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from payments import __version__
 from payments.models import Payment
 from tests.support.factories import PaymentFactory
 
@@ -31,3 +32,10 @@ def test_site_does_not_redirect_to_objects_of_any_model(admin_client: Client, pa
 )
 def test_site_does_not_complete_searches(admin_client: Client, query: str) -> None:
     assert admin_client.get(f"/admin/autocomplete/?{query}").status_code == 404
+
+
+def test_footer_shows_the_release_to_staff_only(admin_client: Client, client: Client) -> None:
+    release = f"payments-site {__version__}"
+
+    assert release in admin_client.get("/admin/").content.decode()
+    assert release not in client.get("/admin/login/").content.decode()

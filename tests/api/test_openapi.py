@@ -15,6 +15,7 @@ from jsonschema.validators import validator_for
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pytest_django import Settings
 
+from payments import __version__
 from payments.docs.views import openapi_json
 from payments.models import Organization, Status
 from tests.support.api import Api
@@ -37,6 +38,10 @@ def schema(client: Client, db: None) -> Any:
 def validate(schema: Any, name: str, instance: Any) -> None:
     """Validate `instance` against a component of the document."""
     Draft202012Validator({**schema, "$ref": f"#/components/schemas/{name}"}).validate(instance)
+
+
+def test_document_names_the_version_of_the_api_and_the_release(schema: Any) -> None:
+    assert (schema["info"]["version"], schema["info"]["x-release"]) == ("2", __version__)
 
 
 def test_document_is_valid_openapi(schema: Any) -> None:

@@ -9,9 +9,6 @@ The hooks of `payments.runtime.hooks` call them. Their packages are imported onl
 """
 
 import os
-import tomllib
-from functools import cache
-from pathlib import Path
 
 from payments.conf import conf
 from payments.runtime.process import process
@@ -36,10 +33,3 @@ def register_tracing() -> None:
         from payments.service.telemetry import tracing  # noqa: PLC0415
 
         tracing.begin_tracing()
-
-
-@cache
-def version() -> str:
-    """Return the version of the service."""
-    project = tomllib.loads((Path(__file__).resolve().parents[3] / "pyproject.toml").read_text())["project"]
-    return str(project["version"])

@@ -18,9 +18,10 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from payments import __version__
 from payments.conf import conf
 from payments.runtime.hooks import Hook, Progress, Result
-from payments.service.telemetry import METRICS_DIRECTORY, version
+from payments.service.telemetry import METRICS_DIRECTORY
 from payments.service.telemetry.files import create_files, remove_dead_gauges, remove_files
 from payments.service.telemetry.routes import method, route
 
@@ -176,7 +177,7 @@ class BuildInfo(Collector):
     """The versions of the service and of what it runs on."""
 
     def collect(self) -> Iterable[Metric]:
-        versions = {"version": version(), "django": django.__version__, "python": platform.python_version()}
+        versions = {"version": __version__, "django": django.__version__, "python": platform.python_version()}
         info = GaugeMetricFamily("payments_build_info", "Versions of the service.", labels=list(versions))
         info.add_metric(list(versions.values()), 1)
         yield info

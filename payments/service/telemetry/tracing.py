@@ -23,11 +23,11 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from payments import __version__
 from payments.api import request_ids
 from payments.runtime.hooks import Hook, Result
 from payments.runtime.process import process
 from payments.service.logs import redacted
-from payments.service.telemetry import version
 from payments.service.telemetry.routes import OTHER, method, route
 
 # A worker sends its last spans when it stops. It is killed after five seconds.
@@ -48,12 +48,12 @@ trace_context = TraceContextTextMapPropagator()
 def begin_tracing() -> None:
     """Trace this process's requests and send the spans from a background thread."""
     # The environment overrides our own name and version of the service.
-    defaults = {"service.name": "payments", "service.version": version()}
+    defaults = {"service.name": "payments", "service.version": __version__}
     resource = Resource.create({**defaults, **OTELResourceDetector().detect().attributes})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     Finalize(None, flush, args=[provider], exitpriority=0)
-    process.hooks.register(TracingHook(provider.get_tracer("payments", version())))
+    process.hooks.register(TracingHook(provider.get_tracer("payments", __version__)))
 
 
 def flush(provider: TracerProvider) -> None:
