@@ -1,4 +1,4 @@
-"""The number of processors that this process may use. `python -m payments_site.processors` prints it."""
+"""The number of processors that this process may use."""
 
 import os
 from collections.abc import Iterator
@@ -34,7 +34,3 @@ def limit_of(group: Path) -> Iterator[float]:
         time, period = (group / "cpu.max").read_text().split()
         if time != "max":
             yield int(time) / int(period)
-
-
-if __name__ == "__main__":
-    print(usable_processors())  # noqa: T201  scripts/start reads it

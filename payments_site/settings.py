@@ -3,17 +3,25 @@
 import json
 import os
 from importlib.util import find_spec
+from multiprocessing import cpu_count
 from pathlib import Path
 from typing import cast
 
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvValidationError
 
+from payments.conf import private_directory
 from payments_site.environment import PARSERS, POSTGRESQL, describe_errors, describe_misspelt, read_or_create_secret
+from payments_site.processors import usable_processors
 from payments_site.sign_in import SECOND_FACTORS, SIGN_IN_PARSERS, sign_in_errors
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+PACKAGE = Path(__file__).resolve().parent
+BASE_DIR = PACKAGE.parent
 DATA_DIR = BASE_DIR / "var"
+
+# A wheel has the static files in this package. An installed package writes nothing beside itself.
+IS_INSTALLED = (PACKAGE / "staticfiles").is_dir()
+INSTALL_EXTRA = "pip install 'payments-site[{}]'" if IS_INSTALLED else "scripts/install --{}"
 
 # The environment
 
@@ -39,9 +47,13 @@ PAYMENTS_ACCESS_LOG = env.flag("ACCESS_LOG", "false")
 PAYMENTS_BROWSABLE_API = DEBUG
 PAYMENTS_METRICS = env.flag("METRICS", "false")
 PAYMENTS_TRACING = env.flag("TRACING", "false")
-PAYMENTS_RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or DATA_DIR / "run"
-WEB_WORKERS = env.number("WEB_WORKERS", "1", maximum=1000)
-PAYMENTS_WEB_THREADS = env.number("WEB_THREADS", "5", maximum=100)
+own_directory = private_directory() if IS_INSTALLED else DATA_DIR / "run"
+PAYMENTS_RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or own_directory
+HOST = env.str("HOST", "127.0.0.1")
+PORT = env.number("PORT", "8000", maximum=65535)
+WEB_WORKERS = env.number("WEB_WORKERS", str(usable_processors()), maximum=1000)
+# Granian warns if there are more threads: more than 3 with one processor, more than 5 with two.
+PAYMENTS_WEB_THREADS = env.number("WEB_THREADS", "5" if cpu_count() > 1 else "3", maximum=100)
 HSTS_SECONDS = env.seconds("HSTS_SECONDS", "0", minimum=0)
 PAYMENTS_OIDC_ISSUER = env.issuer("OIDC_ISSUER", "")
 PAYMENTS_OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", "")
@@ -65,10 +77,12 @@ if (
     and {using["ENGINE"] for using in DATABASES.values()} != {POSTGRESQL["ENGINE"]}
 ):
     errors["DATABASE_REPLICA_URL"] = ["Must be a PostgreSQL URI, and so must DATABASE_URL."]
-if database_url and not SECRET_KEY:
+if IS_INSTALLED and not database_url:
+    errors["DATABASE_URL"] = ["Must be set: postgresql://USER:PASSWORD@HOST:PORT/NAME, or sqlite:////PATH."]
+if (IS_INSTALLED or database_url) and not SECRET_KEY:
     errors["SECRET_KEY"] = ["Must be set if DATABASE_URL is set: at least 50 random characters."]
 if PAYMENTS_TRACING and not find_spec("opentelemetry"):
-    errors["TRACING"] = ["Must be false, or run scripts/install --tracing first."]
+    errors["TRACING"] = [f"Must be false, or run {INSTALL_EXTRA.format('tracing')} first."]
 if not errors:
     errors.update(
         sign_in_errors(
@@ -83,10 +97,10 @@ if not errors:
             },
             password_login=PAYMENTS_PASSWORD_LOGIN,
             second_factor=PAYMENTS_SECOND_FACTOR,
-            is_installed=find_spec("allauth") is not None,
+            install_packages="" if find_spec("allauth") else INSTALL_EXTRA.format("sign-in"),
         )
     )
-# manage.py prints these sentences, so that scripts/start prints them once. HOST and PORT are too short to be misspelt.
+# manage.py prints these sentences, so that a start prints them once.
 PAYMENTS_SETTINGS_WARNINGS = describe_misspelt(os.environ, known={*env.dump(), *errors})
 if errors:
     raise ImproperlyConfigured(" ".join([describe_errors(errors), *PAYMENTS_SETTINGS_WARNINGS]))
@@ -161,9 +175,9 @@ FORMAT_MODULE_PATH = "payments_site.formats"
 # No form offers a choice of currencies. Their names would take 4 MB in each worker.
 CURRENCY_CHOICES: list[tuple[str, str]] = []
 
-# scripts/install collects the static files. Pages link to names with a hash, which browsers keep.
+# Collected by scripts/install, or by the build of a wheel. Pages link to names with a hash, which browsers keep.
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = (PACKAGE if IS_INSTALLED else BASE_DIR) / "staticfiles"
 STORAGES = {"staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}}
 
 # No other hasher: a worker would compute several of its hashes at a time.
@@ -236,8 +250,8 @@ SILENCED_SYSTEM_CHECKS = [
     "security.W021",
 ]
 
-# scripts/start passes this file to Granian too, so that all log lines have the same format.
-LOGGING = json.loads((BASE_DIR / "payments_site/logging.json").read_text())
+# Granian gets this file too, so that all log lines have the same format.
+LOGGING = json.loads((PACKAGE / "logging.json").read_text())
 if DEBUG:
     LOGGING["handlers"]["console"]["formatter"] = "line"
     LOGGING["loggers"]["django"]["level"] = "INFO"

@@ -54,7 +54,7 @@ SIGN_IN_PARSERS = (claim, domains, issuer)
 
 
 def sign_in_errors(
-    *, oidc: Mapping[str, Any], password_login: bool, second_factor: str, is_installed: bool
+    *, oidc: Mapping[str, Any], password_login: bool, second_factor: str, install_packages: str
 ) -> dict[str, list[str]]:
     """Return the errors of settings for sign-in that do not fit together. `oidc` has the settings by name."""
     errors = {}
@@ -67,10 +67,8 @@ def sign_in_errors(
         errors["PASSWORD_LOGIN"] = ["Must be on if OIDC_ISSUER is empty: there is no other login."]
     if not password_login and second_factor != "off":
         errors["SECOND_FACTOR"] = ["Must be off if PASSWORD_LOGIN is off: the OpenID provider asks for factors."]
-    if not is_installed:
+    if install_packages:
         uses = {"OIDC_ISSUER": oidc["OIDC_ISSUER"], "SECOND_FACTOR": second_factor != "off"}
         for name in (name for name, is_used in uses.items() if is_used):
-            errors[name] = [
-                f"Must be {'empty' if name == 'OIDC_ISSUER' else 'off'}, or run scripts/install --sign-in first."
-            ]
+            errors[name] = [f"Must be {'empty' if name == 'OIDC_ISSUER' else 'off'}, or run {install_packages} first."]
     return errors

@@ -8,12 +8,14 @@ from typing import LiteralString
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from payments import checks
 from tests.support.commands import manage
 from tests.support.connecting import connected_to
 from tests.support.lines import line
 from tests.support.migrated import copied_database
+from tests.support.ports import free_port
 from tests.support.sql import execute
 
 pytestmark = pytest.mark.only("postgresql")
@@ -53,8 +55,10 @@ def test_check_refuses_another_encoding(url: str, message: str, command: str) ->
     assert f"(payments.E008) {message}\n" in done.stderr
 
 
-def test_service_does_not_start(url: str, message: str) -> None:
-    assert manage("prepare_service", url=url).stderr == f"CommandError: {message}\n"
+def test_service_does_not_start(url: str, message: str, settings: Settings) -> None:
+    settings.PORT = free_port()
+
+    assert manage("start", "--check", url=url).stderr == f"CommandError: {message}\n"
 
 
 def test_service_is_not_ready(url: str, message: str, client: Client, caplog: pytest.LogCaptureFixture) -> None:

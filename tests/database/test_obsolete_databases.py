@@ -18,7 +18,7 @@ from tests.support.sql import execute
 COMMANDS = (
     ".venv/bin/python manage.py migrate --verbosity 0",  # with which scripts/serve begins
     ".venv/bin/python manage.py migrate --verbosity 0 payments",
-    ".venv/bin/python manage.py prepare_service",
+    ".venv/bin/python manage.py start --check",
     "scripts/start",
 )
 

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.core.management.base import SystemCheckError
 from django.db import connection
+from pytest_django import Settings
 
 from payments import checks
 from payments.access.keys import find_key
@@ -19,6 +20,7 @@ from payments.totals import compute_totals
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.lists import list_page, read_changes, read_page, searchable_list
+from tests.support.ports import free_port
 from tests.support.sql import execute, fetch_value
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only("postgresql")]
@@ -96,7 +98,8 @@ def test_check_names_a_setting_that_statements_rely_on() -> None:
     assert (error.msg, error.hint) == ("The session has gin_fuzzy_search_limit = 5.", "Set 0.")
 
 
-def test_old_server_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_server_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    settings.PORT = free_port()
     monkeypatch.setattr(checks, "POSTGRESQL_MIN", 99)
     [version, *_] = connection.get_database_version()
     message = f"PostgreSQL {version} is too old. Use PostgreSQL 99 or newer."
@@ -104,7 +107,7 @@ def test_old_server_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(SystemCheckError, match=re.escape(f"(payments.E008) {message}")):
         call_command("migrate", skip_checks=False)
     with pytest.raises(CommandError) as start:
-        call_command("prepare_service")
+        call_command("start", check=True)
 
     assert str(start.value) == message
 

@@ -23,7 +23,6 @@ GUIDE = ROOT / "docs/settings.md"
 # A setting, or a default that is commented out. systemd, a shell and Compose read single quotes in the same way.
 LINE = re.compile(r"^(?P<comment>#?)(?P<name>[A-Z_]+)='(?P<value>[^'\n]*)'$", re.MULTILINE)
 GUIDE_ITEM = re.compile(r"^- `([A-Z_]+)` \([^)]+\): \S", re.MULTILINE)
-SHELL_DEFAULT = re.compile(r"^([A-Z_]+)=\$\{\1:-", re.MULTILINE)
 
 
 def names_in_settings() -> Iterator[str]:
@@ -36,11 +35,6 @@ def names_in_settings() -> Iterator[str]:
                 yield name
 
 
-def names_in_start() -> list[str]:
-    """Return the names of the variables that scripts/start reads."""
-    return SHELL_DEFAULT.findall((ROOT / "scripts/start").read_text())
-
-
 def names_in_file() -> list[str]:
     return [line["name"] for line in LINE.finditer(FILE.read_text())]
 
@@ -50,7 +44,7 @@ def names_in_guide() -> list[str]:
 
 
 def test_file_and_guide_explain_exactly_the_settings() -> None:
-    names = sorted({*names_in_settings(), *names_in_start()})
+    names = sorted({*names_in_settings()})
 
     assert {"DATABASE_URL", "WEB_WORKERS"} < set(names)
     assert sorted(names_in_file()) == names
@@ -76,7 +70,7 @@ def test_every_line_is_a_comment_or_a_setting() -> None:
 @pytest.mark.processes
 def test_settings_that_are_commented_out_are_the_defaults() -> None:
     commented = {line["name"]: line["value"] for line in LINE.finditer(FILE.read_text()) if line["comment"]}
-    names = {*names_in_settings()} - {"WEB_WORKERS"}  # its default is the machine's number of processors
+    names = {*names_in_settings()} - {"WEB_WORKERS", "WEB_THREADS"}  # the defaults depend on the processors
     environment = {name: commented[name] for name in names if name in commented}
 
     assert environment

@@ -57,8 +57,8 @@ class Machine:
     def prepare(self, *, host: str = "127.0.0.1") -> str:
         """Return the message of the command with which scripts/start begins."""
         process.rate_limits.close()  # of an earlier test
-        with override_settings(PAYMENTS_RUNTIME_DIRECTORY=self.runtime_directory):
-            return self.manage("prepare_service", "--host", host, "--port", str(self.port))
+        with override_settings(PAYMENTS_RUNTIME_DIRECTORY=self.runtime_directory, HOST=host, PORT=self.port):
+            return self.manage("start", "--check")
 
     def start(self) -> str:
         return self.run("scripts/start", environment=self.service.environment)

@@ -15,13 +15,18 @@ from tests.support.processes import ROOT
 pytestmark = pytest.mark.once
 
 EXTENDED = {"runserver"}  # a command of Django
-COMMANDS = sorted({file.stem for file in (ROOT / "payments/management/commands").glob("[!_]*.py")} - EXTENDED)
+APPLICATIONS = {
+    file.stem: file.relative_to(ROOT).parts[0]
+    for file in ROOT.glob("payments*/management/commands/[!_]*.py")
+    if file.stem not in EXTENDED
+}
+COMMANDS = sorted(APPLICATIONS)
 COLUMNS = 80
 HIDDEN = "==SUPPRESS=="
 
 
 def load_command(name: str) -> PaymentsCommand:
-    command = load_command_class("payments", name)
+    command = load_command_class(APPLICATIONS[name], name)
     assert isinstance(command, PaymentsCommand)
     return command
 

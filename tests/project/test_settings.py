@@ -52,6 +52,8 @@ VALID = {
     "DATABASE_REPLICA_URL": "postgresql://payments:secret@replica.example/payments",
     "REPLICA_LAG_SECONDS_MAX": "10",
     **dict.fromkeys(("DEBUG", "ACCESS_LOG", "METRICS", "TRACING"), "false"),
+    "PORT": "8000",
+    "WEB_WORKERS": "1",
     "WEB_THREADS": "5",
     "REQUEST_SECONDS_MAX": "2.5",
     "PASSWORD_LOGIN": "on",
@@ -102,6 +104,11 @@ def test_production_settings_pass_all_checks() -> None:
         ("REPLICA_LAG_SECONDS_MAX", "0", "Must be a whole number of seconds from 1 to 300."),
         ("REPLICA_LAG_SECONDS_MAX", "301", "Must be a whole number of seconds from 1 to 300."),
         ("SESSION_IDLE_SECONDS", "59", "Must be a whole number of seconds from 60 to 43200."),
+        ("PORT", "0", "Must be a whole number from 1 to 65535."),
+        ("PORT", "65536", "Must be a whole number from 1 to 65535."),
+        ("PORT", "", "Must be a whole number from 1 to 65535."),
+        ("WEB_WORKERS", "x", "Must be a whole number from 1 to 1000."),
+        ("WEB_WORKERS", "1001", "Must be a whole number from 1 to 1000."),
         ("WEB_THREADS", "0", "Must be a whole number from 1 to 100."),
         ("WEB_THREADS", "101", "Must be a whole number from 1 to 100."),
         ("WEB_THREADS", "many", "Must be a whole number from 1 to 100."),
@@ -231,9 +238,7 @@ ORDINARY_NAMES = (
     *(
         "HOME",
         "HOSTNAME",
-        "HOST",
         "HOSTS",
-        "PORT",
         "PORTS",
         "PATH",
         "PWD",
@@ -261,6 +266,17 @@ ORDINARY_NAMES = (
     *("DJANGO_SETTINGS_MODULE", "DJANGO_SECRET_KEY", "PYTHONPATH", "VIRTUAL_ENV", "WEB_CONCURRENCY", "REDIS_URL"),
     *("OTEL_TRACES_EXPORTER", "SSL_CERT_FILE", "HTTP_PROXY", "DEMO_PAYMENTS", "CI", "MALLOC_ARENA_MAX", "database_url"),
 )
+
+
+@pytest.mark.parametrize(("processors", "threads"), [(1, 3), (2, 5), (64, 5)])
+def test_default_of_threads_causes_no_warning_of_granian(
+    processors: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("multiprocessing.cpu_count", lambda: processors)
+    with patch.dict(os.environ, PRODUCTION, clear=True):
+        settings = runpy.run_path(str(ROOT / "payments_site/settings.py"))
+
+    assert settings["PAYMENTS_WEB_THREADS"] == threads <= 2 * processors + 1
 
 
 @pytest.mark.parametrize("name", ORDINARY_NAMES)

@@ -1,14 +1,16 @@
 """scripts/start checks what the service needs. If something is wrong, one line says what to do."""
 
-import os
+import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import django
 import psutil
 import pytest
 
+from payments import __version__
 from tests.support.commands import run_command
 from tests.support.exchange import Request, send_request
 from tests.support.ports import free_port
@@ -91,9 +93,10 @@ def test_directory_accessible_to_others_stops_the_start(tmp_path: Path) -> None:
     ("name", "value", "message"),
     [
         ("HSTS_SECONDS", "-1", "Invalid settings. HSTS_SECONDS: Must be a whole number of seconds"),
-        ("PORT", "0", "PORT must be a whole number from 1 to 65535."),
-        ("WEB_THREADS", "101", "WEB_THREADS must be a whole number from 1 to 100."),
-        ("WEB_WORKERS", "x", "WEB_WORKERS must be a whole number from 1 to 1000."),
+        ("PORT", "0", "Invalid settings. PORT: Must be a whole number from 1 to 65535."),
+        ("WEB_THREADS", "101", "Invalid settings. WEB_THREADS: Must be a whole number from 1 to 100."),
+        ("WEB_WORKERS", "x", "Invalid settings. WEB_WORKERS: Must be a whole number from 1 to 1000."),
+        ("HOST", "localhost", "CommandError: HOST must be an IP address, such as 127.0.0.1 or 0.0.0.0."),
     ],
 )
 def test_invalid_setting_stops_the_start(tmp_path: Path, name: str, value: str, message: str) -> None:
@@ -105,14 +108,23 @@ def test_invalid_setting_stops_the_start(tmp_path: Path, name: str, value: str, 
 
 
 def test_start_warns_once_and_serves(tmp_path: Path) -> None:
-    settings = {"RUNTIME_DIRECTORY": str(tmp_path / "run"), "DATABASE_URI": "sqlite:///another"}
+    settings = {"RUNTIME_DIRECTORY": str(tmp_path / "run"), "DATABASE_URI": "sqlite:///another", "WEB_THREADS": "5"}
     service = Service(f"sqlite:///{tmp_path}/payments.sqlite3", settings=settings, workers=2, log=tmp_path / "log")
 
     with service.serving(START):
+        command = psutil.Process(service.server.pid).cmdline()
         status = send_request(service.port, Request("GET /readyz", (("Host", "127.0.0.1"),))).status
 
-    warnings = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("Warning: ")]
+    lines = (tmp_path / "log").read_text().splitlines()
+    warnings = [line for line in lines if line.startswith("Warning: ")]
+    first, *_ = [json.loads(line) for line in lines if line not in warnings]
+    assert command[1:4] == ["-P", "-m", "granian"]  # has replaced the script
     assert status == 503
+    assert (first["level"], first["logger"]) == ("INFO", "payments_site.start")
+    assert first["message"].startswith(f"payments-site {__version__} (Django {django.get_version()}, Python ")
+    assert first["message"].endswith(f") listens on 127.0.0.1, port {service.port}")
+    assert "\n".join(lines).count(f"payments-site {__version__}") == 1
+    assert "Python threads" not in "\n".join(lines)  # a warning of Granian
     assert warnings == [
         "Warning: DATABASE_URI is not a setting. Did you mean DATABASE_URL?",
         "Warning: The database is not migrated. Run manage.py migrate.",
@@ -123,7 +135,7 @@ def test_service_starts_before_its_database_with_a_warning(tmp_path: Path) -> No
     database_url = f"postgresql://payments@127.0.0.1:{free_port()}/payments"
     service = Service(database_url, settings={"RUNTIME_DIRECTORY": str(tmp_path / "run")})
 
-    done = service.run("prepare_service", "--port", str(service.port))
+    done = service.run("start", "--check")
 
     assert done.returncode == 0
     assert done.stderr.startswith("Warning: The database failed: connection failed: ")
@@ -144,18 +156,3 @@ def test_worker_prints_an_invalid_setting_in_one_line(tmp_path: Path) -> None:
     lines = {line for line in done.stderr.splitlines() if not line.startswith("[")}
     assert done.returncode == 1
     assert lines == {"Invalid settings. HSTS_SECONDS: Must be a whole number of seconds from 0 to 1000000000."}
-
-
-@pytest.mark.parametrize(("processors", "threads"), [(1, 3), (2, 5)])
-def test_default_of_threads_causes_no_warning_of_granian(tmp_path: Path, processors: int, threads: int) -> None:
-    getconf = tmp_path / "getconf"
-    getconf.write_text(f"#!/bin/sh\necho {processors}\n")
-    getconf.chmod(0o755)
-    settings = {"RUNTIME_DIRECTORY": str(tmp_path / "run"), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    service = Service(f"sqlite:///{tmp_path}/payments.sqlite3", settings=settings, workers=1, log=tmp_path / "log")
-
-    with service.serving(START):
-        command = psutil.Process(service.server.pid).cmdline()
-
-    assert command[command.index("--blocking-threads") + 1] == str(threads)
-    assert "Python threads" not in (tmp_path / "log").read_text()

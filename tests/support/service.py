@@ -31,11 +31,13 @@ from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
 RECONNECT_EVERY = 50
 START = ROOT / "scripts/start"
 
-# The end of the script, which starts the server. The checks before it take as long as the start of a worker.
-SERVE = (
-    "HOST=127.0.0.1; export DEBUG=false WEB_THREADS=${WEB_THREADS:-5}; ulimit -n "
-    + (START.read_text().partition("\nulimit -n ")[2])
-)
+# The end of `manage.py start`. The checks before it take as long as the start of a worker.
+SERVE = """
+import os
+from payments_site.server import serve
+port, workers, threads = (int(os.environ.get(name, "5")) for name in ("PORT", "WEB_WORKERS", "WEB_THREADS"))
+serve("127.0.0.1", port=port, workers=workers, threads=threads)
+"""
 
 SETTINGS = (
     "DJANGO_ALLOW_ASYNC_UNSAFE",
@@ -158,7 +160,7 @@ class Service:
         with ExitStack() as stack:
             log = stack.enter_context(self.log.open("ab")) if self.log else None
             server = self.server = subprocess.Popen(
-                command or ["sh", "-euc", SERVE], cwd=ROOT, env=self.environment, stderr=log
+                command or [ROOT / ".venv/bin/python", "-c", SERVE], cwd=ROOT, env=self.environment, stderr=log
             )
             try:
                 wait_until_listening(server, self.port, workers=self.workers)

@@ -1,6 +1,8 @@
-"""Prepare the start of the service."""
+"""Check what the service needs, and start it."""
 
 import errno
+import logging
+import platform
 import socket
 import sqlite3
 from argparse import ArgumentParser
@@ -8,9 +10,12 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import django
+from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, Error, connection
 
+from payments import __version__
 from payments.checks import find_server_problem
 from payments.conf import conf
 from payments.database.migration_state import NOT_MIGRATED, explain_obsolete, read_migration_state
@@ -21,6 +26,9 @@ from payments.runtime.directory import RuntimeDirectoryError
 from payments.runtime.process import process
 from payments.runtime.rate_limits import FILE_NAME
 from payments.runtime.terminal import printable
+from payments_site.server import serve
+
+logger = logging.getLogger("payments_site.start")
 
 # The next step if the service cannot listen on its address, by error code.
 STEPS = {
@@ -35,28 +43,32 @@ CHECK_DIRECTORY = "Check that RUNTIME_DIRECTORY is writable for this user, and t
 
 
 class Command(PaymentsCommand):
-    """`prepare_service`."""
+    """`start`."""
 
     help = """
-        Check the settings, RUNTIME_DIRECTORY and the address, and remove the metrics
-        files of earlier processes. Warn if the database cannot be used yet, because the
-        service can start before it. Only scripts/start and scripts/serve need this
-        command, before they start the service.
+        Check the settings, RUNTIME_DIRECTORY and the address, remove the metrics files
+        of earlier processes, and start the service for production. Warn if the database
+        cannot be used yet, because the service can start before it. The process becomes
+        the server: SIGTERM ends it, SIGHUP replaces its workers.
 
-        Exit status: 0 if the service can start, otherwise 1.
+        Exit status: 1 if the service cannot start.
     """
-    examples = ("manage.py prepare_service", "manage.py prepare_service --host 127.0.0.1 --port 8000")
+    examples = ("manage.py start", "manage.py start --check")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--host", default="127.0.0.1", help="the IP address to listen on (default: %(default)s)")
-        parser.add_argument("--port", type=int, help="the port to listen on (default: it is not checked)")
+        parser.add_argument("--check", action="store_true", help="end before the service starts")
 
     def handle(self, *_args: Any, **options: Any) -> None:
-        if options["port"] is not None:
-            check_address(options["host"], port=options["port"])
+        check_address(settings.HOST, port=settings.PORT)
         prepare_runtime_files()
         if (warning := find_database_problem()) and not self.is_silent:
             self.stderr.write(f"Warning: {printable(warning)}", str)
+        if options["check"]:
+            return
+        connection.close()  # a server of PostgreSQL logs connections that end without a word
+        versions = f"Django {django.__version__}, Python {platform.python_version()}"
+        logger.info("payments-site %s (%s) listens on %s, port %s", __version__, versions, settings.HOST, settings.PORT)
+        serve(settings.HOST, port=settings.PORT, workers=settings.WEB_WORKERS, threads=conf.WEB_THREADS)
 
 
 def check_address(host: str, *, port: int) -> None:
