@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,10 +26,12 @@ from payments.runtime.process import process
 from payments.service.handler import NEEDS_NO_MIDDLEWARE, respond_directly
 from tests.support.api import REQUEST_ID, Api
 from tests.support.citus import citus_cluster
+from tests.support.commands import output_of
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.migrated import VARIABLE, fresh_database, migrated, name_of
 from tests.support.password_hashing import QUICK_HASHER, RecordingHasher
 from tests.support.postgresql import SharedPostgresql, breakable_postgresql
+from tests.support.processes import ROOT
 from tests.support.scale import IS_LONG, examples
 from tests.support.service import START, Service
 from tests.support.tools import require
@@ -236,6 +239,24 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         Service(url, settings=settings, workers=2, log=directory / "log").serving(START) as running,
     ):
         yield running
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that is built from the sdist."""
+    directory = tmp_path_factory.mktemp("dist")
+    output_of([sys.executable, "-m", "build", "--no-isolation", "--outdir", directory, ROOT])
+    [wheel] = directory.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="session")
+def installed_wheel(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which pip has installed the wheel. Its dependencies are those of the tests."""
+    directory = tmp_path_factory.mktemp("installed")
+    options = ("--quiet", "--disable-pip-version-check", "--no-index", "--no-deps", "--target", directory)
+    output_of([sys.executable, "-m", "pip", "install", *options, wheel])
+    return directory
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from payments.docs.markdown import Document
 
 
-DIRECTORY = Path(__file__).resolve().parents[2] / "docs"
+# A wheel has the files in this package, a checkout in `docs/`.
+PACKAGED = Path(__file__).resolve().with_name("documents")
+DIRECTORY = PACKAGED if PACKAGED.is_dir() else PACKAGED.parents[2] / "docs"
 
 
 # The folder in a link to another Markdown file. The URLs of all Markdown files are in one folder.
@@ -23,7 +25,7 @@ FOLDER = re.compile(r"(?<=\]\()[\w./]*/(?=[\w-]+\.md\b)")
 
 
 class DocsPage(NamedTuple):
-    """A Markdown file below `docs/`, and its URL path below `/docs/`."""
+    """A Markdown file of `docs/`, and its URL path below `/docs/`."""
 
     file: str
     path: str

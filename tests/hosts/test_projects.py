@@ -107,6 +107,7 @@ class Project:
 
     directory: Path
     stock_settings: str
+    application: Path = ROOT
 
     def write(self, path: str, text: str) -> None:
         file = self.directory / path
@@ -115,7 +116,7 @@ class Project:
             stream.write(text)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{self.directory}:{ROOT}"}
+        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{self.directory}:{self.application}"}
         environment["DJANGO_SETTINGS_MODULE"] = "shop.settings"
         return run_command([sys.executable, *arguments], cwd=self.directory, env=environment)
 
@@ -380,6 +381,18 @@ urlpatterns = [path("admin/", admin.site.urls)]
 """
 
 
+# Where the application is, and the modules of our project after a page of the admin and one of the documentation.
+MODULES = """
+import sys
+import django; django.setup()
+from django.test import Client
+import payments
+for path in ("/billing/docs/", "/admin/login/"):
+    assert Client().get(path, headers={"Host": "localhost"}).status_code == 200
+print(payments.__file__, [name for name in sys.modules if name.startswith("payments_site")])
+"""
+
+
 @pytest.mark.once
 def test_lines_of_the_readme_suffice(project: Project) -> None:
     section = README_SECTION.search((ROOT / "README.md").read_text())
@@ -399,3 +412,17 @@ client = Client(headers={{"Authorization": "Bearer {created.stdout.strip()}", "H
 print(client.get("/billing/v2/payments").status_code, client.get("/billing/docs/").status_code)
 """
     assert project.run("-c", script).stdout == "200 200\n"
+
+
+@pytest.mark.once
+@pytest.mark.extended
+@pytest.mark.xdist_group("wheel")
+def test_installed_wheel_needs_nothing_of_our_project(project: Project, installed_wheel: Path) -> None:
+    project.application = installed_wheel
+
+    test_lines_of_the_readme_suffice(project)
+    checked = project.run("manage.py", "check")
+    modules = project.run("-c", MODULES)
+
+    assert checked.stdout == "System check identified no issues (0 silenced).\n"
+    assert modules.stdout == f"{installed_wheel}/payments/__init__.py []\n"
