@@ -38,7 +38,7 @@ def test_wheel_has_the_packages_the_pages_and_the_static_files(wheel: Path) -> N
 
 
 def test_sdist_builds_the_same_wheel_as_the_checkout(wheel: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", tmp_path, ROOT]
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
     assert run_command(command).returncode == 0
 
     assert wheel.read_bytes() == (tmp_path / wheel.name).read_bytes()
