@@ -59,7 +59,7 @@ DOCUMENT = Kind([F], load="Raw({0})", store=["encode({0}).decode()"])
 MONEY = Kind(
     [DecimalText, F],
     load="Money({0}, {1})",
-    read=["format({0}.amount, '.2f')", "{0}.currency.code"],
+    read=["format({0}, '.2f')", "{0}_currency"],
     store=["{0}.value", "{0}.currency"],
     store_json=["{0}", "{1}"],
     suffixes=["", "_currency"],

@@ -125,7 +125,6 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
-    "djmoney",
     "rest_framework",
     "drf_spectacular_sidecar",
 ]

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Case, Value, When
-from moneyed import Money
 
 from payments.models import Access, Organization, Payment, SequenceType, Status
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
@@ -69,7 +68,9 @@ def new_payment(**changes: Any) -> Payment:
         "method": "new",
         **changes,
     }
-    return Payment(id="pt_new", organization=Organization(id=1001), mode="live", amount=Money(1, "EUR"), **values)
+    return Payment(
+        id="pt_new", organization=Organization(id=1001), mode="live", amount=1, amount_currency="EUR", **values
+    )
 
 
 def test_payment_that_matches_only_later_is_not_updated() -> None:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.db import connection
-from moneyed import Money
 from pytest_django import DjangoDbBlocker
 
 from payments.database.sqlite.base import STEPS_BETWEEN_CHECKS, deadline_has_passed
@@ -66,7 +65,8 @@ def build_payments(organization: Organization, mode: str, count: int, frequency:
             status=STATUSES[frequency] if frequency else "succeeded",
             method=frequency_or_own,
             customer_id=f"ct_{frequency or number // 10}",
-            amount=Money(AMOUNTS[frequency] if frequency else 10, CURRENCIES[frequency] if frequency else "EUR"),
+            amount=AMOUNTS[frequency] if frequency else 10,
+            amount_currency=CURRENCIES[frequency] if frequency else "EUR",
             sequence_type="first" if frequency == OFTEN else "oneoff",
             metadata=json.dumps({"order": frequency or f"{number}", "shop": "web"}),
         )

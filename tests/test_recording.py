@@ -13,7 +13,6 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import Case, Count, F, Value, When
 from django.db.models.functions import Upper
 from django.test.utils import CaptureQueriesContext
-from moneyed import Money
 
 from payments.models import Access, Organization, Payment, PaymentQuerySet, SequenceType, Status
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
@@ -33,7 +32,14 @@ def payments(db: None) -> None:
 def new_values(**changes: Any) -> dict[str, Any]:
     """Return the fields of a new payment, apart from its ID."""
     values = {"status": Status.OPEN, "sequence_type": SequenceType.ONEOFF, "created_at": NOON}
-    return {"organization": Organization(id=1001), "mode": "live", "amount": Money(1, "EUR"), **values, **changes}
+    return {
+        "organization": Organization(id=1001),
+        "mode": "live",
+        "amount": 1,
+        "amount_currency": "EUR",
+        **values,
+        **changes,
+    }
 
 
 def new_payment(payment_id: str = "pt_new", **changes: Any) -> Payment:

@@ -45,8 +45,8 @@ def expected_totals(key: ApiKey, days: Sequence[date] = DAYS) -> dict[date, list
     """Add the stored payments in Python."""
     groups: dict[tuple[date, str, str, str], list[Decimal]] = defaultdict(list)
     for payment in Payment.objects.visible_to(key.access):
-        money = payment.amount
-        groups[payment.created_at.date(), money.currency.code, payment.status, payment.method].append(money.amount)
+        day_and_group = payment.created_at.date(), payment.amount_currency, payment.status, payment.method
+        groups[day_and_group].append(payment.amount)
     by_day: dict[date, list[Total]] = {day: [] for day in days}
     for (day, *group), amounts in sorted(groups.items()):
         by_day[day].append(Total._make((*group, len(amounts), int(sum(amounts) * 100))))

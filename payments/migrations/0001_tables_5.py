@@ -14,7 +14,6 @@ import django.db.models.functions.comparison
 import django.db.models.functions.text
 import django.db.models.lookups
 import django.utils.timezone
-import djmoney.models.fields
 import payments.models.expressions
 import payments.models.fields
 import payments.models.payment
@@ -237,12 +236,12 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', payments.models.fields.IdentifierField(default=payments.models.payment.new_payment_id, editable=False, max_length=64, primary_key=True, serialize=False)),
                 ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
-                ('amount_currency', djmoney.models.fields.CurrencyField(default=None, editable=False, max_length=3)),
-                ('amount', djmoney.models.fields.MoneyField(currency_choices=None, decimal_places=2, max_digits=15)),
-                ('amount_net_currency', djmoney.models.fields.CurrencyField(default=None, editable=False, max_length=3, null=True)),
-                ('amount_net', djmoney.models.fields.MoneyField(blank=True, currency_choices=None, decimal_places=2, max_digits=15, null=True)),
-                ('amount_remaining_currency', djmoney.models.fields.CurrencyField(default=None, editable=False, max_length=3, null=True)),
-                ('amount_remaining', djmoney.models.fields.MoneyField(blank=True, currency_choices=None, decimal_places=2, max_digits=15, null=True)),
+                ('amount', models.DecimalField(decimal_places=2, max_digits=15)),
+                ('amount_currency', models.CharField(max_length=3)),
+                ('amount_net', models.DecimalField(blank=True, decimal_places=2, max_digits=15, null=True)),
+                ('amount_net_currency', models.CharField(blank=True, max_length=3, null=True)),
+                ('amount_remaining', models.DecimalField(blank=True, decimal_places=2, max_digits=15, null=True)),
+                ('amount_remaining_currency', models.CharField(blank=True, max_length=3, null=True)),
                 ('description', models.TextField(blank=True)),
                 ('method', models.CharField(blank=True, max_length=32)),
                 ('redirect_url', models.TextField(blank=True, verbose_name='redirect URL')),

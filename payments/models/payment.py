@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Collection
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
 from typing import Any, NoReturn
 
 from django.db import models
@@ -15,10 +14,7 @@ from django.db.models import Expression, Q
 from django.db.models.functions import Coalesce, Length
 from django.db.models.lookups import LessThanOrEqual
 from django.utils import timezone
-from djmoney.models.fields import MoneyField
-from moneyed import Money
 
-from payments.models import currencies  # noqa: F401  registers currencies, which djmoney needs to read stored amounts
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
 from payments.models.expressions import ByteLength, Literal, Opaque, hidden
 from payments.models.fields import DocumentField, IdentifierField, MillisecondField
@@ -39,8 +35,6 @@ RECORD_BYTES_MAX = 65_536
 
 # SQLite computes in binary. It returns up to 15 digits unchanged.
 MONEY_DIGITS = 15
-
-money_field = partial(MoneyField, max_digits=MONEY_DIGITS, decimal_places=2, currency_choices=None)
 
 
 class PaymentsCannotBeDeleted(Exception):
@@ -160,9 +154,12 @@ class Payment(models.Model):
     id = IdentifierField(primary_key=True, max_length=IDENTIFIER_MAX, default=new_payment_id, editable=False)
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="payments", db_index=False)
     mode = models.CharField(max_length=4, choices=Mode.choices)
-    amount: models.Field[Money, Money] = money_field()
-    amount_net: models.Field[Money | None, Money | None] = money_field(null=True, blank=True)
-    amount_remaining: models.Field[Money | None, Money | None] = money_field(null=True, blank=True)
+    amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=2)
+    amount_currency = models.CharField(max_length=3)
+    amount_net = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=2, null=True, blank=True)
+    amount_net_currency = models.CharField(max_length=3, null=True, blank=True)  # noqa: DJ001  null, like its amount
+    amount_remaining = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=2, null=True, blank=True)
+    amount_remaining_currency = models.CharField(max_length=3, null=True, blank=True)  # noqa: DJ001  null, as above
     description = models.TextField(blank=True)
     method = models.CharField(max_length=METHOD_MAX, blank=True)
     redirect_url = models.TextField("redirect URL", blank=True)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from django.http import QueryDict
-from moneyed import Money
 from pytest_django import DjangoDbBlocker, Settings
 
 from payments.admin.payments.form import SearchForm
@@ -45,7 +44,8 @@ def build_payment(number: int, organization: Organization) -> Payment:
         id=f"pt_{organization.pk}{number:05}",
         organization=organization,
         created_at=NOON + timedelta(days=number // DAY_PAYMENTS, seconds=number % DAY_PAYMENTS),
-        amount=Money(Decimal(number % 997 - 20).scaleb(-2), ("EUR", "EUR", "USD")[number % 3]),
+        amount=Decimal(number % 997 - 20).scaleb(-2),
+        amount_currency=("EUR", "EUR", "USD")[number % 3],
         status=list(Status)[number % 11 % len(Status)],
         method=("creditcard", "ideal", "paypal")[number % 5 % 3],
         description=f"Order {number}",

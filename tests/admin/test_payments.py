@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,7 +11,6 @@ from django.contrib.auth.models import Permission, User
 from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from moneyed import Money
 
 from payments.admin.access_form import MENU_CHOICES_MAX
 from payments.models import Access, Change, Organization, Payment
@@ -158,7 +158,8 @@ def test_list_can_be_searched_and_filtered(
         **owner,
         description="Café",
         created_at=NOON + 2 * day,
-        amount=Money("1.00", "USD"),
+        amount=Decimal("1.00"),
+        amount_currency="USD",
         customer_id="ct_8",
         metadata='{"color":"blue"}',
         paid_at=NOON + 4 * day,

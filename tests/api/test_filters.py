@@ -13,7 +13,6 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moneyed import Money
 
 from payments.models import Access, Mode, Organization, Payment, Status
 from payments.record import record_time
@@ -213,7 +212,8 @@ def build_payment(payment: PlainPayment, organization: Organization, mode: str, 
         method=payment.method,
         customer_id=payment.customer,
         sequence_type=payment.sequence_type,
-        amount=Money(Decimal(payment.cents) / 100, payment.currency),
+        amount=Decimal(payment.cents) / 100,
+        amount_currency=payment.currency,
         paid_at=None if payment.paid is None else noon_plus(payment.paid),
         metadata=json.dumps(payment.metadata),
         details=None,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -9,7 +10,6 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
-from moneyed import Money
 from rest_framework.filters import BaseFilterBackend
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
@@ -53,7 +53,8 @@ def shop(organization: Organization) -> None:
     """Payments of which four each share a time, of several statuses, with all optional fields and without."""
     for number in range(24):
         optional = {
-            "amount_net": Money("9.50", "EUR"),
+            "amount_net": Decimal("9.50"),
+            "amount_net_currency": "EUR",
             "customer_id": "ct_7",
             "expires_at": noon_plus(9),
             "details": '{"a": 1.5}',

@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from moneyed import Money
 from pytest_django import Settings
 
 from payments.models import Organization
@@ -31,7 +31,8 @@ def four_payments(organization: Organization) -> None:
         id="pt_C",
         organization=organization,
         open=True,
-        amount=Money(1000, "JPY"),
+        amount=1000,
+        amount_currency="JPY",
         method="",
         description="",
         created_at=TIME,
@@ -40,9 +41,12 @@ def four_payments(organization: Organization) -> None:
         id="pt_B",
         organization=organization,
         recurring=True,
-        amount=Money(10, "EUR"),
-        amount_net=Money("9.55", "EUR"),
-        amount_remaining=Money(0, "EUR"),
+        amount=10,
+        amount_currency="EUR",
+        amount_net=Decimal("9.55"),
+        amount_net_currency="EUR",
+        amount_remaining=0,
+        amount_remaining_currency="EUR",
         description='Café "№ 7"',
         redirect_url="https://shop.example/orders/7",
         webhook_url="https://shop.example/webhook",

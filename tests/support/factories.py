@@ -4,11 +4,11 @@ A trait sets the mode, the status or the method of a payment: `PaymentFactory(te
 """
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, cast
 
 import factory
 from factory.django import DjangoModelFactory
-from moneyed import Money
 
 from payments.models import ApiKey, Mode, Organization, Payment, SequenceType, Status
 
@@ -62,7 +62,8 @@ class PaymentFactory(DjangoModelFactory[Payment]):
     id = factory.Sequence(lambda n: f"pt_{n:08}")
     organization = factory.SubFactory(OrganizationFactory)
     mode = Mode.LIVE
-    amount = Money("10.00", "EUR")
+    amount = Decimal("10.00")
+    amount_currency = "EUR"
     description = factory.Sequence(lambda n: f"Order {n}")
     method = "creditcard"
     status = Status.SUCCEEDED

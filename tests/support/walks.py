@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
 from itertools import chain, count
 from random import Random
 from threading import Event
 from typing import NamedTuple
-
-from moneyed import Money
 
 from payments.ingest import import_payments
 from payments.models import ApiKey, Mode, Organization, Payment, SequenceType, Status
@@ -55,7 +54,8 @@ def store_payments(created: dict[str, int], *, organization: int, mode: str) -> 
             organization_id=organization,
             mode=mode,
             created_at=noon_plus(milliseconds),
-            amount=Money("10.00", "EUR"),
+            amount=Decimal("10.00"),
+            amount_currency="EUR",
             status=Status.OPEN,
             sequence_type=SequenceType.ONEOFF,
         )

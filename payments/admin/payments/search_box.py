@@ -264,7 +264,7 @@ def decimal(number: str) -> str:
 def patterns() -> Iterator[tuple[re.Pattern[str], Callable[[Search, re.Match[str]], None]]]:
     """Yield the forms of a part, each with the function that reads it. The first form that matches counts."""
     end = rf"{CLOSING}(?=\s|$)"
-    codes = "|".join(CURRENCIES)
+    codes = "|".join(sorted(CURRENCIES))
     before = rf"(?P<before>[€£$]\s?|(?-i:{codes})\s)"
     after = rf"\s?(?P<after>[€£$]|{codes})"
     decimals = r"[.,][0-9]{1,2}"
