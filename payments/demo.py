@@ -130,10 +130,6 @@ def details(rng: random.Random, method: str, currency: str) -> Raw | UnsetType:
         "cardCountryCode": COUNTRIES[currency],
         "cardHolder": name,
         "cardLabel": label,
-        "cardNumber": group_digits(number),
+        "cardNumber": " ".join(number[start : start + 4] for start in range(0, length, 4)),
     }
     return Raw(encode(card))
-
-
-def group_digits(number: str) -> str:
-    return " ".join(number[start : start + 4] for start in range(0, len(number), 4))

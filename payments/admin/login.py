@@ -81,7 +81,8 @@ class LoginForm(AdminAuthenticationForm):
 
     def clean(self) -> dict[str, Any]:
         address = client_address(self.request.META) if self.request else ""
-        limits = limits_of(address, account=self.cleaned_data.get("username", ""))
+        account = self.cleaned_data.get("username", "").casefold()
+        limits = {f"login {address}": ADDRESS_ATTEMPTS, f"login {address} {account}": ACCOUNT_ATTEMPTS}
         try:
             with password_attempt(limits, address=address):
                 return super().clean()
@@ -94,11 +95,6 @@ def mark_as_limited(response: HttpResponse, wait_seconds: float) -> None:
     """Turn the response into one of status 429 that names the seconds to wait."""
     response.status_code = HTTPStatus.TOO_MANY_REQUESTS
     response.headers["Retry-After"] = str(ceil(wait_seconds))
-
-
-def limits_of(address: str, *, account: str) -> dict[str, RateLimit]:
-    """Return the limits for an attempt from an address to log in to an account, by the name that is counted."""
-    return {f"login {address}": ADDRESS_ATTEMPTS, f"login {address} {account.casefold()}": ACCOUNT_ATTEMPTS}
 
 
 def limits_of_user(user: User, *, kind: str, address: str) -> dict[str, RateLimit]:

@@ -42,7 +42,7 @@ from payments.record import (
     Url,
     encode,
 )
-from payments.rows import FIELDS, MONEY, NOT_STORED, TIME, StoredField
+from payments.rows import FIELDS, MONEY, TIME, StoredField
 
 decode_texts = msgspec.json.Decoder(dict[str, str]).decode
 
@@ -97,28 +97,16 @@ def value_pattern(type_: Any) -> str:
     return f'"({ANY_TEXT})"'
 
 
-def field_patterns() -> list[str]:
-    """Return the patterns of all fields in the record's order, `_links` included."""
-    by_name = {field.name: field for field in FIELDS}
-    not_stored = {"resource": '(?:,"resource":"payment")?', "links": rf'(?:,"_links":{LINKS})?'}
-    return [
-        not_stored[name] if name in NOT_STORED else field_pattern(by_name[name]) for name in Record.__struct_fields__
-    ]
+def record_pattern() -> str:
+    """Return the pattern of a record: its fields in their order, each with the comma before it."""
+    patterns = {"resource": '(?:,"resource":"payment")?', "links": rf'(?:,"_links":{LINKS})?'}
+    for field in FIELDS:
+        pattern = f',"{field.json_name}":{value_pattern(field.type)}'
+        patterns[field.name] = f"(?:{pattern})?" if field.is_optional else pattern
+    return "".join(patterns[name] for name in Record.__struct_fields__).removeprefix(",")
 
 
-def field_pattern(field: StoredField) -> str:
-    pattern = f'"{field.json_name}":{value_pattern(field.type)}'
-    return f"(?:,{pattern})?" if field.is_optional else pattern
-
-
-def join_with_commas(patterns: Sequence[str]) -> str:
-    """Join the patterns of fields with commas; an optional field has its comma already."""
-    first, *rest = patterns
-    return first + "".join(pattern if pattern.startswith("(?:,") else f",{pattern}" for pattern in rest)
-
-
-match_canonical = re.compile(rf"\{{{join_with_commas(field_patterns())}\}}").fullmatch
-
+match_canonical = re.compile(rf"\{{{record_pattern()}\}}").fullmatch
 
 GROUPS = [name for field in FIELDS for name in (["card", "details"] if field.name == "details" else field.columns)]
 

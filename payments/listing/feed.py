@@ -56,7 +56,7 @@ def fetch_changes(position: FeedPosition, *, limit: int) -> ChangesPage:
 
 def build_changes_page(content: Content, position: FeedPosition, *, limit: int) -> ChangesPage:
     """Return the page after a position that the query for it has read. For errors, see `fetch_changes`."""
-    if not (position.is_beginning or content.proof):
+    if position.newest != NEVER_CHANGED and not content.proof:
         raise UnknownPosition
     rows, end = content.rows, end_position(position.access, content.state)
     if len(rows) > limit:

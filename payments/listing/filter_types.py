@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -51,9 +51,6 @@ class Filter:
     def takes_list(self) -> bool:
         return self.kind == WORDS
 
-    def with_terms(self, terms: Terms) -> Filter:
-        return replace(self, terms=terms)
-
     def apply(self, payments: PaymentQuerySet, values: Values, access: Access | None) -> PaymentQuerySet:
         """Return the payments that match. `access` is theirs; without it, no index of terms is used."""
         payments = self.select(payments, values)
@@ -69,40 +66,26 @@ def any_word(name: str) -> Terms:
 def word_filter(
     select: Callable[[PaymentQuerySet, Collection[Any]], PaymentQuerySet],
     *,
-    pattern: str,
-    description: str,
     known: Collection[str] = (),
-    example: list[str],
+    pattern: str = "",
+    description: str = "",
+    **options: Any,
 ) -> Filter:
-    """Return a filter by words that match a pattern, or that are known. Any of its words may match."""
-    rule = f"{description}, or up to {VALUES_MAX} of them, separated by commas"
-    schema = list_schema({"type": "string", "pattern": pattern})
+    """Return a filter by words that are known, or that match a pattern. Any of its words may match.
+
+    With a pattern and its description, a long list of known words is not shown. `options` are other attributes.
+    """
     is_valid = known.__contains__ if known else re.compile(pattern).match
-    return Filter(select, partial(parse_words, is_valid=is_valid), ANY_OF, WORDS, rule, schema, example)
-
-
-def known_word_filter(
-    select: Callable[[PaymentQuerySet, Collection[Any]], PaymentQuerySet],
-    known: Collection[str],
-    *,
-    example: list[str],
-    values_are_literals: bool = False,
-) -> Filter:
-    """Return a filter by words from a fixed list. Any of its words may match."""
-    rule = f"{', '.join(known)}, or some of them, separated by commas"
-    schema = list_schema({"type": "string", "enum": list(known)})
-    parse = partial(parse_words, is_valid=known.__contains__)
-    return Filter(select, parse, ANY_OF, WORDS, rule, schema, example, values_are_literals)
+    words, item = (f"up to {VALUES_MAX}", {"pattern": pattern}) if pattern else ("some", {"enum": list(known)})
+    rule = f"{description or ', '.join(known)}, or {words} of them, separated by commas"
+    schema = {"type": "array", "items": {"type": "string", **item}, "minItems": 1, "maxItems": VALUES_MAX}
+    return Filter(select, partial(parse_words, is_valid=is_valid), ANY_OF, WORDS, rule, schema, **options)
 
 
 def parse_words(text: str, is_valid: Callable[[str], object]) -> Values | None:
     """Return the words of a comma-separated list without duplicates, sorted; None if one of them is invalid."""
     words = text.split(",")
     return tuple(sorted(set(words))) if len(words) <= VALUES_MAX and all(map(is_valid, words)) else None
-
-
-def list_schema(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": item, "minItems": 1, "maxItems": VALUES_MAX}
 
 
 def single(select: Callable[[PaymentQuerySet, Any], PaymentQuerySet]) -> Select:
@@ -142,14 +125,3 @@ def amount_filter(select: Callable[..., PaymentQuerySet], effect: str, *, bound:
 
 def parse_amount(text: str) -> Values | None:
     return (Decimal(text),) if re.match(AMOUNT, text) else None
-
-
-def document_filter(
-    select: Callable[[PaymentQuerySet, Any], PaymentQuerySet],
-    effect: str,
-    *,
-    rule: str,
-    schema: Mapping[str, Any],
-    example: list[str],
-) -> Filter:
-    return Filter(single(select), lambda text: (text,), effect, "PAIRS", rule, schema, example)

@@ -8,8 +8,7 @@ from itertools import product
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from payments.listing import filter_types
-from payments.listing.filter_types import Filter, Values, any_word
+from payments.listing.filter_types import Filter, Values, amount_filter, any_word, single, time_filter, word_filter
 from payments.listing.terms import HasAllPairs, TermCondition
 from payments.models import (
     CUSTOMER_ID,
@@ -36,9 +35,9 @@ METADATA_TEXT = re.compile(rf"[^\x00\ud800-\udfff]{{1,{METADATA_CHARACTERS_MAX}}
 
 # How the bounds of a range select payments, and the type of their filters.
 RANGES: Mapping[str, tuple[Callable[..., PaymentQuerySet], Callable[..., Filter]]] = {
-    "createdAt": (PaymentQuerySet.created, filter_types.time_filter),
-    "paidAt": (partial(PaymentQuerySet.bounded, column="paid_at"), filter_types.time_filter),
-    "amount": (partial(PaymentQuerySet.bounded, column="amount"), filter_types.amount_filter),
+    "createdAt": (PaymentQuerySet.created, time_filter),
+    "paidAt": (partial(PaymentQuerySet.bounded, column="paid_at"), time_filter),
+    "amount": (partial(PaymentQuerySet.bounded, column="amount"), amount_filter),
 }
 LOWER, UPPER = ("gte", "gt"), ("lte", "lt")
 BOUNDS = {"gte": "at or above", "gt": "above", "lte": "at or below", "lt": "below"}
@@ -58,42 +57,50 @@ def range_effect(name: str, bound: str) -> str:
 
 # In the order of their parameters in a link.
 FILTERS: Mapping[str, Filter] = {
-    "status": filter_types.known_word_filter(
+    "status": word_filter(
         PaymentQuerySet.with_status,
-        Status.values,
+        known=Status.values,
         example=["open", "pending"],
         values_are_literals=True,
-    ).with_terms(status_terms),
-    "method": filter_types.word_filter(
-        PaymentQuerySet.with_method,
+        terms=status_terms,
+    ),
+    "method": word_filter(
+        partial(PaymentQuerySet.with_any, column="method"),
         pattern=METHOD,
         description="a word of 1 to 32 letters, digits, underscores or hyphens",
         example=["creditcard"],
-    ).with_terms(any_word("method")),
-    "customerId": filter_types.word_filter(
+        terms=any_word("method"),
+    ),
+    "customerId": word_filter(
         PaymentQuerySet.of_customer,
         pattern=CUSTOMER_ID,
         description="a customer ID, ct_ and 1 to 61 letters, digits, underscores or hyphens",
         example=["ct_7"],
     ),
-    "sequenceType": filter_types.known_word_filter(
-        PaymentQuerySet.with_sequence_type, SequenceType.values, example=["recurring"]
-    ).with_terms(any_word("sequence")),
-    "currency": filter_types.word_filter(
-        PaymentQuerySet.in_currency,
+    "sequenceType": word_filter(
+        partial(PaymentQuerySet.with_any, column="sequence_type"),
+        known=SequenceType.values,
+        example=["recurring"],
+        terms=any_word("sequence"),
+    ),
+    "currency": word_filter(
+        partial(PaymentQuerySet.with_any, column="amount_currency"),
         pattern=r"\A[A-Z]{3}\Z",  # a list of all codes would make clients of the API's description large
         description="an ISO 4217 currency code",
         known=CURRENCIES,
         example=["EUR"],
-    ).with_terms(any_word("currency")),
+        terms=any_word("currency"),
+    ),
     **{
         f"{name}[{bound}]": filter_type(select, range_effect(name, words), bound=bound)
         for name, (select, filter_type) in RANGES.items()
         for bound, words in BOUNDS.items()
     },
-    "metadata": filter_types.document_filter(
-        PaymentQuerySet.with_metadata,
-        "only payments whose metadata contains these pairs, metadata[KEY]=VALUE",
+    "metadata": Filter(
+        single(PaymentQuerySet.with_metadata),
+        parse=lambda document: (document,),
+        effect="only payments whose metadata contains these pairs, metadata[KEY]=VALUE",
+        kind="PAIRS",
         rule=f"at most {METADATA_PAIRS_MAX} pairs, key and value of 1 to {METADATA_CHARACTERS_MAX} characters each",
         schema={
             "type": "array",
@@ -102,7 +109,8 @@ FILTERS: Mapping[str, Filter] = {
             "maxItems": METADATA_PAIRS_MAX,
         },
         example=["order:84820"],
-    ).with_terms(lambda access, values: HasAllPairs(*access, *values)),
+        terms=lambda access, values: HasAllPairs(*access, *values),
+    ),
 }
 
 # The filters that take several values: separated by commas, or in repeated parameters.

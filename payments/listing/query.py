@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from payments.database.statements import Placeholder
 from payments.listing.content import ContentStatement, Query, content_sql
@@ -95,15 +95,11 @@ def select_unbound(payments: PaymentQuerySet, shape: Shape) -> PaymentQuerySet:
 def filter_values(filters: Sequence[AppliedFilter]) -> dict[str, str]:
     """Return the values of the placeholders of filters."""
     return {
-        placeholder: as_stored(value)
+        # Both databases compare a time in UTC, without an offset, with a column.
+        placeholder: str(value.replace(tzinfo=None) if isinstance(value, datetime) else value)
         for shape, applied in zip(shape_of(filters), filters, strict=True)
         for placeholder, value in zip(shape.placeholders, applied.values, strict=True)
     }
-
-
-def as_stored(value: Any) -> str:
-    """Return a value as both databases compare it with a column: a time in UTC, without an offset."""
-    return str(value.replace(tzinfo=None) if isinstance(value, datetime) else value)
 
 
 class Listing(NamedTuple):

@@ -59,11 +59,6 @@ class FeedPosition(Struct, frozen=True, array_like=True):
     def access(self) -> Access:
         return Access(self.organization_id, self.mode)
 
-    @property
-    def is_beginning(self) -> bool:
-        """Return whether this is the beginning of a feed that had no change. It is valid for every state."""
-        return self.newest == NEVER_CHANGED
-
 
 encode_position = msgspec.msgpack.Encoder().encode
 decode_position = msgspec.msgpack.Decoder(FeedPosition).decode

@@ -89,13 +89,11 @@ def read_state() -> DistributionState:
         key_has_organization=is_true(KEY_HAS_ORGANIZATION),
         has_reference=is_true(HAS_REFERENCE),
         knows_migrations=is_true(KNOWS_MIGRATIONS),
-        behind=frozenset(table for table in NUMBERED_TABLES if is_behind(table)),
+        behind=frozenset(
+            table for table in NUMBERED_TABLES if is_true(IS_BEHIND.format(table=table, worker_ids=WORKER_IDS))
+        ),
         tables={table: read_table(table) for table in FOREIGN_KEYS},
     )
-
-
-def is_behind(table: str) -> bool:
-    return is_true(IS_BEHIND.format(table=table, worker_ids=WORKER_IDS))
 
 
 def read_table(table: str) -> TableState:

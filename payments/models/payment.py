@@ -86,8 +86,9 @@ class PaymentQuerySet(RecordingQuerySet["Payment"]):
             payments = self.filter(status__in=list(map(Literal, sorted(IN_PROGRESS))))
         return payments if set(statuses) == IN_PROGRESS else payments.filter(Opaque(Q(status__in=literals)))
 
-    def with_method(self, methods: Collection[str | Expression]) -> PaymentQuerySet:
-        return self.filter(Opaque(Q(method__in=methods)))
+    def with_any(self, words: Collection[str | Expression], *, column: str) -> PaymentQuerySet:
+        """Return the payments with one of these words in a column without an index."""
+        return self.filter(Opaque(Q(**{f"{column}__in": words})))
 
     def of_customer(self, customer_ids: Collection[str | Expression]) -> PaymentQuerySet:
         """Return the payments of these customers. The conditions contain the predicate of a partial index."""
@@ -95,12 +96,6 @@ class PaymentQuerySet(RecordingQuerySet["Payment"]):
         # PostgreSQL would read an IN of one hidden value, which is a subquery, as a join, and see the value.
         is_one = Q(customer_id=values[0]) if len(values) == 1 else Q(customer_id__in=values)
         return self.filter(~Q(customer_id=Literal("")), is_one)
-
-    def with_sequence_type(self, sequence_types: Collection[str | Expression]) -> PaymentQuerySet:
-        return self.filter(Opaque(Q(sequence_type__in=sequence_types)))
-
-    def in_currency(self, codes: Collection[str | Expression]) -> PaymentQuerySet:
-        return self.filter(Opaque(Q(amount_currency__in=codes)))
 
     def created(self, value: datetime | Expression, *, bound: str) -> PaymentQuerySet:
         """Return the payments created on one side of a time; `bound` is a lookup: gte, gt, lte or lt."""

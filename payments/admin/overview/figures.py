@@ -104,30 +104,16 @@ class Overview:
     @property
     def tiles(self) -> list[Tile]:
         """Return the figures of the period. A success rate without completed payments has no value, and no tile."""
-        rate = self.statistics.success_percent
-        return [
-            self.payments_tile,
-            *([] if rate is None else [self.success_tile(rate)]),
-            self.in_progress_tile,
-            *map(self.paid_tile, self.main_paid),
-        ]
-
-    @property
-    def payments_tile(self) -> Tile:
-        number = self.statistics.payments
-        change = compare_numbers(number, self.compared.payments) if self.compared else ""
-        return Tile("Payments", grouped(number), "", change, self.href())
-
-    def success_tile(self, rate: float) -> Tile:
-        change = compare_rates(rate, self.compared.success_percent) if self.compared else ""
-        return Tile("Success rate", percent(rate), "of completed payments", change, self.completed_href)
-
-    @property
-    def in_progress_tile(self) -> Tile:
-        number = self.statistics.in_progress
-        change = compare_numbers(number, self.compared.in_progress) if self.compared else ""
+        now, before = self.statistics, self.compared
+        change = compare_numbers(now.payments, before.payments) if before else ""
+        tiles = [Tile("Payments", grouped(now.payments), "", change, self.href())]
+        if (rate := now.success_percent) is not None:
+            change = compare_rates(rate, before.success_percent) if before else ""
+            tiles.append(Tile("Success rate", percent(rate), "of completed payments", change, self.completed_href))
+        change = compare_numbers(now.in_progress, before.in_progress) if before else ""
         href = self.href(status=IN_PROGRESS_STATUSES)
-        return Tile("In progress", grouped(number), "open, pending or authorized", change, href)
+        tiles.append(Tile("In progress", grouped(now.in_progress), "open, pending or authorized", change, href))
+        return [*tiles, *map(self.paid_tile, self.main_paid)]
 
     def paid_tile(self, paid: Amount) -> Tile:
         change = compare_amounts(paid.hundredths, self.compared.paid_in[paid.currency]) if self.compared else ""

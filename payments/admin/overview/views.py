@@ -116,11 +116,8 @@ def read_overview(access: Access, period: Period) -> Overview:
 
 
 def stored_overview(access: Access, period: Period) -> Overview:
-    return Overview(access, stored_statistics(access, period), stored_statistics(access, period.previous))
-
-
-def stored_statistics(access: Access, period: Period) -> Statistics:
-    return Statistics(period, daily_totals(access, days=period.days))
+    statistics = (Statistics(part, daily_totals(access, days=part.days)) for part in (period, period.previous))
+    return Overview(access, *statistics)
 
 
 def sum_in_time(access: Access, days: Sequence[date], before: Sequence[date]) -> None:

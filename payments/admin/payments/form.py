@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -38,7 +38,7 @@ class WordsInput(forms.CheckboxSelectMultiple):
         self.others_label = others_label
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
-        return list(dict.fromkeys(split_texts(data.getlist(name))))
+        return list(dict.fromkeys(filter(None, SEPARATORS.split(" ".join(data.getlist(name))))))
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
         known = [str(word) for word, _ in self.choices]
@@ -68,11 +68,6 @@ class PairsField(forms.Field):
         if len(dict(pairs)) < len(pairs):
             raise ValidationError("Enter each key once.")
         return dict(pairs)
-
-
-def split_texts(texts: Iterable[str]) -> Iterator[str]:
-    for text in texts:
-        yield from filter(None, SEPARATORS.split(text))
 
 
 def split_pair(text: str) -> tuple[str, str]:

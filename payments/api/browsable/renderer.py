@@ -52,11 +52,12 @@ class PageRenderer(BrowsableAPIRenderer):
         problem = data if isinstance(data, Problem) else None
         if problem:
             context["response_headers"]["Content-Type"] = ProblemRenderer.media_type
+        document_links = {} if problem else msgspec.json.decode(HALRenderer().render(data)).get("_links", {})
         return {
             **context,
             "code_style": None,  # its tag would break the content security policy
             "problem": problem,
-            "links": {} if problem else links_of(data),
+            "links": {relation: link["href"] for relation, link in document_links.items()},
             "is_list": getattr(context["view"], "has_filters", False),
             **form_context(form_values(context["request"].query_params), problem),
         }
@@ -93,11 +94,6 @@ def form_context(parameters: Mapping[str, str], problem: Problem | None) -> dict
         "pairs": [field(name) for name in parameters if name.startswith("metadata[")],
         "is_open": bool(errors) or not parameters.keys() <= {"limit", "from"},
     }
-
-
-def links_of(document: Any) -> dict[str, str]:
-    links = msgspec.json.decode(HALRenderer().render(document)).get("_links", {})
-    return {relation: link["href"] for relation, link in links.items()}
 
 
 def with_clickable_links(document: str) -> SafeString:

@@ -1,7 +1,7 @@
 """How PostgreSQL plans and runs statements."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.db import connection
 
@@ -21,14 +21,13 @@ SESSION_SETTINGS = {
 }
 
 
-def planned_as_pages() -> AbstractContextManager[None]:
-    """Plan the statements of a command as those of requests. SQLite needs no settings."""
-    return session_settings(PLANNER_SETTINGS) if connection.vendor == "postgresql" else nullcontext()
-
-
 @contextmanager
-def session_settings(settings: Mapping[str, str]) -> Iterator[None]:
-    """Set parameters of the PostgreSQL session, and reset them at the end, unless an error occurs."""
+def planned_as_pages() -> Iterator[None]:
+    """Plan the statements of a command as those of requests, until the end unless an error occurs.
+
+    SQLite needs no settings.
+    """
+    settings = PLANNER_SETTINGS if connection.vendor == "postgresql" else {}
     with connection.cursor() as cursor:
         for name, value in settings.items():
             cursor.execute(f"SET {name} = '{value}'")

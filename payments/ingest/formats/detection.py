@@ -43,6 +43,7 @@ OTHER_FORMATS = {
     b"\xff\xfe": UTF_16,
     b"\xfe\xff": UTF_16,
 }
+UNKNOWN_FORMAT = "is neither JSON nor CSV. The first line of CSV must name the fields, such as id,mode"
 
 
 def read_records(source: Source, *, ignores_unknown_fields: bool = False) -> Iterator[RawRecord]:
@@ -84,10 +85,12 @@ def split_values(source: Source, *, ignores_unknown_fields: bool) -> Iterator[Ra
             return DocumentSplitter(source.name).split(all_chunks)
         return read_json_lines(source.name, all_chunks)
     first_rows = from_header(first_chunk)
-    if delimiter := find_delimiter(first_filled_line(first_rows)):
+    line, *_ = first_rows.strip(b"\r\n").splitlines() or [b""]  # also if the lines end in CR
+    if delimiter := find_delimiter(line.decode(errors="replace")):
         all_chunks = chain([first_rows], chunks)
         return read_rows(source.name, all_chunks, delimiter=delimiter, ignores_unknown_fields=ignores_unknown_fields)
-    raise UnreadableSource(Location(source.name, 1), other_format(text))
+    formats = (form for start, form in OTHER_FORMATS.items() if text.startswith(start))
+    raise UnreadableSource(Location(source.name, 1), next(formats, UNKNOWN_FORMAT))
 
 
 def read_start(chunks: Iterator[bytes]) -> bytes:
@@ -108,18 +111,6 @@ def from_header(start: bytes) -> bytes:
     """Return the start of a CSV file with an empty line for each line before its header."""
     match = BEFORE_HEADER.match(start)
     return b"\n" * match[0].count(b"\n") + start[match.end() :] if match else start
-
-
-def first_filled_line(first_chunk: bytes) -> str:
-    """Return the first line that is not blank, also if the lines end in CR."""
-    line, *_ = first_chunk.strip(b"\r\n").splitlines() or [b""]
-    return line.decode(errors="replace")
-
-
-def other_format(text: bytes) -> str:
-    """Return why a file is refused that is neither JSON nor CSV: its format, if that is known."""
-    formats = (form for start, form in OTHER_FORMATS.items() if text.startswith(start))
-    return next(formats, "is neither JSON nor CSV. The first line of CSV must name the fields, such as id,mode")
 
 
 def is_json_document(first_chunk: bytes) -> bool:
