@@ -47,14 +47,3 @@ def parse_past_day(text: str) -> datetime:
     if start > timezone.now():
         raise ArgumentTypeError(f"{text!r} is in the future")
     return start
-
-
-def time_argument(text: str) -> datetime:
-    """Return a date or a time in ISO 8601, in UTC. A text without an offset is in UTC; a date is its first instant."""
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ArgumentTypeError(
-            f"{text!r} is not a date or a time such as 2027-01-31 or 2027-01-31T18:00+01:00"
-        ) from None

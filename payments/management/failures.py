@@ -67,15 +67,15 @@ def explain(error: Exception) -> str | None:
 
 
 def describe_failure(error: Exception) -> str:
-    """Return the reason that the database gives, and the next step if there is one."""
-    step = MIGRATE if is_unmigrated(error) else next_step(error)
-    return f"{reason(error)}. {step}" if step else reason(error)
+    """Return the reason that the database gives, and the next step if there is one.
 
-
-def reason(error: Exception) -> str:
-    """Return the text of the database. SQLite names no file, so the path of the file precedes its text."""
+    SQLite names no file, so the path of the file precedes its text.
+    """
     text = first_line(error).rstrip(".")
-    return text if sqlite_code(error) is None else f"{connection.settings_dict['NAME']}: {text}"
+    if sqlite_code(error) is not None:
+        text = f"{connection.settings_dict['NAME']}: {text}"
+    step = MIGRATE if is_unmigrated(error) else next_step(error)
+    return f"{text}. {step}" if step else text
 
 
 def first_line(error: Exception) -> str:

@@ -145,9 +145,9 @@ def test_methods_beyond_the_table_share_a_row(others: list[str], filtered: list[
 
     rows = Overview(ACCESS, Statistics(BOTH_DAYS, DailyTotals({FIRST: totals, SECOND: []}, [])), NOT_SUMMED).method_rows
 
-    assert [row.group.name for row in rows] == [*frequent, "others"]
-    assert rows[-1].group.payments == sum(numbers[method] for method in others)
-    assert parse_qs(rows[-1].href).get("method") == filtered
+    assert [group.name for group, _ in rows] == [*frequent, "others"]
+    assert rows[-1][0].payments == sum(numbers[method] for method in others)
+    assert parse_qs(rows[-1][1]).get("method") == filtered
 
 
 def test_comparison_waits_for_all_days_of_the_period_before(two_days: Statistics) -> None:
@@ -360,7 +360,7 @@ def test_figures_are_those_of_the_payments(admin_client: Client, organization: O
     assert page.previous.payments == len(
         payments_of(Period(period.first - timedelta(days=length), period.first))
     ) - len(payments_of(Period(period.first, period.first)))
-    assert {row.group.values[0]: row.group.payments for row in page.method_rows} == {
+    assert {group.values[0]: group.payments for group, _ in page.method_rows} == {
         method: len(payments_of(period, method=method)) for method in ("creditcard", "ideal", "")
     }
 
@@ -369,7 +369,7 @@ def linked_numbers(page: Overview) -> Iterator[tuple[str, int]]:
     """Yield the list that each figure links to, and the number of its payments."""
     statistics = page.statistics
     tiles = {tile.name: tile.href for tile in page.tiles}
-    by_status = {row.group.values[0]: row.group.payments for row in page.status_rows}
+    by_status = {group.values[0]: group.payments for group, _ in page.status_rows}
     yield tiles["Payments"], statistics.payments
     yield tiles["In progress"], statistics.in_progress
     yield tiles["Success rate"], statistics.payments - statistics.in_progress
@@ -377,9 +377,9 @@ def linked_numbers(page: Overview) -> Iterator[tuple[str, int]]:
     yield page.completed_href, statistics.payments - statistics.in_progress
     newest_day = max(payment.created_at.date() for payment in payments_of(statistics.period))
     yield page.newest_href, len(payments_of(Period(newest_day, newest_day)))
-    for row in (*page.status_rows, *page.method_rows):
-        if row.href:
-            yield row.href, row.group.payments
+    for group, href in (*page.status_rows, *page.method_rows):
+        if href:
+            yield href, group.payments
     for part, href in page.part_rows:
         yield href, part.payments
     for column, part in zip(page.payments_chart.columns, page.parts, strict=True):

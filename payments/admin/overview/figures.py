@@ -50,20 +50,6 @@ class PaidChart(NamedTuple):
     href: str
 
 
-class PartRow(NamedTuple):
-    """The figures of a day or a week, and the list of its payments."""
-
-    part: PeriodPart
-    href: str
-
-
-class GroupRow(NamedTuple):
-    """The figures of a status or a method, and the list of its payments; empty if no filter selects them."""
-
-    group: Group
-    href: str
-
-
 @dataclass(frozen=True)
 class Overview:
     """The statistics of a period and of the period before, as texts, charts and links."""
@@ -143,8 +129,9 @@ class Overview:
         return self.statistics.by_part
 
     @property
-    def part_rows(self) -> list[PartRow]:
-        return [PartRow(part, self.href(part.period)) for part in reversed(self.parts)]
+    def part_rows(self) -> list[tuple[PeriodPart, str]]:
+        """Return the figures of each day or week, and the list of its payments."""
+        return [(part, self.href(part.period)) for part in reversed(self.parts)]
 
     @property
     def payments_chart(self) -> BarChart:
@@ -191,16 +178,17 @@ class Overview:
     # Tables of groups.
 
     @property
-    def status_rows(self) -> list[GroupRow]:
-        return [GroupRow(group, self.href(status=group.values)) for group in self.statistics.groups_by_status]
+    def status_rows(self) -> list[tuple[Group, str]]:
+        """Return the figures of each status, and the list of its payments."""
+        return [(group, self.href(status=group.values)) for group in self.statistics.groups_by_status]
 
     @property
-    def method_rows(self) -> list[GroupRow]:
-        return [GroupRow(group, self.methods_href(group.values)) for group in self.statistics.groups_by_method]
-
-    def methods_href(self, methods: Sequence[str]) -> str:
-        """Return the list of the payments with these methods; empty if no filter selects them."""
-        return self.href(method=methods) if all(methods) and len(methods) <= VALUES_MAX else ""
+    def method_rows(self) -> list[tuple[Group, str]]:
+        """Return the figures of each method, and the list of its payments; empty if no filter selects them."""
+        return [
+            (group, self.href(method=group.values) if all(group.values) and len(group.values) <= VALUES_MAX else "")
+            for group in self.statistics.groups_by_method
+        ]
 
     # Missing figures.
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -91,28 +90,20 @@ def text_members(document: bytes) -> list[tuple[str, str]]:
 
 
 def build_timeline(record: Any) -> list[Event]:
-    """Return the events of a record, oldest first. A payment that ended unpaid ends with its state."""
-    created_at = parse_record_time(record.created_at)
+    """Return the events of a record, oldest first. A payment that ended unpaid ends with its state.
+
+    Of these states, a record has a time only for the expiry.
+    """
     if record.status in FINAL_WITHOUT_PAYMENT:
-        return [Event("Created", created_at), ending(record)]
-    return list(times_of(record))
-
-
-def ending(record: Any) -> Event:
-    """Return the final state of an unpaid payment. A record has a time only for the expiry."""
-    name = Status(record.status).label
-    if record.status == Status.EXPIRED and record.expires_at:
-        return event(name, record.expires_at, record)
-    return Event(name, None)
-
-
-def times_of(record: Any) -> Iterator[Event]:
+        end = record.expires_at if record.status == Status.EXPIRED else ""
+        return [event("Created", record.created_at, record), event(Status(record.status).label, end, record)]
     times = (("Created", record.created_at), ("Paid", record.paid_at), ("Expires", record.expires_at))
-    for text, name in sorted((text, name) for name, text in times if text):
-        yield event(name, text, record)
+    return [event(name, text, record) for text, name in sorted((text, name) for name, text in times if text)]
 
 
 def event(name: str, text: str, record: Any) -> Event:
+    if not text:
+        return Event(name, None)
     time = parse_record_time(text)
     return Event(name, time, format_duration(time - parse_record_time(record.created_at)))
 

@@ -59,7 +59,10 @@ def query_for_words(form: SearchForm) -> str:
 def chips(form: SearchForm) -> list[Chip]:
     """Return a chip for each value of a filter. The form must be valid."""
     return [
-        Chip(chip_text(form, name, value), query_without(form, name, value))
+        Chip(
+            Preset(value).label if name == "period" else f"{form[name].label}: {value}",
+            query_without(form, name, value),
+        )
         for name in form.fields
         if name not in NOT_FILTERS
         for value in chip_values(form, name)
@@ -76,12 +79,6 @@ def chip_values(form: SearchForm, name: str) -> Iterable[str]:
     if isinstance(value, list):
         return value
     return [str(value)] if value else ()
-
-
-def chip_text(form: SearchForm, name: str, value: str) -> str:
-    if name == "period":
-        return Preset(value).label
-    return f"{form[name].label}: {value}"
 
 
 def query_without(form: SearchForm, name: str, value: str) -> str:

@@ -52,13 +52,6 @@ class Search:
     def meaning(self) -> str:
         return ", and ".join(self.meanings)
 
-    def add_words(self, text: str) -> None:
-        new_words = split_words(folded(text))
-        self.groups += [f"{WORD}{word}" for word in new_words]
-        if new_words:
-            joined = unicodedata.normalize("NFC", " ".join(new_words))
-            self.meanings.append(f"the {'words' if len(new_words) > 1 else 'word'} {joined}")
-
     def add_meaning(self, meaning: str) -> None:
         """Add the meaning of a part that is not searched for as words."""
         self.meanings.append(meaning)
@@ -67,14 +60,6 @@ class Search:
     def add_parameter(self, name: str, value: str) -> None:
         if self.parameters.setdefault(name, value) != value:
             raise InvalidSearch(f"Enter only one {NOUNS.get(name, 'value of each metadata key')}.")
-
-
-def add_named(search: Search, name: str, value: str) -> None:
-    """Add the value to the search; raise `InvalidSearch` if it does not fit the name."""
-    if name.lower() in NAMED:
-        NAMED[name.lower()](search, value)
-    else:
-        add_pair(search, re.sub(r"\Ametadata\[(.+)\]\Z", r"\1", name), value)  # also as a parameter of the API
 
 
 def add_pair(search: Search, key: str, value: str) -> None:
@@ -223,7 +208,11 @@ def add_days(search: Search, first: date, end: date, meaning: str) -> None:
 
 
 def read_words(search: Search, match: re.Match[str]) -> None:
-    search.add_words(match[0])
+    words = split_words(folded(match[0]))
+    search.groups += [f"{WORD}{word}" for word in words]
+    if words:
+        joined = unicodedata.normalize("NFC", " ".join(words))
+        search.meanings.append(f"the {'words' if len(words) > 1 else 'word'} {joined}")
 
 
 def read_relative_day(search: Search, match: re.Match[str]) -> None:
@@ -246,12 +235,14 @@ def refuse_exclusion(search: Search, match: re.Match[str]) -> None:
 
 
 def read_named(search: Search, match: re.Match[str]) -> None:
-    """Read a named value, such as `status:failed`."""
+    """Read a named value, such as `status:failed`. A metadata pair may also be a parameter of the API."""
     name, value = match["name"], match["value"].replace('"', "")
     if not value or value.startswith("//"):  # the beginning of an address
         read_words(search, match)
+    elif add := NAMED.get(name.lower()):
+        add(search, value)
     else:
-        add_named(search, name, value)
+        add_pair(search, re.sub(r"\Ametadata\[(.+)\]\Z", r"\1", name), value)
 
 
 def decimal(number: str) -> str:

@@ -1,7 +1,7 @@
 """Create an API key and print it."""
 
 from argparse import ArgumentParser, ArgumentTypeError
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from payments.api.links import Links
 from payments.conf import conf
-from payments.management.arguments import find_organization, time_argument
+from payments.management.arguments import find_organization
 from payments.management.command import PaymentsCommand
 from payments.models import ApiKey, Mode
 
@@ -80,7 +80,14 @@ def parse_name(text: str) -> str:
 
 
 def parse_future_time(text: str) -> datetime:
-    time = time_argument(text)
+    """Return a date or a time in ISO 8601, in UTC. A text without an offset is in UTC; a date is its first instant."""
+    try:
+        time = datetime.fromisoformat(text)
+        time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ArgumentTypeError(
+            f"{text!r} is not a date or a time such as 2027-01-31 or 2027-01-31T18:00+01:00"
+        ) from None
     if time <= timezone.now():
         raise ArgumentTypeError(f"{text!r} is not in the future")
     return time
