@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, connection, connections
@@ -26,21 +27,19 @@ SWITCH_SECONDS = 0.0005
 CANCEL_EVERY_SECONDS = 1
 
 
+@dataclass
 class BackgroundWriter:
     """Writes one batch at a time in a thread.
 
     From `submit` until `finish` or `abort`, only the thread may use the database connection.
     """
 
-    def __init__(
-        self, write: Callable[[Batch], None], *, executor: ThreadPoolExecutor, connection: BaseDatabaseWrapper
-    ) -> None:
-        self.write = write
-        self.executor = executor
-        self.connection = connection
-        self.writing: Future[None] | None = None
-        self.batch: Batch | None = None
-        self.previous_batch: Batch | None = None
+    write: Callable[[Batch], None]
+    executor: ThreadPoolExecutor
+    connection: BaseDatabaseWrapper
+    writing: Future[None] | None = None
+    batch: Batch | None = None
+    previous_batch: Batch | None = None
 
     def submit(self, batch: Batch) -> None:
         """Wait until the previous batch is written, then let the thread write this one.
@@ -85,7 +84,7 @@ def background_writer(write: Callable[[Batch], None]) -> Iterator[Callable[[Batc
         executor = stack.enter_context(
             ThreadPoolExecutor(1, initializer=connections.__setitem__, initargs=(DEFAULT_DB_ALIAS, this_connection))
         )
-        writer = BackgroundWriter(write, executor=executor, connection=this_connection)
+        writer = BackgroundWriter(write, executor, this_connection)
         try:
             yield writer.submit
             writer.finish()

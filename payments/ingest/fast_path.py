@@ -8,6 +8,7 @@ it does not recognize is validated by `validation`. A test checks that both retu
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 from operator import itemgetter
 from typing import Any, get_args
 
@@ -148,7 +149,10 @@ def parse_canonical(json: bytes, *, trusts_texts: bool = False) -> StoredRow | N
     if match is None:
         return None
     groups = match.groups()
-    return build_row(groups) if is_valid(groups) and (trusts_texts or not has_card_number(groups)) else None
+    if not is_valid(groups):
+        return None
+    free_texts = "" if trusts_texts else "\n".join(filter(None, get_free_texts(groups)))  # an absent URL is None
+    return None if has_clear_card_number(free_texts) else build_row(groups)
 
 
 def is_valid(groups: Sequence[Any]) -> bool:
@@ -162,11 +166,6 @@ def is_valid(groups: Sequence[Any]) -> bool:
         and (details is None or is_harmless(details))
         and are_calendar_times(get_times(groups))
     )
-
-
-def has_card_number(groups: Sequence[Any]) -> bool:
-    """Return whether a field in which the merchant may write any text has a clear card number."""
-    return has_clear_card_number("\n".join(filter(None, get_free_texts(groups))))  # an absent URL is None
 
 
 def are_known(currencies: Sequence[str | None]) -> bool:
@@ -199,7 +198,8 @@ def is_harmless(document: str) -> bool:
         return False
     if has_no_digits(document):
         return True
-    return all(map(is_harmless_field, details, details.values())) and not continues_as_card_number(details.values())
+    others = ((name, text) for name, text in details.items() if name != "cardNumber")
+    return not any(map(find_in_text, chain.from_iterable(others))) and not continues_as_card_number(details.values())
 
 
 def is_secret(name: str, text: str) -> bool:
@@ -213,7 +213,3 @@ def is_secret(name: str, text: str) -> bool:
 def has_valid_card_fields(details: dict[str, str]) -> bool:
     number, country = details.get("cardNumber"), details.get("cardCountryCode")
     return (number is None or is_masked(number) is not None) and (country is None or is_country(country) is not None)
-
-
-def is_harmless_field(name: str, text: str) -> bool:
-    return name == "cardNumber" or not (find_in_text(text) or find_in_text(name))

@@ -1,7 +1,7 @@
 """The filters of the list, and the selection of a request."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
 from itertools import product
@@ -163,18 +163,15 @@ def parse_selection(parameters: Mapping[str, str], *, plain_pairs: Mapping[str, 
     names = [*(name for name in PARAMETERS if name in parameters), *sorted(filter(METADATA.fullmatch, parameters))]
     if not names:
         return EVERYTHING
-    order = parse_order(parameters["sort"]) if "sort" in parameters else NEWEST_FIRST
+    if (direction := parameters.get("sort", "desc")) not in ORDERS:
+        raise InvalidSelection("sort", " or ".join(ORDERS))
     filters = tuple(parse_filters(parameters))
     refuse_reversed_ranges(parameters)
-    refuse_amounts_without_currency(names)
+    for name in names:
+        if name.startswith("amount") and "currency" not in names:
+            raise InvalidSelection(name, "used together with currency")
     pairs = [("metadata", plain_pairs[name]) if name in plain_pairs else (name, parameters[name]) for name in names]
-    return Selection(filters, order, f"&{urlencode(pairs, quote_via=quote, safe='')}")
-
-
-def parse_order(text: str) -> Order:
-    if text not in ORDERS:
-        raise InvalidSelection("sort", " or ".join(ORDERS))
-    return ORDERS[text]
+    return Selection(filters, ORDERS[direction], f"&{urlencode(pairs, quote_via=quote, safe='')}")
 
 
 def parse_filters(parameters: Mapping[str, str]) -> Iterator[AppliedFilter]:
@@ -208,12 +205,6 @@ def refuse_reversed_ranges(parameters: Mapping[str, str]) -> None:
         if low is not None and high is not None and exact(high) < exact(low):
             side = "above" if field == "amount" else "after"
             raise InvalidSelection(f"{field}[{upper}]", f"at or {side} {field}[{lower}]")
-
-
-def refuse_amounts_without_currency(names: Collection[str]) -> None:
-    for name in names:
-        if name.startswith("amount") and "currency" not in names:
-            raise InvalidSelection(name, "used together with currency")
 
 
 def safe_name(name: str) -> str | None:

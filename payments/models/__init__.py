@@ -1,6 +1,6 @@
 """The database tables. Constraints enforce the rules of a record for every writer."""
 
-from payments.models.access_state import AccessState, current_epoch
+from payments.models.access_state import AccessState, SummedDay, current_epoch
 from payments.models.api_key import ApiKey, ApiKeyQuerySet, KeyState
 from payments.models.change import CHANGE_PAYMENTS_MAX, Change, new_change_id
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
@@ -21,4 +21,3 @@ from payments.models.payment import (
 from payments.models.payment_read import PaymentRead, ReadKind
 from payments.models.recording import Changes
 from payments.models.staff import SavedFilter, StaffPreferences, StaffSession
-from payments.models.summed_day import SummedDay

@@ -1,4 +1,4 @@
-"""The state of the payments of each organization and mode."""
+"""The state of the payments of each organization and mode, and their daily totals."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -101,6 +101,24 @@ class AccessState(models.Model):
             "change_number": self.change_number + len(change_ids),
             "epoch": self.current_epoch,
         }
+
+
+class SummedDay(models.Model):
+    """The totals of the payments created on one day (UTC). An import deletes the rows of the days that it changes."""
+
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    mode = models.CharField(max_length=4, choices=Mode.choices)
+    day = models.DateField()
+    totals = models.JSONField()  # a list of `totals.Total`
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["organization", "mode", "day"], name="summed_day_once"),
+            models.CheckConstraint(name="summed_day_mode_known", condition=Q(mode__in=Mode.values)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day} ({self.mode})"
 
 
 def current_epoch() -> Expression:

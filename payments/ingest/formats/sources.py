@@ -40,15 +40,10 @@ class Location(Struct, frozen=True, gc=False):
         return f"{self.source}:{self.line}" + (f": record {self.number}" if self.number else "")
 
     def describe(self, error: FieldError) -> str:
-        """Return an error with its location; in a CSV file, with its column."""
-        return f"{self}: {self.column_of(error.field)}{error}"
-
-    def column_of(self, field: str | None) -> str:
-        """Return the start of a message: the column that has a field, or the column of the object with the field."""
-        if not self.columns or not field:
-            return ""
-        name = field if field in self.columns else field.partition(".")[0]
-        return f"column {self.columns[name]}: " if name in self.columns else ""
+        """Return an error with its location; in a CSV file, with the column of the field or of the object around it."""
+        field, columns = error.field or "", self.columns or {}
+        number = columns.get(field) or columns.get(field.partition(".")[0])
+        return f"{self}: column {number}: {error}" if field and number else f"{self}: {error}"
 
 
 class RawRecord(NamedTuple):

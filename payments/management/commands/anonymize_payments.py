@@ -84,12 +84,9 @@ class Command(PaymentsCommand):
 
 
 def requested_accesses(organization_id: int | None, mode: str | None) -> list[Access]:
-    if organization_id is not None:
-        ids = [find_organization(organization_id).id]
-    else:
-        ids = list(Organization.objects.order_by("id").values_list("id", flat=True))
-    modes = Mode.values if mode is None else [mode]
-    return [Access(organization_id, mode) for organization_id in ids for mode in modes]
+    all_ids = Organization.objects.order_by("id").values_list("id", flat=True)
+    ids = all_ids if organization_id is None else [find_organization(organization_id).id]
+    return [Access(id_, mode_) for id_ in ids for mode_ in (Mode.values if mode is None else [mode])]
 
 
 def parse_customer_id(text: str) -> str:
