@@ -145,18 +145,16 @@ def call_expression(name: str, arguments: Iterable[str]) -> str:
     return f"{name}({', '.join(arguments)})"
 
 
-def load_expression(field: StoredField) -> str:
-    """Return the expression for the field's value in `row`, such as `Money(row[2], row[3])`."""
-    columns = [f"row[{COLUMN_INDEX[column]}]" for column in field.columns]
-    return field.unless_absent(field.kind.load.format(*columns), column=columns[0], absent="UNSET")
-
-
 RECORD_NAMES = {"WrittenRecord": WrittenRecord, "Money": Money, "Raw": Raw}
 
 
 def record_expression(*, links: str) -> str:
     """Return the expression for the record of `row`; `links` is the one for its links."""
-    stored = {field.name: load_expression(field) for field in FIELDS}
+    stored = {}
+    for field in FIELDS:
+        columns = [f"row[{COLUMN_INDEX[column]}]" for column in field.columns]
+        load = field.kind.load.format(*columns)
+        stored[field.name] = field.unless_absent(load, column=columns[0], absent="UNSET")
     values = {**NOT_STORED, "links": links, **stored}
     return call_expression("WrittenRecord", (values[declared.name] for declared in fields(Record)))
 

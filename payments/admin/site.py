@@ -50,10 +50,8 @@ class PaymentsAdminSite(AdminSite):
 
     def get_urls(self) -> list[Any]:
         """Return Django's URLs without those that our pages do not use: they read objects of any model."""
-        used = [url for url in super().get_urls() if getattr(url, "name", None) not in UNUSED_URLS]
-        if not conf.PASSWORD_LOGIN:
-            used = [url for url in used if getattr(url, "name", None) not in PASSWORD_URLS]
-        return [*sign_in_urls(), *used]
+        unused = UNUSED_URLS if conf.PASSWORD_LOGIN else (*UNUSED_URLS, *PASSWORD_URLS)
+        return [*sign_in_urls(), *(url for url in super().get_urls() if getattr(url, "name", None) not in unused)]
 
     def has_permission(self, request: HttpRequest) -> bool:
         return super().has_permission(request) and not lacks_second_factor(request)

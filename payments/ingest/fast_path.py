@@ -123,9 +123,7 @@ def canonical_expressions(field: StoredField) -> dict[str, str]:
     }
 
 
-build_row = row_function(
-    "build_row", "groups", {name: text for field in FIELDS for name, text in canonical_expressions(field).items()}
-)
+build_row = row_function("build_row", "groups", canonical_expressions)
 
 get_currencies = itemgetter(*(GROUPS.index(field.columns[1]) for field in FIELDS if field.kind == MONEY))
 get_times = itemgetter(*(GROUPS.index(field.name) for field in FIELDS if field.kind == TIME))

@@ -38,8 +38,13 @@ def stored_time(time: str) -> str:
     return f"{time[:10]} {time[11:19]}" if time.endswith(".000") else f"{time[:10]} {time[11:]}000"
 
 
-def row_function(name: str, parameter: str, expressions: dict[str, str]) -> Callable[..., StoredRow]:
-    """Return a function that builds a row; `expressions` has the Python expression of each column."""
+def row_function(
+    name: str, parameter: str, expressions_of: Callable[[StoredField], dict[str, str]]
+) -> Callable[..., StoredRow]:
+    """Return a function that builds a row; `expressions_of` returns the Python expression of each column of a field."""
+    expressions: dict[str, str] = {}
+    for field in FIELDS:
+        expressions |= expressions_of(field)
     result = call_expression("FullRow", (expressions[column] for column in STORED_COLUMNS))
     built: Callable[..., StoredRow] = compile_function(
         name, parameter, result, FullRow=FullRow, encode=encode, stored_time=stored_time
@@ -59,9 +64,7 @@ def store_expressions(field: StoredField) -> dict[str, str]:
 
 
 # Builds the row of a validated record.
-stored_row: Callable[[Record], StoredRow] = row_function(
-    "stored_row", "record", {name: text for field in FIELDS for name, text in store_expressions(field).items()}
-)
+stored_row: Callable[[Record], StoredRow] = row_function("stored_row", "record", store_expressions)
 
 
 def days(rows: Iterable[StoredRow]) -> set[OrganizationDay]:

@@ -58,8 +58,7 @@ class Command(PaymentsCommand):
         organization_id, mode = options["organization"], options["mode"]
         if organization_id is not None:
             find_organization(organization_id)
-        has_access = organization_id is not None and mode is not None
-        access = Access(organization_id, mode) if has_access else None
+        access = None if organization_id is None or mode is None else Access(organization_id, mode)
         if options["changes"] or options["token_file"]:
             export_changes(access, options)
         else:
