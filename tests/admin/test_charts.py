@@ -5,11 +5,9 @@ import pytest
 from payments.admin.overview.charts import (
     Bar,
     BarChart,
-    ChartColumn,
     Label,
     LineChart,
     bar_chart,
-    chart_columns,
     line_chart,
 )
 
@@ -30,17 +28,8 @@ def test_full_height_stands_for_a_round_number(number: int, top: int) -> None:
 def test_bars_are_side_by_side_and_as_high_as_their_numbers() -> None:
     chart = bar_chart([0, 4, 10], parts=[0, 1, 5], labels=labels(3))
 
-    first, second, third = chart_columns(labels(3))
-    assert chart == BarChart(
-        [Bar(first, 1, 8, 0, 0), Bar(second, 11, 8, 400, 100), Bar(third, 21, 8, 1000, 500)], width=30, top=10
-    )
-    assert chart.columns == [first, second, third]
-
-
-def test_columns_are_side_by_side_in_the_order_of_their_labels() -> None:
-    first, second = labels(2)
-
-    assert chart_columns([first, second]) == [ChartColumn(0, first), ChartColumn(10, second)]
+    bars = [Bar(1, 8, 0, 0), Bar(11, 8, 400, 100), Bar(21, 8, 1000, 500)]
+    assert chart == BarChart(bars, labels(3), width=30, top=10)
 
 
 def test_small_number_has_a_visible_bar() -> None:
@@ -58,8 +47,8 @@ def test_negative_number_has_no_bar() -> None:
 def test_line_is_interrupted_where_a_value_is_missing() -> None:
     chart = line_chart([1, 0.5, None, 0, None, None], labels=labels(6))
 
-    assert chart == LineChart(["5,0 15,500", "31,1000 39,1000"], chart_columns(labels(6)), width=60)
+    assert chart == LineChart(["5,0 15,500", "31,1000 39,1000"], labels(6), width=60)
 
 
 def test_line_without_data_has_no_segments() -> None:
-    assert line_chart([None, None], labels=labels(2)) == LineChart([], chart_columns(labels(2)), width=20)
+    assert line_chart([None, None], labels=labels(2)) == LineChart([], labels(2), width=20)

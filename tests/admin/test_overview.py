@@ -94,15 +94,15 @@ def test_each_day_has_its_own_figures(two_days: Statistics) -> None:
 def test_bars_have_the_figures_of_their_day_as_tooltips(two_days: Statistics) -> None:
     charts = Overview(ACCESS, two_days, NOT_SUMMED)
 
-    assert [column.label.title for column in charts.payments_chart.columns] == [
+    assert [label.title for label in charts.payments_chart.labels] == [
         "2026-01-01: 5 payments, 4 succeeded",
         "2026-01-02: 2 payments, 1 succeeded",
     ]
-    assert [[column.label.title for column in chart.columns] for _, chart, _ in charts.paid_charts] == [
+    assert [[label.title for label in chart.labels] for _, chart, _ in charts.paid_charts] == [
         ["2026-01-01: 1,234.56 EUR", "2026-01-02: -4.56 EUR"],
         ["2026-01-01: 0.01 USD", "2026-01-02: 0.00 USD"],
     ]
-    assert [column.label.title for column in charts.success_chart.columns] == [
+    assert [label.title for label in charts.success_chart.labels] == [
         "2026-01-01: 80.0 %",
         "2026-01-02: 100.0 %",
     ]
@@ -246,6 +246,8 @@ def test_dates_select_a_period(admin_client: Client, organization: Organization,
     for name, value in (("period", "custom"), ("since", "2026-01-01"), ("until", "2026-01-02")):
         assert f'<input type="hidden" name="{name}" value="{value}">' in content
     assert 'aria-current="true"' not in content
+    assert '<rect class="column" x="0" width="10"' in content
+    assert '<rect class="column" x="10" width="10"' in content
 
 
 def test_presets_keep_the_organization_and_the_mode(admin_client: Client, organization: Organization) -> None:
@@ -382,17 +384,17 @@ def linked_numbers(page: Overview) -> Iterator[tuple[str, int]]:
             yield href, group.payments
     for part, href in page.part_rows:
         yield href, part.payments
-    for column, part in zip(page.payments_chart.columns, page.parts, strict=True):
-        yield column.label.href, part.payments
-    for column, part in zip(page.success_chart.columns, page.parts, strict=True):
-        yield column.label.href, sum(payment.status not in IN_PROGRESS for payment in payments_of(part.period))
+    for label, part in zip(page.payments_chart.labels, page.parts, strict=True):
+        yield label.href, part.payments
+    for label, part in zip(page.success_chart.labels, page.parts, strict=True):
+        yield label.href, sum(payment.status not in IN_PROGRESS for payment in payments_of(part.period))
     paid = [len(payments_in(page.period, currency)) for currency in statistics.currencies]
     assert sum(paid) == by_status["succeeded"]
     yield from zip([chart.href for chart in page.paid_charts], paid, strict=True)
     for currency, paid_chart in zip(statistics.currencies, page.paid_charts, strict=True):
         yield tiles[f"Paid in {currency}"], len(payments_in(page.period, currency))
-        for column, part in zip(paid_chart.chart.columns, page.parts, strict=True):
-            yield column.label.href, len(payments_in(part.period, currency))
+        for label, part in zip(paid_chart.chart.labels, page.parts, strict=True):
+            yield label.href, len(payments_in(part.period, currency))
 
 
 def payments_in(period: Period, currency: str) -> list[Payment]:

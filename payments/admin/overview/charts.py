@@ -19,17 +19,9 @@ class Label(NamedTuple):
     href: str
 
 
-class ChartColumn(NamedTuple):
-    """A column, from `x` to the next column, and its label."""
-
-    x: int
-    label: Label
-
-
 class Bar(NamedTuple):
-    """A bar, the height of its darker part, and its column."""
+    """A bar, and the height of its darker part."""
 
-    column: ChartColumn
     x: int
     width: int
     height: int
@@ -37,22 +29,19 @@ class Bar(NamedTuple):
 
 
 class BarChart(NamedTuple):
-    """Bars side by side. `top` is the number at the full height."""
+    """Bars side by side, each in a column. `top` is the number at the full height."""
 
     bars: Sequence[Bar]
+    labels: Sequence[Label]
     width: int
     top: int
-
-    @property
-    def columns(self) -> list[ChartColumn]:
-        return [bar.column for bar in self.bars]
 
 
 class LineChart(NamedTuple):
     """A line from column to column, as SVG points. Columns without a value divide it into segments."""
 
     segments: Sequence[str]
-    columns: Sequence[ChartColumn]
+    labels: Sequence[Label]
     width: int
 
 
@@ -60,14 +49,10 @@ def bar_chart(numbers: Sequence[int], *, parts: Sequence[int], labels: Sequence[
     """Draw a bar for each number, with a darker part that stands for the number in `parts`."""
     top = round_up(max(numbers, default=0))
     bars = [
-        Bar(column, column.x + GAP // 2, STEP - GAP, bar_height(number, top), bar_height(part, top))
-        for column, number, part in zip(chart_columns(labels), numbers, parts, strict=True)
+        Bar(index * STEP + GAP // 2, STEP - GAP, bar_height(number, top), bar_height(part, top))
+        for index, (number, part) in enumerate(zip(numbers, parts, strict=True))
     ]
-    return BarChart(bars, len(bars) * STEP, top)
-
-
-def chart_columns(labels: Sequence[Label]) -> list[ChartColumn]:
-    return [ChartColumn(index * STEP, label) for index, label in enumerate(labels)]
+    return BarChart(bars, labels, len(bars) * STEP, top)
 
 
 def bar_height(number: int, top: int) -> int:
@@ -94,7 +79,7 @@ def line_chart(shares: Sequence[float | None], *, labels: Sequence[Label]) -> Li
         else:
             segments[-1].append(f"{index * STEP + STEP // 2},{round((1 - share) * HEIGHT)}")
     lines = [" ".join(visible_points(points)) for points in segments if points]
-    return LineChart(lines, chart_columns(labels), len(shares) * STEP)
+    return LineChart(lines, labels, len(shares) * STEP)
 
 
 def visible_points(points: Sequence[str]) -> Sequence[str]:
