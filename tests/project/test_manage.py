@@ -15,9 +15,9 @@ FILE = ROOT / "manage.py"
 NEXT_STEP = "Run scripts/install, then .venv/bin/python manage.py."
 
 
-def run_as(version: tuple[int, ...]) -> subprocess.CompletedProcess[str]:
-    """Run manage.py in a Python that believes to have another version."""
-    program = f"import runpy, sys; sys.version_info = {version}; runpy.run_path('manage.py', run_name='__main__')"
+def run_as(**attributes: object) -> subprocess.CompletedProcess[str]:
+    """Run manage.py in a Python whose module `sys` has other attributes."""
+    program = f"import runpy, sys; vars(sys).update({attributes}); runpy.run_path('manage.py', run_name='__main__')"
     return run_command([sys.executable, "-c", program], cwd=ROOT)
 
 
@@ -34,10 +34,18 @@ def test_syntax_of_a_newer_python_is_detected() -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize(("version", "name"), [((3, 10, 13), "3.10"), ((3, 7, 0), "3.7")])
 def test_old_python_is_refused_in_one_line(version: tuple[int, ...], name: str) -> None:
-    done = run_as(version)
+    done = run_as(version_info=version)
 
     assert done.returncode == 1
     assert done.stderr == f"Python {name} is too old: 3.11 or newer is necessary. {NEXT_STEP}\n"
+
+
+@pytest.mark.processes
+def test_windows_is_refused_in_one_line() -> None:
+    done = run_as(platform="win32")
+
+    assert done.returncode == 1
+    assert done.stderr == "This service needs Linux or macOS. On Windows, run it in WSL.\n"
 
 
 @pytest.mark.processes
