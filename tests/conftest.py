@@ -39,6 +39,9 @@ from tests.support.tools import require
 # A shell starts a background process with SIGINT ignored. The processes that tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# requirements/dev.txt installs programs, such as Node.js, beside Python.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
 # Each run uses the same examples. HYPOTHESIS_PROFILE=explore generates new ones and prints how to repeat a failure.
 hypothesis.settings.register_profile("repeat", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", print_blob=True, deadline=None, max_examples=examples(100))

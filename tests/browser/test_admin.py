@@ -283,6 +283,7 @@ def test_failed_export_saves_no_file_and_shows_the_reason(staffed: Staffed) -> N
         expect(page.get_by_role("status")).to_have_text("Export failed; no file was saved. Log in again.")
 
 
+@pytest.mark.needs("curl")
 def test_key_is_added_used_and_revoked(staffed: Staffed) -> None:
     with staffed.page(permissions=["clipboard-read", "clipboard-write"]) as page:
         page.goto("/admin/")

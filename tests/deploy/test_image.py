@@ -66,6 +66,7 @@ def in_build_context(name: str) -> bool:
     return is_included
 
 
+@pytest.mark.needs("git")
 @pytest.mark.processes
 def test_copied_files_exist_and_are_included(image: tuple[Stage, Stage]) -> None:
     build, final = image

@@ -25,6 +25,7 @@ from tests.support.api import Api, payment_ids
 from tests.support.commands import output_of, run_command
 from tests.support.factories import ApiKeyFactory
 from tests.support.processes import ROOT
+from tests.support.tools import needs_linux
 
 Record: TypeAlias = dict[str, Any]
 Run: TypeAlias = Callable[..., tuple[Any, str, str]]
@@ -331,6 +332,7 @@ def test_page_is_read_from_stdin(run_here: Run, monkeypatch: pytest.MonkeyPatch)
     assert len(stdout.splitlines()) == len((DOCUMENTS / f"{STRIPE}.jsonl").read_text().splitlines())
 
 
+@needs_linux
 @pytest.mark.processes
 def test_output_that_cannot_be_written_is_one_line() -> None:
     command = shlex.join(map(str, conversion(STRIPE, page_of(STRIPE))))

@@ -162,6 +162,7 @@ def test_every_sample_is_tested() -> None:
     assert len(PROGRAMS) + len([OUTPUT]) == len(list(read_examples(SAMPLES)))
 
 
+@pytest.mark.needs("curl")
 @pytest.mark.processes
 @pytest.mark.parametrize(("example", "response"), REQUESTS_WITH_RESPONSE)
 def test_request_gets_the_documented_response(example: Example, response: Example, shop: Shop) -> None:
@@ -173,6 +174,7 @@ def test_request_gets_the_documented_response(example: Example, response: Exampl
     assert parse_response(output) == parse_response(response.text)
 
 
+@pytest.mark.needs("curl")
 @pytest.mark.processes
 @pytest.mark.parametrize("example", REQUESTS_WITHOUT_RESPONSE)
 def test_request_without_a_documented_response_finds_one_payment(example: Example, shop: Shop) -> None:

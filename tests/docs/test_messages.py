@@ -11,8 +11,9 @@ from tests.docs.mistakes import MISTAKES, Machine
 from tests.support.connecting import connected_to
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.processes import ROOT
+from tests.support.tools import needs_linux
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, needs_linux]
 
 EXPECTED = ROOT / "tests/documents/operators_messages.txt"
 MESSAGE = re.compile(r"^# (.+)\n((?:[^#\n].*\n)+)", re.MULTILINE)

@@ -13,6 +13,7 @@ from payments.listing.tokens import FeedPosition, format_token, parse_token
 from payments.models import Organization, Payment
 from tests.support.factories import PaymentFactory
 from tests.support.revisions import restore
+from tests.support.tools import needs_linux
 
 pytestmark = pytest.mark.django_db
 
@@ -89,6 +90,7 @@ def test_position_is_replaced_only_after_both_files_are_stored(
     assert sorted(tmp_path.iterdir()) == [output, file]
 
 
+@needs_linux
 def test_position_stays_if_the_payments_could_not_be_written(
     payments: None, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

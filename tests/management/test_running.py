@@ -16,6 +16,7 @@ from tests.support.migrated import fresh_database
 from tests.support.ports import free_port
 from tests.support.processes import ROOT
 from tests.support.service import inherited_environment
+from tests.support.tools import needs_linux
 
 pytestmark = pytest.mark.once
 
@@ -134,6 +135,7 @@ def test_development_server_prints_a_warning_once(tmp_path: Path) -> None:
     assert messages.count("Did you mean WEB_WORKERS?") == 1
 
 
+@needs_linux
 @pytest.mark.parametrize("command", ["check", "list_api_keys", "migrate"])
 @pytest.mark.parametrize("is_buffered", [True, False], ids=["buffered", "unbuffered"])
 def test_full_disk_of_the_output_ends_in_one_line(command: str, is_buffered: bool, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from payments_site.processors import usable_processors
 from tests.support.commands import output_of
 from tests.support.processes import ROOT
+from tests.support.tools import needs_linux
 
 pytestmark = pytest.mark.once
 
@@ -46,6 +47,7 @@ def test_system_without_control_groups_has_only_its_affinity(groups: Path) -> No
     assert usable_processors(own_group=groups / "missing", groups=groups) == MANY
 
 
+@needs_linux
 @pytest.mark.processes
 def test_affinity_of_a_process_counts() -> None:
     processor = min(os.sched_getaffinity(0))

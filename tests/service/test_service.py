@@ -22,6 +22,7 @@ from payments.record import Record, encode
 from tests.support.factories import NOON
 from tests.support.scale import times
 from tests.support.service import Service, Walker, workers
+from tests.support.tools import needs_linux
 
 pytestmark = [pytest.mark.processes, pytest.mark.xdist_group("service")]
 
@@ -186,6 +187,7 @@ def test_revoked_key_is_refused_by_every_worker(service: Service, key: str) -> N
                 walker.get(href)
 
 
+@needs_linux
 def test_crash_of_a_worker_writes_no_memory_to_disk(service: Service) -> None:
     limits = [Path(f"/proc/{worker.pid}/limits").read_text() for worker in workers(service)]
 

@@ -5,6 +5,7 @@ If a program is missing, its tests are skipped. With REQUIRE_TEST_PROGRAMS=true,
 
 import os
 import shutil
+import sys
 from typing import Final
 
 import pytest
@@ -14,10 +15,10 @@ PACKAGES: Final = {
     "caddy": "caddy",
     "chromium-headless-shell": "chromium-headless-shell",
     "curl": "curl",
+    "git": "git",
     "go": "golang-go",
     "jq": "jq",
     "nginx": "nginx",
-    "node": "nodejs",
     "openssl": "openssl",
     "pgbouncer": "pgbouncer",
     "php": "php-cli",
@@ -29,8 +30,12 @@ PACKAGES: Final = {
 # The commands that install the other programs.
 COMMANDS: Final = {
     **dict.fromkeys(("caddy-current", "nginx-current"), ".ci/proxies"),
+    "node": "scripts/install --dev",
     "source-declarative-manifest": ".ci/airbyte",
 }
+
+# For tests of /dev/full, /proc or setpriv.
+needs_linux: Final = pytest.mark.skipif(sys.platform != "linux", reason="This test needs Linux.")
 
 
 def first_installed(*programs: str) -> str | None:
