@@ -126,7 +126,8 @@ def start_database(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if config.option.skips:
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ  # its results are also those of the main process
+    if config.option.skips and not is_worker:
         reasons = [report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped")]
         with config.option.skips.open("a") as file:
             file.writelines(f"{reason}\n" for reason in reasons)
