@@ -1,16 +1,20 @@
 """Metrics are the sums of all processes, also after workers have been killed or replaced."""
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
+from threading import Event
 
 import pytest
 import yaml
@@ -24,8 +28,10 @@ from tests.support.commands import output_of
 from tests.support.factories import NOON
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT, STOP_SECONDS_MAX
+from tests.support.scale import times
 from tests.support.scrape import LIST, READ, families, fetch, requests, samples, total
 from tests.support.service import START, Service, count_started_workers, workers
+from tests.support.tools import unavailable
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.once("postgresql")
@@ -349,20 +355,105 @@ def test_import_of_another_user_succeeds_with_one_warning(
     assert done.stderr.count("Metrics are disabled: RUNTIME_DIRECTORY") == 1
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a file system of one megabyte."""
+    if os.geteuid() != 0:
+        unavailable("Mounting a file system needs root.")
+    (disk := tmp_path / "disk").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", disk], check=True)
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+@contextmanager
+def full(disk: Path) -> Iterator[None]:
+    filler = disk / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(2**12))
+    yield
+    filler.unlink()
+
+
+@pytest.mark.extended
 @pytest.mark.processes
-def test_full_disk_disables_metrics_without_killing_the_process(observed: Service, tmp_path: Path) -> None:
-    """Instead of the disk, the size of the files is limited."""
-    program = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024));"
-        "from payments.runtime.process import process; process.hooks.worker_started();"
-        "process.hooks.replica_lag_measured(1.5)"
-    )
-    service = replace(observed, settings=observed.settings | {"RUNTIME_DIRECTORY": str(tmp_path)})
+def test_metrics_survive_a_full_disk(small_disk: Path, tmp_path: Path, lines: list[bytes]) -> None:
+    with fresh_database(tmp_path) as url:
+        service = replace(service_with_metrics(small_disk, url), log=tmp_path / "log")
+        with service.serving(START):
+            with full(small_disk):
+                done = service.run("import_payments", "--create-organizations", "-", input=lines[0].decode())
+                assert (done.returncode, done.stderr.count("Metrics are disabled: [Errno 28]")) == (0, 1)
+                assert (total(service, "payments_workers"), total(service, READ)) == (1, 0)
+            service.manage("import_payments", "-", input=lines[0].decode())
+            assert (total(service, "payments_workers"), total(service, READ)) == (1, 1)
+            with full(small_disk):
+                service.manage("import_payments", "-", input=lines[0].decode())
+                assert total(service, READ) == 1
+            service.manage("import_payments", "-", input=lines[0].decode())
+            assert total(service, READ) == 2
 
-    done = service.run("shell", "--no-imports", "-c", program)
+        shutil.rmtree(small_disk / "metrics")
+        with full(small_disk), service.serving(START):
+            assert fetch(service, "/healthz")[0] == 200
+            assert fetch(service, "/metrics") == (503, "Metrics are disabled. The log says why.\n")
+            assert service.log is not None
+            assert service.log.read_text().count("Metrics are disabled: [Errno 28]") == 1
+            (small_disk / "filler").write_bytes(b"")
+            service.server.send_signal(signal.SIGHUP)
+            wait_until(lambda: fetch(service, "/metrics")[0] == 200)
+            assert total(service, "payments_workers") == 1
 
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("Metrics are disabled: [Errno 27] File too large") == 1
+
+# Each process counts some records. Every third is killed, and the others end, while further ones start.
+COUNTING = """
+import os, signal, sys
+from types import SimpleNamespace
+from payments.runtime.process import process
+
+def work(number):
+    progress = SimpleNamespace(read=0, refused=0, written=0)
+    with process.hooks.importing(progress):
+        for _ in range(7):
+            progress.read += 1
+            process.hooks.import_progressed(progress)
+        if number % 3 == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+for number in range(int(sys.stdin.read())):
+    if number >= 4:
+        os.wait()
+    if os.fork() == 0:
+        work(number)
+        os._exit(0)
+for _ in range(4):
+    os.wait()
+"""
+
+
+@pytest.mark.extended
+@pytest.mark.processes
+def test_ended_imports_leave_their_counts_but_no_files(observed: Service) -> None:
+    """Two programs start imports while two clients scrape: no count is lost or doubled, in any scrape."""
+    imports = times(60, long=1000)
+    before, files_before = total(observed, READ), len(files(observed, "*.db"))
+    programs = [observed.popen("shell", "--no-imports", "-c", COUNTING, stdin=subprocess.PIPE) for _ in range(2)]
+    done = Event()
+
+    def scrape() -> list[float]:
+        return [total(observed, READ) for _ in takewhile(lambda _: not done.is_set(), count())]
+
+    with ThreadPoolExecutor() as pool:
+        scrapes = [pool.submit(scrape) for _ in range(2)]
+        ended = list(pool.map(lambda program: program.communicate(b"%d" % imports), programs))
+        done.set()
+
+    assert [errors for _, errors in ended] == [b""] * 2
+    assert total(observed, READ) == before + 2 * imports * 7
+    assert all(values.result() == sorted(values.result()) for values in scrapes)
+    assert len(files(observed, "counter_*.db")) <= WORKERS + 2 * 4
+    assert len(files(observed, "*.db")) <= files_before + 2 * 4 * 3
 
 
 def test_page_does_not_exist_if_metrics_are_off(client: Client) -> None:

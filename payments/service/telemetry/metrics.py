@@ -5,6 +5,7 @@ import platform
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache, cached_property
 from http.client import SERVICE_UNAVAILABLE
 
@@ -22,7 +23,7 @@ from payments import __version__
 from payments.conf import conf
 from payments.runtime.hooks import Hook, Progress, Result
 from payments.service.telemetry import METRICS_DIRECTORY
-from payments.service.telemetry.files import create_files, remove_dead_gauges, remove_files
+from payments.service.telemetry.files import create_files, remove_dead_gauges
 from payments.service.telemetry.routes import method, route
 
 # From a 304 response to a request that exceeds its deadline.
@@ -31,9 +32,14 @@ BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 OUTCOMES = ("succeeded", "refused", "failed")
 
 # The kinds of files of a process, and their sizes in bytes. A worker has one counter for every combination of labels.
+# LAST is created last: it exists if all others do.
 SMALL, LARGE = 2**12, 2**17
-COMMAND_FILES = dict.fromkeys(("counter", "gauge_livemin", "gauge_livemostrecent", "gauge_livesum", "gauge_max"), SMALL)
-WORKER_FILES = {"counter": LARGE, "histogram": LARGE, "gauge_livemostrecent": SMALL, "gauge_livesum": SMALL}
+LAST = "gauge_livesum"
+COMMAND_FILES = dict.fromkeys(("counter", "gauge_livemin", "gauge_livemostrecent", "gauge_max", LAST), SMALL)
+WORKER_FILES = {"counter": LARGE, "histogram": LARGE, "gauge_livemostrecent": SMALL, LAST: SMALL}
+
+# How often a scrape begins again.
+TAKEOVERS_MAX = 100
 
 NO_METRICS = "Metrics are disabled. The log says why.\n"
 
@@ -162,7 +168,6 @@ class MetricsHook(Hook):
                 self.metrics.written.inc(progress.written)
             if outcome == "succeeded":
                 self.metrics.last_success.set_to_current_time()
-                remove_files("gauge_max")
 
     def replica_lag_measured(self, seconds: float) -> None:
         if self.metrics:
@@ -187,10 +192,18 @@ class BuildInfo(Collector):
 def metrics_page(request: HttpRequest) -> HttpResponse:
     """Return the metrics of all processes of this machine in Prometheus' text format."""
     headers = {"Cache-Control": "no-store"}
-    if not METRICS_DIRECTORY.is_dir():
-        return HttpResponse(NO_METRICS, status=SERVICE_UNAVAILABLE, content_type="text/plain", headers=headers)
     remove_dead_gauges()
+    if not any(METRICS_DIRECTORY.glob(f"{LAST}_*.db")):
+        return HttpResponse(NO_METRICS, status=SERVICE_UNAVAILABLE, content_type="text/plain", headers=headers)
     registry = CollectorRegistry()
     MultiProcessCollector(registry)
     registry.register(BuildInfo())
-    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4, headers=headers)
+    return HttpResponse(render(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4, headers=headers)
+
+
+def render(registry: CollectorRegistry) -> bytes:
+    """Return the metrics as text. If a process takes over a file meanwhile, read all files again."""
+    for _ in range(TAKEOVERS_MAX):
+        with suppress(FileNotFoundError):
+            return generate_latest(registry)
+    return generate_latest(registry)
