@@ -189,7 +189,6 @@ def runtime_directory(tmp_path_factory: pytest.TempPathFactory) -> None:
 def reset_limits() -> None:
     """Remove the requests, pauses and outages of earlier tests."""
     process.rate_limits.open().execute("DELETE FROM windows")
-    process.rate_limits.warned_at = None
     process.last_use_paused_until.clear()
     process.data_breakers.clear()
     process.primary.breaker.close()

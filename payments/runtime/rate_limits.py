@@ -17,7 +17,6 @@ from payments.runtime.directory import prepare_runtime_directory
 FILE_NAME = "limits.sqlite3"
 RETRY_SECONDS = 0.005
 SWEEP_INTERVAL_SECONDS = 60
-WARNING_INTERVAL_SECONDS = 60
 
 # A worker reads the clock, and then waits until it may write. So events can be counted this late and out of order.
 DELAY_SECONDS_MAX = 5
@@ -72,7 +71,6 @@ class RateLimits:
         self.connection: sqlite3.Connection | None = None
         self.swept_at = 0.0
         self.exceeded: dict[str, float] = {}  # the ends of the windows whose limit is exceeded
-        self.warned_at: float | None = None
 
     def count(self, name: str, limit: RateLimit) -> Usage:
         """Count one event, and return the usage. If counting fails, log a warning and return an unused limit."""
@@ -80,7 +78,7 @@ class RateLimits:
         try:
             return self.count_event(name, limit, now=now)
         except (sqlite3.Error, OSError) as error:
-            self.warn(error, now=now)
+            logger.warning("Rate limiting is disabled: %s", error)
             return Usage(limit.events_max, 0)
 
     def count_event(self, name: str, limit: RateLimit, *, now: float) -> Usage:
@@ -121,12 +119,6 @@ class RateLimits:
             if self.connection is not None:
                 self.connection.close()
                 self.connection = None
-
-    def warn(self, error: Exception, *, now: float) -> None:
-        """Log the error, but not for every request: they all fail in the same way."""
-        if self.warned_at is None or not 0 <= now - self.warned_at < WARNING_INTERVAL_SECONDS:
-            self.warned_at = now
-            logger.warning("Rate limiting is disabled: %s", error)
 
 
 def open_windows() -> sqlite3.Connection:

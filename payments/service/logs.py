@@ -3,13 +3,21 @@
 import json
 import logging
 import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime
 from http import HTTPStatus
+from math import inf
+from threading import Lock
+from time import monotonic
 
 from payments.api import request_ids
 
 # A client chooses the path or the name of a parameter in the message.
 REFUSAL_CHARACTERS_MAX = 500
+
+# How often a line about the same failure is written.
+REPETITION_SECONDS = 1
 
 # A character of an e-mail address.
 EMAIL_CHARACTER = r"[^\s@%<>\"'=:,;()\[\]{}\\]"
@@ -48,6 +56,44 @@ def redacted(text: str) -> str:
     for pattern, replacement in SECRETS:
         text = pattern.sub(replacement, text)
     return text
+
+
+class Repetition(logging.Filter):
+    """Passes one record of each kind per second, with the number of further ones since the last.
+
+    Otherwise, an outage would write a line for each request. It limits only some loggers, and no traceback of a bug.
+    Records are of the same kind if they come from the same line of code and have errors of the same class.
+    """
+
+    def __init__(self, *, loggers: Iterable[str], clock: Callable[[], float] = monotonic) -> None:
+        super().__init__()
+        self.loggers = frozenset(loggers)
+        self.clock = clock
+        self.lock = Lock()
+        self.passed_at: dict[Hashable, float] = {}
+        self.dropped: Counter[Hashable] = Counter()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        status = vars(record).get("status_code")
+        if record.name not in self.loggers or status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            return True
+        kind = (record.pathname, record.lineno, status, *error_classes(record))
+        with self.lock:
+            now = self.clock()
+            if now - self.passed_at.get(kind, -inf) < REPETITION_SECONDS:
+                self.dropped[kind] += 1
+                return False
+            self.passed_at[kind] = now
+            dropped = self.dropped.pop(kind, 0)
+        if dropped:
+            record.msg = f"{record.msg} ({dropped} more since the last line like this)"
+        return True
+
+
+def error_classes(record: logging.LogRecord) -> list[type]:
+    """Return the classes of the errors in a record. psycopg has one for each SQLSTATE."""
+    values = [*(record.exc_info or ()), *(record.args if isinstance(record.args, tuple) else ())]
+    return [type(value.__cause__ or value) for value in values if isinstance(value, BaseException)]
 
 
 class Redaction(logging.Filter):

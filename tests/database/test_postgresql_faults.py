@@ -1,5 +1,6 @@
 """Faults of PostgreSQL: every request gets a response in time, and the service recovers with the server."""
 
+import json
 import re
 import socket
 import threading
@@ -7,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,13 +20,14 @@ from tests.support.list_errors import assert_timeout_names_created_at, slow_paym
 from tests.support.load import STEADY_RESPONSES, Load
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.scale import times
-from tests.support.service import USUAL_LIMITS, Service
+from tests.support.service import USUAL_LIMITS, Service, Walker
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
 
 USER = NAME = "payments"
 CLIENTS = 8
+WORKERS = 2
 RESTARTS = times(3, long=20)
 
 # The longest response time while the server refuses connections, and while it does not respond.
@@ -107,7 +111,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
         proxy = Proxy(server.port)
         # Two addresses of the same server: a client tries the second one if the first one fails.
         addresses = ",".join([f"127.0.0.1:{proxy.port}"] * 2)
-        service = Service(f"postgresql://{USER}@{addresses}/{NAME}", settings=USUAL_LIMITS, workers=2, log=log)
+        service = Service(f"postgresql://{USER}@{addresses}/{NAME}", settings=USUAL_LIMITS, workers=WORKERS, log=log)
         service.migrate()
         with service.serving():
             service.create_demo_payments(500)
@@ -347,3 +351,30 @@ def test_log_line_of_an_outage_names_the_database(faulty: Faulty) -> None:
 
     logged = faulty.log.read_text()[length_before:]
     assert '"message": "The database payments failed: relation \\"payments_payment\\" does not exist' in logged
+
+
+@pytest.mark.extended
+def test_outage_writes_one_line_a_second_and_worker_for_each_kind_of_failure(faulty: Faulty) -> None:
+    length_before = len(faulty.log.read_text())
+    with faulty.load().running(CLIENTS) as load, Walker(faulty.service.base_url, faulty.key) as walker:
+        faulty.server.stop_immediately()
+        load.wait_for_all(503, after=time.monotonic(), count=100)
+        for path in ("/v2/payments/changes", "/readyz", "/admin/") * 100:
+            assert walker.send(path, Cookie=f"sessionid={'x' * 32}")[0].status == 503
+        faulty.server.start()
+        load.assert_recovered(repaired_at=time.monotonic())
+
+    events = [json.loads(line) for line in faulty.log.read_text()[length_before:].splitlines()]
+    failures = [event for event in events if event["level"] != "INFO" and event["logger"] != "payments.runtime"]
+    assert {event["logger"] for event in failures} >= {
+        "payments.api.errors", "payments.service.health", "django.request",
+    }  # fmt: skip
+    for _, group in groupby(sorted(failures, key=kind), key=kind):
+        times = [datetime.fromisoformat(event["time"]) for event in group]
+        assert len(times) <= WORKERS * (1 + (times[-1] - times[0]).total_seconds())
+    more = sum(int(number) for event in failures for number in re.findall(r"\((\d+) more since", event["message"]))
+    assert more > 10 * len(failures)
+
+
+def kind(event: dict[str, str]) -> tuple[str, str]:
+    return event["logger"], re.sub(r" \(\d+ more since.*", "", event["message"])

@@ -5,13 +5,20 @@ import logging
 import logging.config
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from typing import Any
 
+import psycopg
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import OperationalError
 from django.test import Client
+from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
 from pytest_django import Settings
 
-from payments.service.logs import redacted
+from payments.service.logs import Repetition, redacted
 from tests.support.api import REQUEST_ID, Api, status_of
 from tests.support.list_errors import failing_list_queries
 from tests.support.log import Log, collected_log
@@ -82,6 +89,91 @@ def test_messages_arguments_and_tracebacks_are_redacted(log: Log) -> None:
     assert not re.search("0123456789abcdef|4242|b.example", line)
     assert json.loads(line)["message"] == "[redacted] live_[redacted] [redacted]"
     assert json.loads(line)["traceback"].endswith("with base 10: 'live_[redacted]'")
+
+
+class Clock:
+    seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class Limited(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = Clock()
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+@pytest.fixture
+def limited() -> Iterator[Limited]:
+    """Collect the messages of a logger whose repetitions are limited."""
+    limited = Limited()
+    limited.addFilter(Repetition(loggers=["limited"], clock=limited.clock))
+    for name in ("limited", "other"):
+        logging.getLogger(name).addHandler(limited)
+    yield limited
+    for name in ("limited", "other"):
+        logging.getLogger(name).removeHandler(limited)
+
+
+def database_error(cause: type[psycopg.Error]) -> OperationalError:
+    error = OperationalError("of Django")
+    error.__cause__ = cause()
+    return error
+
+
+def log_failure(*arguments: object, logger: str = "limited", status: int = 503, **options: Any) -> None:
+    logging.getLogger(logger).error("%s failed: %s", *arguments, extra={"status_code": status}, **options)
+
+
+def test_same_failure_is_one_line_a_second_with_the_number_of_further_ones(limited: Limited) -> None:
+    for seconds in (0, 0, 0.5, 0.9, 1, 1.5, 2, 3):
+        limited.clock.seconds = 100 + seconds
+        log_failure("/path", f"at {seconds}")
+
+    assert limited.messages == [
+        "/path failed: at 0",
+        "/path failed: at 1 (3 more since the last line like this)",
+        "/path failed: at 2 (1 more since the last line like this)",
+        "/path failed: at 3",
+    ]
+
+
+def test_different_failures_are_lines_of_their_own(limited: Limited) -> None:
+    for cause in (QueryCanceled, LockNotAvailable, psycopg.OperationalError, QueryCanceled):
+        log_failure("/path", database_error(cause))
+    log_failure("/path", "with a traceback", exc_info=database_error(DeadlockDetected))
+    log_failure("/path", "with another status", status=400)
+    logging.getLogger("limited").error("of another line")
+
+    assert len(limited.messages) == 3 + 3
+
+
+def test_bugs_and_other_loggers_are_not_limited(limited: Limited) -> None:
+    for _ in range(3):
+        log_failure("/path", "a bug", status=500)
+        log_failure("/path", "a refused sign-in", logger="other")
+
+    assert limited.messages == ["/path failed: a bug", "/path failed: a refused sign-in"] * 3
+
+
+def test_no_failure_is_lost_if_threads_log_at_once(limited: Limited) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: log_failure("/path", "x"), range(2000)))
+    limited.clock.seconds += 1
+    log_failure("/path", "x")
+
+    assert limited.messages == ["/path failed: x", "/path failed: x (1999 more since the last line like this)"]
+
+
+def test_limited_loggers_exist() -> None:
+    """A renamed module would not be limited any more."""
+    for name in settings.LOGGING["filters"]["repetition"]["loggers"]:
+        assert name == "django.request" or import_module(name).logger.name == name
 
 
 @pytest.mark.parametrize(("status", "level"), [(200, "INFO"), (302, "INFO"), (404, "WARNING")])
