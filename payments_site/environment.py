@@ -50,6 +50,11 @@ FALSE = {"false", "f", "no", "n", "off", "0"}
 # PORTS and PORT 0.89, DATABASE_USER and DATABASE_URL 0.88.
 RESEMBLANCE_MIN = 0.9
 
+# The length of a secret key, its number of different characters, and the start of the keys of Django's `startproject`.
+SECRET_CHARACTERS_MIN = 50
+DIFFERENT_MIN = 5
+GENERATED = "django-insecure-"
+
 PERIOD_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 
 
@@ -166,6 +171,11 @@ def secret_keys(text: str) -> list[str]:
     if not all(keys):
         raise ValidationError("Must be keys, separated by commas.")
     return keys
+
+
+def is_strong(key: str) -> bool:
+    """Return whether a secret key meets the conditions of Django's check, which only warns (security.W009)."""
+    return len(key) >= SECRET_CHARACTERS_MIN and len(set(key)) >= DIFFERENT_MIN and not key.startswith(GENERATED)
 
 
 PARSERS = (base_url, choice, database, directory, duration, flag, hosts, number, rate, seconds, secret_keys)

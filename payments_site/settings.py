@@ -11,7 +11,14 @@ from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvValidationError
 
 from payments.conf import private_directory
-from payments_site.environment import PARSERS, POSTGRESQL, describe_errors, describe_misspelt, read_or_create_secret
+from payments_site.environment import (
+    PARSERS,
+    POSTGRESQL,
+    describe_errors,
+    describe_misspelt,
+    is_strong,
+    read_or_create_secret,
+)
 from payments_site.processors import usable_processors
 from payments_site.sign_in import SECOND_FACTORS, SIGN_IN_PARSERS, sign_in_errors
 
@@ -81,6 +88,9 @@ if IS_INSTALLED and not database_url:
     errors["DATABASE_URL"] = ["Must be set: postgresql://USER:PASSWORD@HOST:PORT/NAME, or sqlite:////PATH."]
 if (IS_INSTALLED or database_url) and not SECRET_KEY:
     errors["SECRET_KEY"] = ["Must be set if DATABASE_URL is set: at least 50 random characters."]
+for name, keys in {"SECRET_KEY": [SECRET_KEY or ""], "SECRET_KEY_FALLBACKS": SECRET_KEY_FALLBACKS or []}.items():
+    if not DEBUG and any(key and not is_strong(key) for key in keys):
+        errors[name] = ["Must be at least 50 random characters."]
 if PAYMENTS_TRACING and not find_spec("opentelemetry"):
     errors["TRACING"] = [f"Must be false, or run {INSTALL_EXTRA.format('tracing')} first."]
 if not errors:

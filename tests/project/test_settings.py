@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import secrets
 import stat
 import subprocess
 import sys
@@ -72,6 +73,42 @@ OIDC = {
 def check(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "manage.py", "check", *arguments]
     return run_command(command, cwd=ROOT, env=inherited_environment() | environment)
+
+
+WEAK = {
+    "short": "hunter2",
+    "of 49 characters": secrets.token_urlsafe(64)[:49],
+    "of 4 different characters": "abcd" * 20,
+    "of a new project": f"django-insecure-{secrets.token_urlsafe(64)}",
+}
+
+
+@pytest.mark.parametrize("weak", WEAK)
+@pytest.mark.parametrize("name", ["SECRET_KEY", "SECRET_KEY_FALLBACKS"])
+def test_weak_secret_key_stops_the_start_in_production(name: str, weak: str) -> None:
+    message = error_message(PRODUCTION | {name: WEAK[weak]})
+
+    assert message == f"Invalid settings. {name}: Must be at least 50 random characters."
+
+
+def test_weak_key_among_fallbacks_stops_the_start() -> None:
+    message = error_message(PRODUCTION | {"SECRET_KEY_FALLBACKS": f"{secrets.token_urlsafe(64)},hunter2"})
+
+    assert message == "Invalid settings. SECRET_KEY_FALLBACKS: Must be at least 50 random characters."
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"SECRET_KEY": secrets.token_hex(32), "SECRET_KEY_FALLBACKS": f"{secrets.token_urlsafe(64)},{'abcde' * 10}"},
+        {"SECRET_KEY": "short", "SECRET_KEY_FALLBACKS": "older", "DEBUG": "true"},
+    ],
+)
+def test_strong_secret_keys_and_any_for_development_are_accepted(environment: dict[str, str]) -> None:
+    done = check(**(PRODUCTION | environment))
+
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.processes
