@@ -1,5 +1,6 @@
 """Faults of a cluster: stopped and frozen workers, moved shards, and a standby that replaces the coordinator."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,14 +13,18 @@ from typing import NamedTuple
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import DEFAULT_DB_ALIAS
 
+from payments.database.workers import ask
 from payments.models import ApiKey, Organization, Payment
 from tests.support.citus import CitusCluster, CitusServer, citus_cluster
 from tests.support.connecting import connected_to
 from tests.support.lines import issue_key, lines_with_order, store
 from tests.support.load import Load
 from tests.support.scale import IS_LONG, SEED, report, times
+from tests.support.scrape import fetch, total
 from tests.support.service import USUAL_LIMITS, Service, Walker
+from tests.support.waiting import wait_until
 from tests.support.walks import walk_while_two_write
 
 pytestmark = [pytest.mark.only("citus"), pytest.mark.processes]
@@ -72,7 +77,7 @@ def faulty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def faulty_cluster(directory: Path, *, coordinators: str) -> Iterator[Faulty]:
     with citus_cluster() as cluster:
         url = cluster.create_distributed(name := "payments")
-        settings = dict(USUAL_LIMITS)
+        settings = {**USUAL_LIMITS, "METRICS": "true", "RUNTIME_DIRECTORY": str(directory)}
         if coordinators == STANDBY:
             settings["DATABASE_REPLICA_URL"] = cluster.start_standby().url_of(name)
             url = cluster.coordinators_url(name)
@@ -164,6 +169,39 @@ def test_commands_that_need_the_stopped_worker_report_it_in_one_line(
     assert f"Organization {faulty.organizations[1]} (live): the database failed" in capfd.readouterr().err
     with connected_to(faulty.service.database_url):
         assert not Organization.objects.filter(id=77).exists()
+
+
+def readiness(faulty: Faulty) -> tuple[int, str]:
+    return fetch(faulty.service, "/readyz")
+
+
+@pytest.mark.parametrize("faulty", ONE_OR_IF_LONG_BOTH, indirect=True)
+@pytest.mark.parametrize("fault", [stopped, frozen])
+def test_readiness_and_metrics_name_the_worker_that_does_not_respond(
+    faulty: Faulty, fault: Callable[[CitusServer], AbstractContextManager[None]]
+) -> None:
+    healthy, lost = (f"127.0.0.1:{worker.port}" for worker in faulty.cluster.workers)
+    named = json.dumps({"status": f"These Citus workers do not respond, others do: {lost}."})
+
+    def is_up(worker: str) -> float:
+        return total(faulty.service, "payments_citus_worker_up", worker=worker)
+
+    with fault(faulty.cluster.workers[1]):
+        wait_until(lambda: readiness(faulty) == (200, named) and is_up(lost) == 0)
+        assert is_up(healthy) == 1
+        for _ in range(20):
+            assert readiness(faulty)[0] == 200
+    wait_until(lambda: readiness(faulty) == (200, '{"status": "ok"}') and is_up(lost) == 1)
+
+
+@pytest.mark.parametrize("faulty", ONE_OR_IF_LONG_BOTH, indirect=True)
+def test_role_of_the_service_may_ask_for_workers(faulty: Faulty) -> None:
+    """Its role is usually no superuser."""
+    faulty.cluster.coordinator.run(faulty.name, "CREATE ROLE asking LOGIN")
+    url = faulty.cluster.coordinator.url_of(faulty.name).replace("postgres@", "asking@")
+
+    with connected_to(url):
+        assert list(ask(DEFAULT_DB_ALIAS).values()) == [True, True]
 
 
 @pytest.mark.parametrize("faulty", [ONE, STANDBY], indirect=True)

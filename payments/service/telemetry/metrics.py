@@ -21,7 +21,9 @@ from prometheus_client.registry import Collector
 
 from payments import __version__
 from payments.conf import conf
+from payments.database.workers import find_workers
 from payments.runtime.hooks import Hook, Progress, Result
+from payments.runtime.servers import PRIMARY
 from payments.service.telemetry import METRICS_DIRECTORY
 from payments.service.telemetry.files import create_files, remove_dead_gauges
 from payments.service.telemetry.routes import method, route
@@ -188,6 +190,16 @@ class BuildInfo(Collector):
         yield info
 
 
+class CitusWorkers(Collector):
+    """The workers of a Citus cluster."""
+
+    def collect(self) -> Iterable[Metric]:
+        up = GaugeMetricFamily("payments_citus_worker_up", "Whether a worker of Citus responds.", labels=["worker"])
+        for worker, responds in find_workers(PRIMARY).items():
+            up.add_metric([worker], responds)
+        yield up
+
+
 @require_safe
 def metrics_page(request: HttpRequest) -> HttpResponse:
     """Return the metrics of all processes of this machine in Prometheus' text format."""
@@ -198,6 +210,7 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
     registry = CollectorRegistry()
     MultiProcessCollector(registry)
     registry.register(BuildInfo())
+    registry.register(CitusWorkers())
     return HttpResponse(render(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4, headers=headers)
 
 
