@@ -8,34 +8,28 @@ from django.db import Error, connections, transaction
 
 from payments.runtime.process import process
 
-# A frozen worker accepts no connection. Probes of the service wait for a second.
-CONNECT_MILLISECONDS_MAX = 300
-ASK_SECONDS_MAX = 0.6
+ASK_SECONDS_MAX = 0.6  # probes of the service wait for a second
 PERIOD_SECONDS = 5
 
-LIMIT = f"SET LOCAL citus.node_connection_timeout = {CONNECT_MILLISECONDS_MAX}"
+LIMIT = "SET LOCAL citus.node_connection_timeout = 300"  # in ms: a frozen worker accepts no connection
 ASK = "SELECT nodename || ':' || nodeport, success FROM run_command_on_workers('SELECT 1')"
-
-
-def find_workers(using: str) -> dict[str, bool]:
-    """Return whether each worker responds, by its address; nothing without Citus, or if the coordinator fails.
-
-    The result may be a few seconds old.
-    """
-    return ask_workers(using, int(monotonic() // PERIOD_SECONDS))
 
 
 @lru_cache(maxsize=2)
 def ask_workers(using: str, _period: int) -> dict[str, bool]:
     database: Any = connections[using]
-    if not hasattr(database, "uses_citus"):  # our engine for PostgreSQL knows it after connecting
-        return {}
     try:
         with process.deadline.shortened(ASK_SECONDS_MAX):
             database.ensure_connection()
-            return ask(using) if database.uses_citus else {}
+            # Our engine for PostgreSQL knows it after connecting.
+            return ask(using) if getattr(database, "uses_citus", False) else {}
     except Error:
         return {}
+
+
+def find_workers(using: str) -> dict[str, bool]:
+    """Return whether each worker responds, by its address, as found in the last seconds; {} if that is unknown."""
+    return ask_workers(using, int(monotonic() // PERIOD_SECONDS))
 
 
 def ask(using: str) -> dict[str, bool]:

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from payments.database.migration_state import explain_encoding, read_migration_state
 from payments.database.workers import find_workers
 from payments.runtime.process import process
-from payments.runtime.servers import PRIMARY, Server, run_with_failover
+from payments.runtime.servers import run_with_failover
 
 logger = logging.getLogger(__name__)
 
@@ -33,15 +33,11 @@ def ready(request: HttpRequest) -> JsonResponse:
         return not_ready("An earlier development version made the database. Create a new one, and import again.")
     if state.missing:
         return not_ready(f"Not migrated: {', '.join(state.missing)}.")
-    return health(describe(server))
-
-
-def describe(server: Server) -> str:
-    """Return which other servers the service does without."""
-    if server.alias != PRIMARY:
-        return "The primary is unavailable. Payments are read from a replica."
-    lost = [worker for worker, responds in find_workers(PRIMARY).items() if not responds]
-    return f"These Citus workers do not respond, others do: {', '.join(lost)}." if lost else "ok"
+    lost = ", ".join(worker for worker, responds in find_workers(server.alias).items() if not responds)
+    status = f"These Citus workers do not respond, others do: {lost}." if lost else "ok"
+    if server is not process.primary:
+        status = "The primary is unavailable. Payments are read from a replica."
+    return health(status)
 
 
 def not_ready(status: str, *, reason: Exception | None = None) -> JsonResponse:

@@ -3,7 +3,6 @@
 import json
 import logging
 import re
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -70,8 +69,7 @@ class Repetition(logging.Filter):
         self.loggers = frozenset(loggers)
         self.clock = clock
         self.lock = Lock()
-        self.passed_at: dict[Hashable, float] = {}
-        self.dropped: Counter[Hashable] = Counter()
+        self.last: dict[Hashable, tuple[float, int]] = {}  # the time of the last line, and how many were dropped since
 
     def filter(self, record: logging.LogRecord) -> bool:
         status = vars(record).get("status_code")
@@ -80,14 +78,12 @@ class Repetition(logging.Filter):
         kind = (record.pathname, record.lineno, status, *error_classes(record))
         with self.lock:
             now = self.clock()
-            if now - self.passed_at.get(kind, -inf) < REPETITION_SECONDS:
-                self.dropped[kind] += 1
-                return False
-            self.passed_at[kind] = now
-            dropped = self.dropped.pop(kind, 0)
-        if dropped:
+            passed_at, dropped = self.last.get(kind, (-inf, 0))
+            is_repeated = now - passed_at < REPETITION_SECONDS
+            self.last[kind] = (passed_at, dropped + 1) if is_repeated else (now, 0)
+        if dropped and not is_repeated:
             record.msg = f"{record.msg} ({dropped} more since the last line like this)"
-        return True
+        return not is_repeated
 
 
 def error_classes(record: logging.LogRecord) -> list[type]:

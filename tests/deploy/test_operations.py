@@ -10,11 +10,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.lines import lines_with_order
-from tests.support.postgresql import DebianPostgresql
 from tests.support.processes import ROOT
 from tests.support.tools import unavailable
 
@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended, pyt
 
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CHECK = re.compile(r"^- `(SELECT [^`]+)`", re.MULTILINE)
+
+BINARIES = Path("/usr/lib/postgresql/15/bin")
 
 PROGRAMS = {
     **dict.fromkeys(("curl", "git", "journalctl", "systemctl"), "#!/bin/sh\n"),
@@ -136,7 +138,7 @@ BROKEN = {
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Run all sections, and return what each of them prints."""
-    if os.geteuid() != 0 or not (DebianPostgresql.binaries / "initdb").exists():
+    if os.geteuid() != 0 or not BINARIES.exists():
         unavailable("The operator's guides need root, and Debian's PostgreSQL 15 (apt-get install postgresql).")
     programs = tmp_path_factory.mktemp("programs")
     for name, text in PROGRAMS.items():
@@ -144,7 +146,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (programs / name).chmod(0o755)
     (programs / "payments.jsonl").write_bytes(b"".join(lines_with_order(7, 30, order="first")))
     environment = {
-        "PATH": f"/opt/programs:{DebianPostgresql.binaries}:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PATH": f"/opt/programs:{BINARIES}:/usr/sbin:/usr/bin:/sbin:/bin",
         "CHECKOUT": str(ROOT),
         "PYTHON": sys.base_prefix,
         "PROGRAMS": str(programs),

@@ -40,9 +40,6 @@ LAST = "gauge_livesum"
 COMMAND_FILES = dict.fromkeys(("counter", "gauge_livemin", "gauge_livemostrecent", "gauge_max", LAST), SMALL)
 WORKER_FILES = {"counter": LARGE, "histogram": LARGE, "gauge_livemostrecent": SMALL, LAST: SMALL}
 
-# How often a scrape begins again.
-TAKEOVERS_MAX = 100
-
 NO_METRICS = "Metrics are disabled. The log says why.\n"
 
 logger = logging.getLogger(__name__)
@@ -180,20 +177,14 @@ class MetricsHook(Hook):
             self.metrics.replica_skipped.labels(reason).inc()
 
 
-class BuildInfo(Collector):
-    """The versions of the service and of what it runs on."""
+class Platform(Collector):
+    """What the service runs on: versions, and the workers of a Citus cluster."""
 
     def collect(self) -> Iterable[Metric]:
         versions = {"version": __version__, "django": django.__version__, "python": platform.python_version()}
         info = GaugeMetricFamily("payments_build_info", "Versions of the service.", labels=list(versions))
         info.add_metric(list(versions.values()), 1)
         yield info
-
-
-class CitusWorkers(Collector):
-    """The workers of a Citus cluster."""
-
-    def collect(self) -> Iterable[Metric]:
         up = GaugeMetricFamily("payments_citus_worker_up", "Whether a worker of Citus responds.", labels=["worker"])
         for worker, responds in find_workers(PRIMARY).items():
             up.add_metric([worker], responds)
@@ -209,14 +200,9 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
         return HttpResponse(NO_METRICS, status=SERVICE_UNAVAILABLE, content_type="text/plain", headers=headers)
     registry = CollectorRegistry()
     MultiProcessCollector(registry)
-    registry.register(BuildInfo())
-    registry.register(CitusWorkers())
-    return HttpResponse(render(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4, headers=headers)
-
-
-def render(registry: CollectorRegistry) -> bytes:
-    """Return the metrics as text. If a process takes over a file meanwhile, read all files again."""
-    for _ in range(TAKEOVERS_MAX):
-        with suppress(FileNotFoundError):
-            return generate_latest(registry)
-    return generate_latest(registry)
+    registry.register(Platform())
+    content = None
+    while content is None:
+        with suppress(FileNotFoundError):  # a process has taken over a file meanwhile: read all files again
+            content = generate_latest(registry)
+    return HttpResponse(content, content_type=CONTENT_TYPE_PLAIN_0_0_4, headers=headers)
