@@ -197,7 +197,8 @@ def test_sqlite_database_is_backed_up_as_the_user_of_the_service(outputs: dict[s
 
 def test_guides_have_no_other_commands() -> None:
     """A new block needs a section here."""
-    counts = {path.name: len(blocks(f"docs/operate/{path.name}")) for path in (ROOT / "docs/operate").glob("*.md")}
+    guides = [path for path in (ROOT / "docs/operate").glob("*.md") if path.name != "containers.md"]  # without systemd
 
+    counts = {path.name: len(blocks(f"docs/operate/{path.name}")) for path in guides}
     assert counts == {"back-up.md": 7, "routine.md": 2, "upgrade.md": 0, "problems.md": 0, "staff.md": 0}
     assert len(indented_blocks("docs/operate/upgrade.md")) == 1
