@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from django.db.models import QuerySet, Value
+from django.db.models.lookups import LessThan
 
 from payments.models import Access, Payment, PaymentQuerySet, ordering
 from payments.models.fields import MillisecondField
@@ -74,7 +75,7 @@ def next_batch(
     if position is not None:
         created_at, payment_id = position
         last = ordering.position(Value(created_at, output_field=MillisecondField()), Value(payment_id))
-        payments = payments.filter(compare("<", last))
+        payments = payments.filter(compare(LessThan, last))
     return payments.order_by(*NEWEST_FIRST).values_list("created_at", "id")[:size]
 
 

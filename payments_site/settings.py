@@ -7,6 +7,7 @@ from multiprocessing import cpu_count
 from pathlib import Path
 from typing import cast
 
+from django import VERSION
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvValidationError
 
@@ -91,6 +92,8 @@ if (IS_INSTALLED or database_url) and not SECRET_KEY:
 for name, keys in {"SECRET_KEY": [SECRET_KEY or ""], "SECRET_KEY_FALLBACKS": SECRET_KEY_FALLBACKS or []}.items():
     if not DEBUG and any(key and not is_strong(key) for key in keys):
         errors[name] = ["Must be at least 50 random characters."]
+if VERSION < (6,) and not find_spec("csp"):
+    raise ImproperlyConfigured("Django 5.2 needs the package django-csp. Install it, or use Django 6.1.")
 if PAYMENTS_TRACING and not find_spec("opentelemetry"):
     errors["TRACING"] = [f"Must be false, or run {INSTALL_EXTRA.format('tracing')} first."]
 if not errors:
@@ -142,7 +145,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "payments.service.middleware.Observation",
     "django.middleware.security.SecurityMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "csp.middleware.CSPMiddleware" if VERSION < (6,) else "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "payments.service.middleware.HostCheck",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -228,19 +231,18 @@ if PAYMENTS_SECOND_FACTOR != "off":
     MFA_TOTP_TOLERANCE = 1  # also the codes before and after the current one: clocks differ
 
 # Pages load content from this service only.
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": ["'none'"],
-        "script-src": ["'self'"],
-        "style-src": ["'self'"],
-        "img-src": ["'self'"],
-        "font-src": ["'self'"],
-        "connect-src": ["'self'"],
-        "form-action": ["'self'"],
-        "base-uri": ["'none'"],
-        "frame-ancestors": ["'none'"],
-    }
+SECURE_CSP = {
+    "default-src": ["'none'"],
+    "script-src": ["'self'"],
+    "style-src": ["'self'"],
+    "img-src": ["'self'"],
+    "font-src": ["'self'"],
+    "connect-src": ["'self'"],
+    "form-action": ["'self'"],
+    "base-uri": ["'none'"],
+    "frame-ancestors": ["'none'"],
 }
+CONTENT_SECURITY_POLICY = {"DIRECTIVES": SECURE_CSP}  # django-csp, for Django 5.2
 
 # TLS ends at the reverse proxy. Its headers are used only with TRUST_PROXY.
 

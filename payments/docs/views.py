@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
+from typing import Any
 
-from csp.decorators import csp_update
+from django import VERSION
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.html import escape
@@ -23,6 +26,19 @@ CACHED_SECONDS = 300
 def shared(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     """Decorate a view that is the same for all clients: proxies and browsers can cache its response."""
     return require_safe(cache_control(public=True, max_age=CACHED_SECONDS)(view))
+
+
+def allow_data_images(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Decorate a view: add `data:` to the image sources of the project's content security policy, if it has one."""
+    decorated = view
+    if VERSION >= (6,):
+        policy: dict[str, Any] = settings.SECURE_CSP
+        override = import_string("django.views.decorators.csp.csp_override")
+        images = policy.get("img-src", policy.get("default-src", []))
+        decorated = override({**policy, "img-src": [*images, "data:"]} if policy else {})(view)
+    elif find_spec("csp"):
+        decorated = import_string("csp.decorators.csp_update")({"img-src": "data:"})(view)
+    return decorated
 
 
 @shared
@@ -54,7 +70,7 @@ def service_url(request: HttpRequest) -> str:
 
 
 @shared
-@csp_update({"img-src": "data:"})
+@allow_data_images
 def interactive(request: HttpRequest) -> HttpResponse:
     """Return Swagger UI. Only this page may load images from `data:` URLs, because Swagger UI uses them."""
     return render(request, "docs/interactive.html")

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from payments.listing.terms import HasAnyWord, TermCondition
 from payments.models import Access, PaymentQuerySet
+from payments.models.expressions import Condition
 from payments.record import DATE, instant_pattern, parse_instant
 
 VALUES_MAX = 20
@@ -55,7 +56,7 @@ class Filter:
         """Return the payments that match. `access` is theirs; without it, no index of terms is used."""
         payments = self.select(payments, values)
         condition = self.terms(access, values) if self.terms and access else None
-        return payments.filter(condition) if condition else payments
+        return payments.filter(Condition(condition)) if condition else payments
 
 
 def any_word(name: str) -> Terms:

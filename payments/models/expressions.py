@@ -2,9 +2,8 @@
 
 from typing import Any, TypeAlias
 
-from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, DateField, Expression, Func, IntegerField, TextField
+from django.db.models import DateField, Expression, Func, IntegerField, Lookup, Q, TextField
 from django.db.models.sql.compiler import SQLCompiler
 
 from payments.models.fields import DocumentField
@@ -63,18 +62,26 @@ class Day(Conversion):
     sqlite_template = "date(%(expressions)s)"
 
 
-class Opaque(Func):
+class Condition(Lookup):
+    """A condition that SQLite evaluates as it is. Django would write `function = %s`, with the parameter True."""
+
+    def __init__(self, condition: Q | Expression) -> None:
+        super().__init__(condition, True)  # noqa: FBT003  the value that Django gives all conditions
+
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Sql:
+        return self.process_lhs(compiler, connection)
+
+
+class Opaque(Condition):
     """A condition about which the planner of PostgreSQL knows nothing: it expects every second payment to match.
 
     The planner's statistics cover the payments of all organizations. Without this class, a value that is frequent in
     another organization would change the plan, and so the time, of a page in which it is rare.
     """
 
-    template = "%(expressions)s"
-    output_field = BooleanField()
-
-    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        return self.as_sql(compiler, connection, template="CASE WHEN %(expressions)s THEN TRUE ELSE FALSE END")
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Sql:
+        condition, parameters = self.as_sql(compiler, connection)
+        return f"CASE WHEN {condition} THEN TRUE ELSE FALSE END", parameters
 
 
 def hidden(value: Any, sql_type: str = "text") -> Any:
@@ -119,7 +126,7 @@ class Literal(Expression):
 
 
 @DocumentField.register_lookup
-class ContainsMembers(models.Lookup):
+class ContainsMembers(Lookup):
     """True if a JSON object has all members of another one, whose values are texts: `metadata__contains_members=`."""
 
     lookup_name = "contains_members"

@@ -2,8 +2,9 @@
 
 from typing import TypeAlias
 
-from django.db.models import BooleanField, Expression, F, Func
+from django.db.models import Expression, F, Func, Lookup, TextField
 from django.db.models.expressions import BaseExpression
+from django.db.models.lookups import GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual
 
 Order: TypeAlias = tuple[str, str]
 
@@ -16,25 +17,24 @@ def opposite(order: Order) -> Order:
 
 
 def position(created_at: BaseExpression | F, payment_id: BaseExpression | F) -> Expression:
-    """Return the position of a payment: the row value `(created_at, id)`."""
-    return Func(created_at, payment_id, template="(%(expressions)s)", arg_joiner=", ")
+    """Return the position of a payment: the row value `(created_at, id)`. Django has no field for it."""
+    return Func(created_at, payment_id, template="(%(expressions)s)", arg_joiner=", ", output_field=TextField())
 
 
-def is_at_or_after(other: Expression, order: Order) -> Expression:
+def is_at_or_after(other: Expression, order: Order) -> Lookup:
     """Return the condition that a payment is at the position `other` or after it."""
-    return compare("<=" if order == NEWEST_FIRST else ">=", other)
+    return compare(LessThanOrEqual if order == NEWEST_FIRST else GreaterThanOrEqual, other)
 
 
-def is_before(other: Expression, order: Order) -> Expression:
+def is_before(other: Expression, order: Order) -> Lookup:
     """Return the condition that a payment is before the position `other`."""
-    return compare(">" if order == NEWEST_FIRST else "<", other)
+    return compare(GreaterThan if order == NEWEST_FIRST else LessThan, other)
 
 
-def compare(operator: str, other: Expression) -> Expression:
-    """Return the condition `(created_at, id) <operator> other`, which both databases look up in the list's index.
+def compare(lookup: type[Lookup], other: Expression) -> Lookup:
+    """Return a condition such as `(created_at, id) < other`, which both databases look up in the list's index.
 
     Django's tuple lookups become `a < x OR (a = x AND b <= y)` on SQLite, which scans the table. SQLite also scans it
     if one subquery returns both values of `other`. So `other` has a subquery for the time, and the ID as a value.
     """
-    own = position(*map(F, OLDEST_FIRST))
-    return Func(own, other, template="%(expressions)s", arg_joiner=f" {operator} ", output_field=BooleanField())
+    return lookup(position(*map(F, OLDEST_FIRST)), other)

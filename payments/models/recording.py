@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import reduce
+from operator import add
 from typing import Any, Self, TypeAlias, TypeVar
 
 from django.db import models, transaction
@@ -33,6 +35,7 @@ Changes: TypeAlias = dict[Access, list[int]]
 
 ModelT = TypeVar("ModelT", bound=models.Model)
 ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT", int, list[Any])
 
 
 class RecordingQuerySet(models.QuerySet[ModelT]):
@@ -51,13 +54,12 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
 
         return self.update_and_record(update_rows, fields=values)
 
-    def _update(self, values: Iterable[tuple[models.Field[Any, Any], Any, Any]]) -> int:
+    def _update(self, values: Iterable[tuple[models.Field[Any, Any], Any, Any]], *returning: Any) -> Any:
         own_values = [value for value in values if value[0].name != CHANGE_ID]
 
-        def update_rows(payments: Self, change_id: int) -> int:
+        def update_rows(payments: Self, change_id: int) -> Any:
             all_values = [*own_values, (change_id_field(self.model), None, change_id)]
-            updated: int = models.QuerySet._update(payments, all_values)  # type: ignore[attr-defined]  # noqa: SLF001
-            return updated
+            return models.QuerySet._update(payments, all_values, *returning)  # type: ignore[attr-defined]  # noqa: SLF001
 
         return self.update_and_record(update_rows, fields={field.name for field, _, _ in own_values})
 
@@ -95,10 +97,11 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
 
     _insert.queryset_only = False  # type: ignore[attr-defined]
 
-    def update_and_record(self, update_rows: Callable[[Self, int], int], *, fields: Collection[str]) -> int:
-        """Update the payments with `update_rows`, and record the changes. Return the number of payments.
+    def update_and_record(self, update_rows: Callable[[Self, int], ResultT], *, fields: Collection[str]) -> ResultT:
+        """Update the payments with `update_rows`, and record the changes. Return the sum of its results.
 
-        `update_rows` gets some of the payments and the ID of their change.
+        `update_rows` gets some of the payments and the ID of their change. It returns the number of payments, or a
+        list with the row of each.
         """
         self._for_write = True  # so that `self.db` is the database for writes, as in Django's `update`
         with transaction.atomic(using=self.db, savepoint=False):
@@ -114,22 +117,22 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
         return updated
 
     def update_parts(
-        self, update_rows: Callable[[Self, int], int], *, keys: dict[Access, list[Any]]
-    ) -> tuple[int, Changes]:
-        """Update the payments with these keys, one change after the other. Return their number, and the changes.
+        self, update_rows: Callable[[Self, int], ResultT], *, keys: dict[Access, list[Any]]
+    ) -> tuple[ResultT, Changes]:
+        """Update the payments with these keys, one change after the other. Return the results' sum, and the changes.
 
         Each UPDATE names an organization and mode, and has the conditions of this query. So it does not update
         payments that another transaction has changed after the first query so that they do not match.
         """
-        updated, changes = 0, defaultdict(list)
+        results, changes = [], defaultdict(list)
         for access in sorted(keys):
             for part in parts(sorted(keys[access])):
                 change_id = new_change_id()
-                updated += update_rows(self.filter(**access._asdict(), pk__in=part), change_id)
+                results.append(update_rows(self.filter(**access._asdict(), pk__in=part), change_id))
                 changes[access].append(change_id)
         if not keys:
-            update_rows(self.none(), 0)  # so that Django checks the fields
-        return updated, changes
+            results.append(update_rows(self.none(), 0))  # so that Django checks the fields
+        return reduce(add, results), changes
 
     def keys_by_access(self) -> dict[Access, list[Any]]:
         """Return the primary keys of the payments by their organization and mode."""

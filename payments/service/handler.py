@@ -152,7 +152,12 @@ def observe(request: HttpRequest, respond: Responder) -> HttpResponseBase:
 
 
 # Middleware that adds the same headers to every page.
-HEADER_MIDDLEWARE = ("SecurityMiddleware", "CSPMiddleware", "XFrameOptionsMiddleware")
+HEADER_MIDDLEWARE = (
+    "SecurityMiddleware",
+    "CSPMiddleware",
+    "ContentSecurityPolicyMiddleware",
+    "XFrameOptionsMiddleware",
+)
 
 
 @cache

@@ -227,16 +227,15 @@ def test_filters_match_no_foreign_payments(api: Api, organization: Organization)
 
 READ = re.compile(r'(?:FROM|JOIN) "?payments_payment\b"?')
 SCOPE = (
-    r"(?: \w+)? WHERE "
-    r"""\(?(?:\w+|"payments_payment")\."mode" = \(?(?:'{key.mode}'|\(SELECT mode FROM api_key\))\)? AND """
-    r"""(?:\w+|"payments_payment")\."organization_id" = """
+    r"""(?: "?\w+"?)? WHERE """
+    r"""\(?"?\w+"?\."mode" = \(?(?:'{key.mode}'|\(SELECT mode FROM api_key\))\)? AND """
+    r""""?\w+"?\."organization_id" = """
     r"""\(?(?:{key.organization_id}\b|\(SELECT organization_id FROM api_key\))"""
 )
 
-# A condition that is hidden from the planner of PostgreSQL; on SQLite, it has parentheses.
-HIDDEN = re.compile(
-    r"""CASE WHEN \((.*?)\) THEN TRUE ELSE FALSE END|\((\w+\."\w+" = \([^()]*\)|"\w+"\."\w+" = \([^()]*\))\)"""
-)
+# A condition that is hidden from the planner of PostgreSQL, and a condition in parentheses.
+HIDDEN = re.compile("CASE WHEN ((?:(?!CASE).)*?) THEN TRUE ELSE FALSE END")
+ENCLOSED = re.compile(r"""\(("?\w+"?\."\w+" = \((?:[^()]*|\(SELECT [^()]*\))\))\)""")
 
 # The subquery `api_key`, which a statement that also reads the key begins with.
 KEY = r"""WITH api_key\(.*\) AS MATERIALIZED \(SELECT .* FROM "payments_apikey" WHERE [^()]*\(.*'{key.digest}'\)*\) """
@@ -246,7 +245,7 @@ def unscoped_reads(sql: str, key: ApiKey) -> list[str]:
     """Return the SQL after each read of payments that does not begin with the conditions for the key's access."""
     if "FROM api_key" in sql and not re.match(KEY.format(key=key), sql):
         return [sql]
-    sql = HIDDEN.sub(r"\1\2", sql)
+    sql = ENCLOSED.sub(r"\1", HIDDEN.sub(r"\1", sql))
     return [rest for rest in READ.split(sql)[1:] if not re.match(SCOPE.format(key=key), rest)]
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from django.db.backends.sqlite3 import base
+from django.db.backends.sqlite3 import base, features
 
 from payments.database.cursors import InstrumentedDatabaseWrapper
 from payments.runtime import time_limits
@@ -28,8 +28,16 @@ class Connection(sqlite3.Connection):
             self.close()
 
 
+class DatabaseFeatures(features.DatabaseFeatures):
+    """Django's, without its query for JSON: since Django 6, each command would run it, and need the file."""
+
+    supports_json_field = True
+
+
 class DatabaseWrapper(InstrumentedDatabaseWrapper, base.DatabaseWrapper):
     """Django's backend with time limits for requests. Requests never create a missing file or read a replaced one."""
+
+    features_class = DatabaseFeatures
 
     @property
     def path(self) -> Path:
