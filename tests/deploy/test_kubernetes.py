@@ -161,7 +161,7 @@ def test_probes_and_service_use_the_port_of_the_image(resources: dict[str, Resou
 
 def test_last_requests_have_time_to_finish(resources: dict[str, Resource]) -> None:
     program, pause = container_of(resources["Deployment"])["lifecycle"]["preStop"]["exec"]["command"]
-    [limit] = re.findall(r"--workers-kill-timeout (\d+)", (ROOT / "scripts/start").read_text())
+    [limit] = re.findall(r'"--workers-kill-timeout", "(\d+)"', (ROOT / "payments_site/server.py").read_text())
 
     assert program == "sleep"
     assert int(pause) + int(limit) < pod_of(resources["Deployment"])["terminationGracePeriodSeconds"]

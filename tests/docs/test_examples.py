@@ -50,7 +50,7 @@ ORGANIZATION, LARGE_ORGANIZATION = 5100, 5101
 LARGE_COUNT = 600
 
 # The programs wait so many seconds for changes.
-INTERVAL = re.compile(r"(interval ?= ?)10\b", re.IGNORECASE)
+INTERVAL = re.compile(r"((?:interval|INTERVAL|Interval) ?= ?)10\b")
 
 # Parts that differ between responses, in addition to IDs and ETags.
 VARYING = re.compile(r"^(date: |content-length: ).*$", re.MULTILINE)
