@@ -44,6 +44,18 @@ def test_time_is_stored_as_django_writes_it(time: str) -> None:
     assert stored_time(time) == str(datetime.fromisoformat(time))
 
 
+@pytest.mark.parametrize("member", ["metadata", "details"])
+@pytest.mark.parametrize(
+    "texts", ['{"}', '{"a":"}', '{"a":"b","}', '{"a":"b","c":"}', '{"a":"b",}', '{"a"}', '{"a":"b"']
+)
+def test_texts_that_are_not_json_do_not_take_the_fast_path(member: str, texts: str) -> None:
+    """Before Python 3.11.5, repeated groups that are possessive accept the first of them."""
+    text = line(**{member: {"x": "y"}})
+    assert parse_canonical(text) is not None
+
+    assert parse_canonical(text.replace(b'{"x":"y"}', texts.encode())) is None
+
+
 # Mostly valid records; the others are nearly valid.
 PLAIN = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters='"\\'), max_size=12)
 ODD = st.sampled_from(

@@ -28,9 +28,10 @@ WORDS = (
 )
 
 # Numbers with words between them, which may be months in any language.
+# `(?:...)?+` and `(?:...)*+` are wrong before Python 3.11.5 if `...` can fail after its start.
 NUMBERS = (
-    rf"{SIGN}*+(?:(?:{NAMES}){SIGN}*+)?+{DIGIT}(?:{DIGIT}|{SIGN})*+"
-    rf"(?:{LETTER}++{SIGN}*+{DIGIT}(?:{DIGIT}|{SIGN})*+|(?:{NAMES}|{AFTER_NUMBERS}){SIGN}*+)*+"
+    rf"{SIGN}*+(?>(?:(?:{NAMES}){SIGN}*+)?){DIGIT}(?:{DIGIT}|{SIGN})*+"
+    rf"(?>(?:{LETTER}++{SIGN}*+{DIGIT}(?:{DIGIT}|{SIGN})*+|(?:{NAMES}|{AFTER_NUMBERS}){SIGN}*+)*)"
 )
 WHOLE = r"(?:0|[1-9][0-9]{0,10})(?:\0|\Z)"  # a number that spreadsheets write as it is; they round longer ones
 CONVERTED = rf"(?!{WHOLE})(?:{NUMBERS}|\s*+(?:{WORDS})\s*+|\s++)(?:\0|\Z)"
