@@ -35,7 +35,8 @@ def allow_data_images(view: Callable[..., HttpResponse]) -> Callable[..., HttpRe
         policy: dict[str, Any] = settings.SECURE_CSP
         override = import_string("django.views.decorators.csp.csp_override")
         images = policy.get("img-src", policy.get("default-src", []))
-        decorated = override({**policy, "img-src": [*images, "data:"]} if policy else {})(view)
+        sources = [*([images] if isinstance(images, str) else images), "data:"]
+        decorated = override({**policy, "img-src": sources} if policy else {})(view)
     elif find_spec("csp"):
         decorated = import_string("csp.decorators.csp_update")({"img-src": "data:"})(view)
     return decorated
