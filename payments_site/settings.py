@@ -92,8 +92,6 @@ if (IS_INSTALLED or database_url) and not SECRET_KEY:
 for name, keys in {"SECRET_KEY": [SECRET_KEY or ""], "SECRET_KEY_FALLBACKS": SECRET_KEY_FALLBACKS or []}.items():
     if not DEBUG and any(key and not is_strong(key) for key in keys):
         errors[name] = ["Must be at least 50 random characters."]
-if VERSION < (6,) and not find_spec("csp"):
-    raise ImproperlyConfigured("Django 5.2 needs the package django-csp. Install it, or use Django 6.1.")
 if PAYMENTS_TRACING and not find_spec("opentelemetry"):
     errors["TRACING"] = [f"Must be false, or run {INSTALL_EXTRA.format('tracing')} first."]
 if not errors:
@@ -117,6 +115,8 @@ if not errors:
 PAYMENTS_SETTINGS_WARNINGS = describe_misspelt(os.environ, known={*env.dump(), *errors})
 if errors:
     raise ImproperlyConfigured(" ".join([describe_errors(errors), *PAYMENTS_SETTINGS_WARNINGS]))
+if VERSION < (6,) and not find_spec("csp"):
+    raise ImproperlyConfigured("Django 5.2 needs the package django-csp. Install it, or use Django 6.1.")
 
 try:
     if not database_url:
