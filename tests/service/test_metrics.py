@@ -319,15 +319,16 @@ def test_restart_resets_all_but_the_last_successful_import(tmp_path: Path, lines
 
 
 @pytest.mark.processes
-def test_preparing_a_start_keeps_the_counts_of_running_processes(observed: Service, key: str) -> None:
+def test_check_before_a_start_keeps_the_counts_of_all_processes(observed: Service, key: str) -> None:
     send_requests(observed, key)
-    before = requests(observed, route=LIST)
+    before, started = requests(observed, route=LIST), count_started_workers(observed) + 1
+    workers(observed)[0].kill()
+    wait_until(lambda: count_started_workers(observed) >= started)
 
     Service(observed.database_url, settings=observed.settings).manage("start", "--check")
 
-    assert 0 < requests(observed, route=LIST) <= before
     send_requests(observed, key)
-    assert requests(observed, route=LIST) >= REQUESTS
+    assert requests(observed, route=LIST) == before + REQUESTS
 
 
 @pytest.mark.processes

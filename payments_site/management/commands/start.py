@@ -14,6 +14,7 @@ import django
 from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import DEFAULT_DB_ALIAS, Error, connection
+from django.utils.module_loading import import_string
 
 from payments import __version__
 from payments.checks import find_server_problem
@@ -60,7 +61,7 @@ class Command(PaymentsCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         check_address(settings.HOST, port=settings.PORT)
-        prepare_runtime_files()
+        prepare_runtime_files(remove_metrics=conf.METRICS and not options["check"])
         if (warning := find_database_problem()) and not self.is_silent:
             self.stderr.write(f"Warning: {printable(warning)}", str)
         if options["check"]:
@@ -90,15 +91,16 @@ def check_address(host: str, *, port: int) -> None:
         raise CommandError(f"Cannot listen on {host}, port {port}: {error.strerror}. {step}") from error
 
 
-def prepare_runtime_files() -> None:
-    """Create the rate limit file, and remove old metrics files.
+def prepare_runtime_files(*, remove_metrics: bool) -> None:
+    """Create the rate limit file, and remove the metrics files of earlier processes.
 
     :raises CommandError: if RUNTIME_DIRECTORY or a file in it cannot be used
     """
     path = conf.RUNTIME_DIRECTORY / FILE_NAME
     try:
         process.rate_limits.open()
-        remove_old_metrics()
+        if remove_metrics:
+            import_string("payments.service.telemetry.files.remove_old_files")()  # it imports prometheus_client
     except sqlite3.Error as error:
         is_damaged = sqlite_code(error) in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
         raise CommandError(f"Cannot open {path}: {error}. {REMOVE if is_damaged else CHECK_DIRECTORY}") from error
@@ -127,10 +129,3 @@ def find_database_problem() -> str | None:
     if state.is_obsolete:
         raise CommandError(explain_obsolete(DEFAULT_DB_ALIAS))
     return NOT_MIGRATED if state.missing else None
-
-
-def remove_old_metrics() -> None:
-    if conf.METRICS:
-        from payments.service.telemetry.files import remove_old_files  # noqa: PLC0415  imports prometheus_client
-
-        remove_old_files()
