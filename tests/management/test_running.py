@@ -127,7 +127,7 @@ def test_development_server_prints_a_warning_once(tmp_path: Path) -> None:
         text=True,
     ) as server:
         assert server.stdout
-        has_started = any("Starting development server" in text for text in server.stdout)
+        has_started = any("development server at" in text for text in server.stdout)
         server.terminate()  # after a kill, the process that serves would go on
         _, messages = server.communicate()
 
