@@ -15,7 +15,7 @@ from tests.support.commands import output_of, run_command
 from tests.support.processes import ROOT
 from tests.support.service import inherited_environment
 
-pytestmark = [pytest.mark.once, pytest.mark.extended, pytest.mark.processes]
+pytestmark = [pytest.mark.once, pytest.mark.extended, pytest.mark.processes, pytest.mark.needs("git")]
 
 CHANGELOG = "# Changelog\n\n## Unreleased\n\n### Added\n\n- A list.\n\n## 1.2.0rc1 - 2026-01-31\n\n- The first.\n"
 LOCK = "requirements/release.txt"

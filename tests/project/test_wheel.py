@@ -24,6 +24,7 @@ def sources() -> set[str]:
     return set(output_of(["git", "ls-files", "payments", "payments_site"], cwd=ROOT).splitlines())
 
 
+@pytest.mark.needs("git")
 def test_wheel_has_the_packages_the_pages_and_the_static_files(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
