@@ -62,6 +62,7 @@ def payments(installed: Path, *arguments: str, cwd: Path, **environment: str) ->
 
 
 NO_DATABASE = "DATABASE_URL: Must be set: postgresql://USER:PASSWORD@HOST:PORT/NAME, or sqlite:////PATH."
+KEY = "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz"
 NO_KEY = "SECRET_KEY: Must be set if DATABASE_URL is set: at least 50 random characters."
 
 
@@ -69,10 +70,10 @@ NO_KEY = "SECRET_KEY: Must be set if DATABASE_URL is set: at least 50 random cha
     ("settings", "message"),
     [
         ({}, f"{NO_DATABASE} {NO_KEY}"),
-        ({"SECRET_KEY": "x" * 50}, NO_DATABASE),
+        ({"SECRET_KEY": KEY}, NO_DATABASE),
         ({"DATABASE_URL": "sqlite:///x"}, NO_KEY),
         (
-            {"DATABASE_URL": "sqlite:///x", "SECRET_KEY": "x" * 50, "WEB_THREADS": "0"},
+            {"DATABASE_URL": "sqlite:///x", "SECRET_KEY": KEY, "WEB_THREADS": "0"},
             "WEB_THREADS: Must be a whole number from 1 to 100.",
         ),
     ],
