@@ -5,17 +5,20 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 from urllib.parse import urldefrag, urljoin
 
 import pytest
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 from django.test.utils import override_script_prefix
+from django.utils.module_loading import import_string
 from pytest_django import Settings
 
 from payments.api.links import ReferenceSection
 from payments.docs.markdown import Section, SectionText, render
 from payments.docs.pages import PAGES, DocsPage, page_link
+from payments.docs.views import allow_data_images
 from tests.support.commands import output_of
 from tests.support.processes import ROOT
 
@@ -371,7 +374,8 @@ IMPORTED_MODULES = f"""
 import sys
 
 import django
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 from django.urls import get_resolver
 
 MODULES = set({RENDERING_MODULES})
@@ -389,3 +393,25 @@ def test_modules_for_rendering_are_imported_at_the_first_request() -> None:
     output = output_of([sys.executable, "-c", IMPORTED_MODULES], cwd=ROOT)
 
     assert output == f"[] {RENDERING_MODULES}\n"
+
+
+@pytest.mark.parametrize(
+    ("policy", "header"),
+    [
+        ({"img-src": ["'self'"]}, "img-src 'self' data:"),
+        ({"img-src": "'self'"}, "img-src 'self' data:"),
+        ({"img-src": ("a.example", "b.example")}, "img-src a.example b.example data:"),
+        ({}, None),
+    ],
+)
+def test_images_of_the_interactive_page_extend_the_projects_policy(
+    settings: Settings, rf: RequestFactory, policy: dict[str, Any], header: str | None
+) -> None:
+    settings.SECURE_CSP, settings.CONTENT_SECURITY_POLICY = policy, {"DIRECTIVES": {"default-src": None, **policy}}
+    if not policy:
+        del settings.CONTENT_SECURITY_POLICY
+    [middleware] = [import_string(name) for name in settings.MIDDLEWARE if "csp" in name]
+
+    response = middleware(allow_data_images(lambda _request: HttpResponse()))(rf.get("/"))
+
+    assert response.headers.get("Content-Security-Policy") == header

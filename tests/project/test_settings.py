@@ -228,6 +228,13 @@ def test_missing_packages_for_sign_in_stop_the_start(
     assert error_message(PRODUCTION | settings) == f"Invalid settings. {error}"
 
 
+def test_django_without_a_content_security_policy_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("django.VERSION", (5, 2, 19, "final", 0))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    assert error_message(PRODUCTION) == "Django 5.2 needs the package django-csp. Install it, or use Django 6.1."
+
+
 @pytest.mark.processes
 def test_service_without_sign_in_does_not_import_its_packages() -> None:
     program = "import sys, payments_site.wsgi; print([name for name in sys.modules if name.startswith('allauth')])"
