@@ -158,8 +158,5 @@ def links_can_be_made(**_options: Any) -> list[checks.CheckMessage]:
 def documentation_is_complete(**_options: Any) -> list[checks.CheckMessage]:
     if all((DIRECTORY / page.file).is_file() for page in PAGES):
         return []
-    text, hint = (
-        f"The documentation is not in {DIRECTORY}.",
-        "Install the wheel, or use the whole repository.",
-    )
+    text, hint = f"The documentation is not in {DIRECTORY}.", "Install the wheel, or use the whole repository."
     return [checks.Warning(text, hint=hint, id="payments.W007")]

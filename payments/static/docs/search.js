@@ -18,8 +18,8 @@ const loadIndex = async () => {
 
 const wordsOf = (query) => query.toLowerCase().split(/\s+/).filter(Boolean);
 
-// Return a section's rank, the best of which is 0: words in the title are better than in the text, and there better than
-// in examples. Infinite if a word is missing.
+// Return a section's rank. 0 is best: all words are in the title. A word in the text adds 1, a word in an example 2. The
+// rank is infinite if a word is missing.
 const rank = ({ title, text, examples }, words) => {
   const parts = [title, text, examples].map((part) => part.toLowerCase());
   const ranks = words.map((word) => parts.findIndex((part) => part.includes(word)));
