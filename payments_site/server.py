@@ -23,7 +23,6 @@ def serve(host: str, *, port: int, workers: int, threads: int) -> NoReturn:
     raise_limit_of_open_files()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core file would contain keys and SECRET_KEY
     environment = os.environ | {
-        "DEBUG": "false",
         "WEB_WORKERS": str(workers),
         "WEB_THREADS": str(threads),
         # With one memory arena for all threads, a thread reuses the memory that another has just released.
