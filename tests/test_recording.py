@@ -283,6 +283,19 @@ def test_update_returns_the_number_of_payments_and_forgets_old_results(payments:
     assert [payment.description for payment in all_payments] == ["changed", "changed"]
 
 
+def test_save_of_an_expression_to_a_missing_payment_is_an_error(payments: None) -> None:
+    with pytest.raises(DatabaseError, match="did not affect any rows"):
+        stored(id="pt_3", description=Upper("method")).save(update_fields=["description"])
+
+
+def test_save_of_an_expression_stores_its_value(payments: None) -> None:
+    payment = stored(description=Upper("id"))
+    payment.save()
+    payment.refresh_from_db()
+
+    assert payment.description == "PT_1"
+
+
 def test_payment_that_moves_is_updated_once(payments: None) -> None:
     new_payment("pt_3", mode="test").save()
     other_mode = Case(When(mode="live", then=Value("test")), default=Value("live"))

@@ -17,6 +17,7 @@ from functools import reduce
 from operator import add
 from typing import Any, Self, TypeAlias, TypeVar
 
+from django.core.exceptions import EmptyResultSet
 from django.db import models, transaction
 from django.db.models.constants import OnConflict
 
@@ -59,7 +60,10 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
 
         def update_rows(payments: Self, change_id: int) -> Any:
             all_values = [*own_values, (change_id_field(self.model), None, change_id)]
-            return models.QuerySet._update(payments, all_values, *returning)  # type: ignore[attr-defined]  # noqa: SLF001
+            try:
+                return models.QuerySet._update(payments, all_values, *returning)  # type: ignore[attr-defined]  # noqa: SLF001
+            except EmptyResultSet:  # Django 6 raises it for no payments, if a value is an expression
+                return []
 
         return self.update_and_record(update_rows, fields={field.name for field, _, _ in own_values})
 
