@@ -45,7 +45,7 @@ exec runuser -u "$user" -- "$@"
 """,
 }
 
-# Python may be below a directory that only root can open, as /root. /opt/payments is this checkout.
+# Python may be below the home directory of root, which other users cannot open. /opt/payments is this checkout.
 PREPARE = """
 mount -t tmpfs -o mode=755 tmpfs /opt
 mkdir /opt/etc /opt/payments /opt/root /opt/run /opt/srv /opt/python
@@ -53,7 +53,7 @@ cp -a /etc/. /opt/etc
 mount --bind "$CHECKOUT" /opt/payments
 mount --bind "$PYTHON" /opt/python
 case $PYTHON in
-    /root/*) mount --bind /opt/root /root; mkdir -p "$PYTHON"; mount --bind /opt/python "$PYTHON" ;;
+    "$HOME"/*) mount --bind /opt/root "$HOME"; mkdir -p "$PYTHON"; mount --bind /opt/python "$PYTHON" ;;
 esac
 for name in etc run srv; do mount --bind /opt/$name /$name; done
 mkdir -p /etc/caddy /run/postgresql
@@ -64,8 +64,8 @@ options="-c listen_addresses= -c unix_socket_directories=/run/postgresql -c fsyn
 runuser -u postgres -- pg_ctl --silent --wait --log=$data/log --options="$options" --pgdata=$data start
 cp -R "$PROGRAMS" /opt/programs
 chmod 755 /opt/programs
-mkdir /opt/work
-mv /opt/programs/payments.jsonl /opt/work
+mkdir /opt/operator
+mv /opt/programs/payments.jsonl /opt/operator
 """
 
 
@@ -87,7 +87,7 @@ def sections() -> Iterator[tuple[str, str]]:
     guide = (ROOT / "deploy/README.md").read_text().partition("## On a machine")[2].partition("\n## ")[0]
     _packages, *set_up = BLOCK.findall(guide)
     directory, dump, create, restore, compare, recover, back_up_sqlite = blocks("docs/operate/back-up.md")
-    yield "set up", f"cd /opt/work\n{''.join(set_up)}cd /opt/payments\n"
+    yield "set up", f"cd /opt/operator\n{''.join(set_up)}cd /opt/payments\n"
     yield "restore", f"{directory}{dump}RESTORED_URL='{RESTORED}'\n{create}{restore}{compare}"
     for name, broken in BROKEN.items():
         yield name, f"(\n{broken}\n{compare})\n"
@@ -99,12 +99,12 @@ def sections() -> Iterator[tuple[str, str]]:
                 "DATABASE_URL=postgresql://payments:PASSWORD@127.0.0.1:5433/payments", f"DATABASE_URL={RESTORED}"
             )
             .replace("--customer-id ct_7", "--organization 7")
-            .replace("before.jsonl", "/opt/work/before.jsonl")
+            .replace("before.jsonl", "/opt/operator/before.jsonl")
             + compare
         ),
     )
     work = "".join(blocks("docs/operate/routine.md")).replace("revoke_api_key 12", "revoke_api_key 1")
-    yield "routine", f"cd /opt/work\n{''.join(map(psql, checks()))}{work}cd /opt/payments\n"
+    yield "routine", f"cd /opt/operator\n{''.join(map(psql, checks()))}{work}cd /opt/payments\n"
     upgrade = re.sub("^ {3}", "", "".join(indented_blocks("docs/operate/upgrade.md")), flags=re.MULTILINE)
     yield "upgrade", upgrade.replace("scripts/install", ": scripts/install")
     yield (
@@ -125,7 +125,7 @@ def checks() -> list[str]:
 RESTORED = "postgresql:///payments_restored?host=/run/postgresql"
 MISSING = "postgresql:///missing?host=/run/postgresql"
 
-# Comparisons of databases of which one or both cannot be exported, or are empty.
+# Comparisons that must fail: an export fails, or both databases are empty.
 BROKEN = {
     "no copy": f"RESTORED_URL='{MISSING}'",
     "no original": f"DATABASE_URL='{MISSING}'",
@@ -137,7 +137,7 @@ BROKEN = {
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Run all sections, and return what each of them prints."""
+    """Run all sections, and return the output of each section."""
     if os.geteuid() != 0 or not BINARIES.exists():
         unavailable("The operator's guides need root, and Debian's PostgreSQL 15 (apt-get install postgresql).")
     programs = tmp_path_factory.mktemp("programs")
@@ -148,6 +148,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     environment = {
         "PATH": f"/opt/programs:{BINARIES}:/usr/sbin:/usr/bin:/sbin:/bin",
         "CHECKOUT": str(ROOT),
+        "HOME": str(Path.home()),
         "PYTHON": sys.base_prefix,
         "PROGRAMS": str(programs),
     }
