@@ -140,7 +140,9 @@ def flag(text: str) -> bool:
     return text.lower() in TRUE
 
 
-def number(text: str, *, maximum: int) -> int:
+def number(text: str, *, maximum: int) -> int | None:
+    if not text:
+        return None
     if not re.fullmatch("[1-9][0-9]{0,9}", text) or int(text) > maximum:
         raise ValidationError(f"Must be a whole number from 1 to {maximum}.")
     return int(text)

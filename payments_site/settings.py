@@ -57,11 +57,11 @@ PAYMENTS_METRICS = env.flag("METRICS", "false")
 PAYMENTS_TRACING = env.flag("TRACING", "false")
 own_directory = private_directory() if IS_INSTALLED else DATA_DIR / "run"
 PAYMENTS_RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or own_directory
-HOST = env.str("HOST", "127.0.0.1")
-PORT = env.number("PORT", "8000", maximum=65535)
-WEB_WORKERS = env.number("WEB_WORKERS", str(usable_processors()), maximum=1000)
+HOST = env.str("HOST", "") or "127.0.0.1"
+PORT = env.number("PORT", "", maximum=65535) or 8000
+WEB_WORKERS = env.number("WEB_WORKERS", "", maximum=1000) or usable_processors()
 # Granian warns if there are more threads: more than 3 with one processor, more than 5 with two.
-PAYMENTS_WEB_THREADS = env.number("WEB_THREADS", "5" if cpu_count() > 1 else "3", maximum=100)
+PAYMENTS_WEB_THREADS = env.number("WEB_THREADS", "", maximum=100) or (5 if cpu_count() > 1 else 3)
 HSTS_SECONDS = env.seconds("HSTS_SECONDS", "0", minimum=0)
 PAYMENTS_OIDC_ISSUER = env.issuer("OIDC_ISSUER", "")
 PAYMENTS_OIDC_CLIENT_ID = env.str("OIDC_CLIENT_ID", "")

@@ -53,9 +53,6 @@ VALID = {
     "DATABASE_REPLICA_URL": "postgresql://payments:secret@replica.example/payments",
     "REPLICA_LAG_SECONDS_MAX": "10",
     **dict.fromkeys(("DEBUG", "ACCESS_LOG", "METRICS", "TRACING"), "false"),
-    "PORT": "8000",
-    "WEB_WORKERS": "1",
-    "WEB_THREADS": "5",
     "REQUEST_SECONDS_MAX": "2.5",
     "PASSWORD_LOGIN": "on",
     "SECOND_FACTOR": "off",
@@ -143,7 +140,6 @@ def test_production_settings_pass_all_checks() -> None:
         ("SESSION_IDLE_SECONDS", "59", "Must be a whole number of seconds from 60 to 43200."),
         ("PORT", "0", "Must be a whole number from 1 to 65535."),
         ("PORT", "65536", "Must be a whole number from 1 to 65535."),
-        ("PORT", "", "Must be a whole number from 1 to 65535."),
         ("WEB_WORKERS", "x", "Must be a whole number from 1 to 1000."),
         ("WEB_WORKERS", "1001", "Must be a whole number from 1 to 1000."),
         ("WEB_THREADS", "0", "Must be a whole number from 1 to 100."),
@@ -207,10 +203,7 @@ def test_page_for_developers_hides_all_secrets_of_the_settings() -> None:
 
 @pytest.mark.parametrize("issuer", ["https://login.example/", "http://localhost:9400", "http://[::1]:9400/realm"])
 def test_issuer_is_used_as_it_is_written(issuer: str) -> None:
-    with patch.dict(os.environ, PRODUCTION | OIDC | {"OIDC_ISSUER": issuer}, clear=True):
-        settings = runpy.run_path(str(ROOT / "payments_site/settings.py"))
-
-    assert settings["PAYMENTS_OIDC_ISSUER"] == issuer
+    assert settings_of(PRODUCTION | OIDC | {"OIDC_ISSUER": issuer})["PAYMENTS_OIDC_ISSUER"] == issuer
 
 
 @pytest.mark.parametrize(
@@ -317,10 +310,22 @@ def test_default_of_threads_causes_no_warning_of_granian(
     processors: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("multiprocessing.cpu_count", lambda: processors)
-    with patch.dict(os.environ, PRODUCTION, clear=True):
-        settings = runpy.run_path(str(ROOT / "payments_site/settings.py"))
 
-    assert settings["PAYMENTS_WEB_THREADS"] == threads <= 2 * processors + 1
+    assert settings_of(PRODUCTION)["PAYMENTS_WEB_THREADS"] == threads <= 2 * processors + 1
+
+
+def test_empty_address_and_numbers_of_the_server_are_the_defaults() -> None:
+    names = ["HOST", "PORT", "WEB_WORKERS", "WEB_THREADS"]
+    defaults, settings = settings_of(PRODUCTION), settings_of(PRODUCTION | dict.fromkeys(names, ""))
+
+    for name in ["HOST", "PORT", "WEB_WORKERS", "PAYMENTS_WEB_THREADS"]:
+        assert settings[name] == defaults[name]
+    assert (settings["HOST"], settings["PORT"]) == ("127.0.0.1", 8000)
+
+
+def settings_of(environment: dict[str, str]) -> dict[str, Any]:
+    with patch.dict(os.environ, environment, clear=True):
+        return runpy.run_path(str(ROOT / "payments_site/settings.py"))
 
 
 @pytest.mark.parametrize("name", ORDINARY_NAMES)
