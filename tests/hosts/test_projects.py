@@ -138,12 +138,17 @@ def stock_engine(url: str) -> dict[str, str]:
     }
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Project]:
-    """A stock project with an empty database and the application at its root."""
-    directory = tmp_path / "project"
-    directory.mkdir()
+@pytest.fixture(scope="session")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("stock")
     output_of([sys.executable, "-m", "django", "startproject", "shop", str(directory)])
+    return directory
+
+
+@pytest.fixture
+def project(stock: Path, tmp_path: Path) -> Iterator[Project]:
+    """A stock project with an empty database and the application at its root."""
+    directory = copytree(stock, tmp_path / "project")
     with empty_database(tmp_path) as url:
         database = f'\nDATABASES["default"] = {stock_engine(url)!r}\n'
         project = Project(directory, (directory / "shop/settings.py").read_text() + database)
