@@ -5,6 +5,7 @@ The functions take folded texts (folding.py), and their cost is linear in the le
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from string import ascii_letters
 from typing import Final
 
@@ -24,22 +25,21 @@ CHARACTERS = {"n": "[0-9]", "a": "[A-Za-z]", "c": "[0-9A-Za-z]"}
 APART = " ._/+\u2010\u2011\u2012\u2013\u2014\u2015-"
 GAP = f"[{APART}]{{0,3}}+"
 
-
-def account_pattern(form: str) -> re.Pattern[str]:
-    """Return the pattern of an account number, and of the letter or digit that follows."""
-    parts = re.findall("([nac])([0-9,]+)", f"a2n2{form}")
-    return re.compile(f"({''.join(f'(?:{GAP}{CHARACTERS[kind]}){{{count}}}' for kind, count in parts)})([0-9A-Za-z]?)")
-
-
-ACCOUNTS = {
-    country: account_pattern(form) for form, *countries in map(str.split, FORMS.split("|")) for country in countries
-}
+# The form of each country.
+ACCOUNTS = {country: form for form, *countries in map(str.split, FORMS.split("|")) for country in countries}
 ACCOUNT_START = re.compile(rf"[A-Za-z](?<![0-9A-Za-z].)[A-Za-z]{GAP}[0-9]")
 # Further groups of an account number in groups of four, but not a date. Then it has another length.
 MORE_GROUPS = re.compile(r"(?<=[ ._/-][0-9]{4})([ ._/-])[0-9]{3,4}(?:\1[0-9]{3,4}){0,4}(?![0-9]|-[0-9])")
 ACCOUNT_DIGITS = str.maketrans({letter: f"{int(letter, 36)}" for letter in ascii_letters} | dict.fromkeys(APART, ""))
 UUID = re.compile(r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
 LETTERS: Final = " number "  # replaces account numbers and UUIDs: it separates the digits before from those after
+
+
+@cache
+def account_pattern(form: str) -> re.Pattern[str]:
+    """Return the pattern of an account number, and of the letter or digit that follows."""
+    parts = re.findall("([nac])([0-9,]+)", f"a2n2{form}")
+    return re.compile(f"({''.join(f'(?:{GAP}{CHARACTERS[kind]}){{{count}}}' for kind, count in parts)})([0-9A-Za-z]?)")
 
 
 def without_other_numbers(text: str) -> str:
@@ -61,8 +61,8 @@ def without_other_numbers(text: str) -> str:
 def valid_accounts(text: str) -> Iterator[re.Match[str]]:
     """Yield the IBANs and RF references with valid check digits, and the letter or digit that follows."""
     for start in ACCOUNT_START.finditer(text):
-        pattern = ACCOUNTS.get(start[0][:2].upper())
-        if pattern and (match := pattern.match(text, start.start())):
+        form = ACCOUNTS.get(start[0][:2].upper())
+        if form and (match := account_pattern(form).match(text, start.start())):
             # The country and the check digits go to the end, and letters count as 10 to 35 (ISO 13616).
             digits = match[1].translate(ACCOUNT_DIGITS)
             if int(digits[6:] + digits[:6]) % 97 == 1 and "02" <= digits[4:6] <= "98":
