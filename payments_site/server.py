@@ -30,7 +30,7 @@ def serve(host: str, *, port: int, workers: int, threads: int) -> NoReturn:
     }
     numbers = ("--port", str(port), "--workers", str(workers), "--blocking-threads", str(threads))
     target = ("--working-dir", str(PACKAGE.parent), "payments_site.wsgi:application")
-    command = (sys.executable, "-P", "-m", "granian", "--host", host, *numbers, *OPTIONS, *target)
+    command = (sys.executable, "-P", str(PACKAGE / "workers.py"), "--host", host, *numbers, *OPTIONS, *target)
     os.execve(sys.executable, command, environment)  # noqa: S606  no shell
 
 

@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import django
 import psutil
@@ -15,7 +17,8 @@ from tests.support.commands import run_command
 from tests.support.exchange import Request, send_request
 from tests.support.ports import free_port
 from tests.support.processes import ROOT
-from tests.support.service import START, Service, inherited_environment
+from tests.support.service import SERVE, START, Service, inherited_environment
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.once, pytest.mark.processes]
 
@@ -118,7 +121,7 @@ def test_start_warns_once_and_serves(tmp_path: Path) -> None:
     lines = (tmp_path / "log").read_text().splitlines()
     warnings = [line for line in lines if line.startswith("Warning: ")]
     first, *_ = [json.loads(line) for line in lines if line not in warnings]
-    assert command[1:4] == ["-P", "-m", "granian"]  # has replaced the script
+    assert command[1:3] == ["-P", str(ROOT / "payments_site/workers.py")]  # has replaced the script
     assert status == 503
     assert (first["level"], first["logger"]) == ("INFO", "payments_site.start")
     assert first["message"].startswith(f"payments-site {__version__} (Django {django.get_version()}, Python ")
@@ -156,3 +159,24 @@ def test_worker_prints_an_invalid_setting_in_one_line(tmp_path: Path) -> None:
     lines = {line for line in done.stderr.splitlines() if not line.startswith("[")}
     assert done.returncode == 1
     assert lines == {"Invalid settings. HSTS_SECONDS: Must be a whole number of seconds from 0 to 1000000000."}
+
+
+@pytest.mark.extended
+def test_reload_loads_the_code_of_a_new_release(tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    for package in ("payments", "payments_site"):
+        shutil.copytree(ROOT / package, release / package)
+    (release / "docs").symlink_to(ROOT / "docs")
+    service = Service(f"sqlite:///{tmp_path}/payments.sqlite3")
+
+    def served_release() -> str:
+        with urlopen(f"{service.base_url}/docs/openapi.json") as response:  # noqa: S310  our own service
+            return str(json.load(response)["info"]["x-release"])
+
+    with service.serving("sh", "-c", 'cd "$0" && exec "$@"', release, sys.executable, "-c", SERVE):
+        before = served_release()
+        (release / "payments/__init__.py").write_text('__version__ = "77.7.7"')
+        service.server.send_signal(signal.SIGHUP)
+        wait_until(lambda: served_release() == "77.7.7")
+
+    assert before == __version__

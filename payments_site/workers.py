@@ -1,0 +1,12 @@
+"""Runs Granian, with its arguments, for `serve`. Each worker is a new interpreter, so a reload loads the new code.
+
+A worker that was forked would keep the modules of the main process: those of the log, and the version.
+"""
+
+import multiprocessing
+
+from granian.cli import entrypoint
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("spawn")
+    entrypoint()
