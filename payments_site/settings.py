@@ -55,8 +55,9 @@ PAYMENTS_ACCESS_LOG = env.flag("ACCESS_LOG", "false")
 PAYMENTS_BROWSABLE_API = DEBUG
 PAYMENTS_METRICS = env.flag("METRICS", "false")
 PAYMENTS_TRACING = env.flag("TRACING", "false")
-own_directory = private_directory() if IS_INSTALLED else DATA_DIR / "run"
-PAYMENTS_RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or own_directory
+PAYMENTS_RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or (
+    private_directory() if IS_INSTALLED else DATA_DIR / "run"
+)
 HOST = env.str("HOST", "") or "127.0.0.1"
 PORT = env.number("PORT", "", maximum=65535) or 8000
 WEB_WORKERS = env.number("WEB_WORKERS", "", maximum=1000) or usable_processors()
@@ -88,7 +89,8 @@ if (
 if IS_INSTALLED and not database_url:
     errors["DATABASE_URL"] = ["Must be set: postgresql://USER:PASSWORD@HOST:PORT/NAME, or sqlite:////PATH."]
 if (IS_INSTALLED or database_url) and not SECRET_KEY:
-    errors["SECRET_KEY"] = ["Must be set if DATABASE_URL is set: at least 50 random characters."]
+    condition = "" if IS_INSTALLED else " if DATABASE_URL is set"
+    errors["SECRET_KEY"] = [f"Must be set{condition}: at least 50 random characters."]
 for name, keys in {"SECRET_KEY": [SECRET_KEY or ""], "SECRET_KEY_FALLBACKS": SECRET_KEY_FALLBACKS or []}.items():
     if not DEBUG and any(key and not is_strong(key) for key in keys):
         errors[name] = ["Must be at least 50 random characters."]

@@ -4,9 +4,8 @@ A worker that was forked would keep the modules of the main process: those of th
 """
 
 import multiprocessing
-
-from granian.cli import entrypoint
+import runpy
 
 if __name__ == "__main__":
     multiprocessing.set_start_method("spawn")
-    entrypoint()
+    runpy.run_module("granian", run_name="__main__")

@@ -21,12 +21,13 @@ call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=["
 
 
 class StaticFilesHook(BuildHookInterface[Any]):
-    """Runs `collectstatic` with the settings of the project and none of the environment."""
+    """Runs `collectstatic` with the settings of the project. Only the path of packages comes from the environment."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         self.collected = TemporaryDirectory()
         environment = {
             "PATH": os.defpath,
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # pip finds the packages of a build by it
             "PYTHONDONTWRITEBYTECODE": "true",
             "DJANGO_SETTINGS_MODULE": "payments_site.settings",
             "DATABASE_URL": "sqlite:///unused",

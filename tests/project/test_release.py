@@ -71,7 +71,18 @@ def test_release_has_its_version_in_all_files(checkout: Path, version: str) -> N
         assert source
         assert f'__version__ = "{version}"' in source.read().decode()
     assert f'git tag --annotate "v{version}"' in done.stderr
+    assert "Warning" not in done.stderr
     assert git(checkout, "tag") == ""
+
+
+def test_release_without_changes_since_its_candidate_says_so(checkout: Path) -> None:
+    remove_entries(checkout)
+
+    done = release(checkout, "1.2.0")
+
+    assert done.returncode == 0, done.stderr
+    section = f"## 1.2.0 - {datetime.now(UTC).date()}\n\nNo changes since 1.2.0rc1.\n"
+    assert section in (checkout / "CHANGELOG.md").read_text()
 
 
 def test_list_of_packages_has_those_of_the_lock_file(checkout: Path) -> None:
@@ -125,7 +136,7 @@ INVALID = ("1.2", "v1.2.0", "01.2.0", "1.2.0rc0", "1.2.0.dev1", "1.2.0\nx", "")
         (change_nothing, ["1.2.0", "1.2.1"], USAGE),
         (change_nothing, ["1.2.0rc1"], "1.2.0rc1 is not newer than 1.2.0rc1, the last version in CHANGELOG.md.\n"),
         (change_nothing, ["1.1.9"], "1.1.9 is not newer than 1.2.0rc1, the last version in CHANGELOG.md.\n"),
-        (remove_entries, ["1.2.0"], "CHANGELOG.md has no entries under Unreleased.\n"),
+        (remove_entries, ["1.2.1"], "CHANGELOG.md has no entries under Unreleased.\n"),
         (add_file, ["1.2.0"], "Commit or remove the changes that git status shows.\n"),
         (switch_branch, ["1.2.0"], "Switch to the branch main.\n"),
         (detach, ["1.2.0"], "Switch to the branch main.\n"),

@@ -145,6 +145,16 @@ def test_service_starts_before_its_database_with_a_warning(tmp_path: Path) -> No
     assert done.stderr.endswith("Check DATABASE_URL, and that the database server runs.\n")
 
 
+def test_check_names_the_missing_directory_of_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "missing/payments.sqlite3"
+
+    done = Service(f"sqlite:///{path}", settings={"RUNTIME_DIRECTORY": str(tmp_path / "run")}).run("start", "--check")
+
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"Warning: The database failed: {path}: unable to open database file. Check the path")
+    assert done.stderr.count("\n") == 1
+
+
 def test_worker_prints_an_invalid_setting_in_one_line(tmp_path: Path) -> None:
     """scripts/start finds invalid settings before. Another command may start the workers without it."""
     service = Service(f"sqlite:///{tmp_path}/payments.sqlite3", settings={"HSTS_SECONDS": "-1"})

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import sysconfig
+import venv
 from importlib.metadata import PathDistribution
 from pathlib import Path
 from zipfile import ZipFile
@@ -45,6 +47,33 @@ def test_sdist_builds_the_same_wheel_as_the_checkout(wheel: Path, tmp_path: Path
     assert wheel.read_bytes() == (tmp_path / wheel.name).read_bytes()
 
 
+def test_wheel_is_built_with_packages_that_only_an_environment_variable_names(wheel: Path, tmp_path: Path) -> None:
+    """`pip install` of the sdist builds so."""
+    venv.create(tmp_path / "empty", with_pip=False)
+    packages = {"PYTHONPATH": sysconfig.get_path("purelib"), "PATH": "/usr/bin:/bin"}
+    command = [tmp_path / "empty/bin/python", "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path]
+
+    done = run_command(command, cwd=ROOT, env=packages)
+
+    assert done.returncode == 0, done.stderr
+    with ZipFile(wheel) as expected, ZipFile(tmp_path / wheel.name) as built:
+        assert built.namelist() == expected.namelist()
+
+
+def test_sdist_has_the_files_for_a_machine_with_a_wheel(wheel: Path, tmp_path: Path) -> None:
+    guide = (ROOT / "deploy/README.md").read_text().partition("## From a wheel")[2].partition("```sh\n")[2]
+    commands = guide.partition("python3 -m venv")[0]
+    [sdist] = wheel.parent.glob("*.tar.gz")
+
+    script = commands.replace("/opt/payments", f"{tmp_path}/opt").replace("payments_site-VERSION.tar.gz", str(sdist))
+    output_of(["sh", "-ec", script])
+
+    files = {path.relative_to(tmp_path / "opt").as_posix() for path in (tmp_path / "opt").rglob("*") if path.is_file()}
+    assert files == {"requirements.txt", *output_of(["git", "ls-files", "deploy"], cwd=ROOT).split()}
+    unit = (tmp_path / "opt/deploy/payments.service").read_text()
+    assert f"\nExecStart={tmp_path}/opt/.venv/bin/payments start\n" in unit
+
+
 def test_metadata_names_the_version_and_the_program(installed_wheel: Path) -> None:
     [path] = installed_wheel.glob("*.dist-info")
     distribution = PathDistribution(path)
@@ -63,7 +92,7 @@ def payments(installed: Path, *arguments: str, cwd: Path, **environment: str) ->
 
 NO_DATABASE = "DATABASE_URL: Must be set: postgresql://USER:PASSWORD@HOST:PORT/NAME, or sqlite:////PATH."
 KEY = "for-tests-alone-0123456789-abcdefghijklmnopqrstuvwxyz"
-NO_KEY = "SECRET_KEY: Must be set if DATABASE_URL is set: at least 50 random characters."
+NO_KEY = "SECRET_KEY: Must be set: at least 50 random characters."
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,10 @@ def find_database_problem() -> str | None:
 
     :raises CommandError: if an earlier development version made it, or its server is too old
     """
-    if connection.vendor == "sqlite" and not Path(connection.settings_dict["NAME"]).exists():
-        return NOT_MIGRATED
+    if connection.vendor == "sqlite":
+        path = Path(connection.settings_dict["NAME"])
+        if path.parent.is_dir() and not path.exists():  # reading would create it
+            return NOT_MIGRATED
     try:
         with process.deadline:
             if connection.vendor == "postgresql" and (problem := find_server_problem()):
