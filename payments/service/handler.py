@@ -63,6 +63,10 @@ class Handler:
         self.staff_path = reverse("admin:index") if apps.is_installed("django.contrib.admin") else None
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        body = self.respond(environ, start_response)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else body
+
+    def respond(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
         path = environ["PATH_INFO"]
         if NEEDS_NO_MIDDLEWARE.fullmatch(path):
             with process.deadline:

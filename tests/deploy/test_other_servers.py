@@ -53,7 +53,7 @@ def test_other_server_serves_api_pages_and_metrics(service: Service, request: py
         first, _ = walker.send(LIST)
         unchanged, body = walker.send(LIST, If_None_Match=first.headers["ETag"])
     with Walker(service.base_url, "none") as stranger:
-        refused, _ = stranger.send(LIST)
+        refused, _ = stranger.send(f"{LIST}?customerId=ct_secret")
         _, login = stranger.send("/admin/login/")
         styles = re.findall(r'href="(/static/[^"]+\.css)"', login.decode())
         statuses = {path: stranger.send(path)[0].status for path in ("/readyz", "/admin/login/", "/docs/", *styles)}
@@ -63,6 +63,8 @@ def test_other_server_serves_api_pages_and_metrics(service: Service, request: py
     assert len(pages) > 1
     assert {urlsplit(page["_links"]["self"]["href"]).port for page in pages} == {service.port}
     assert (unchanged.status, body) == (304, b"")
+    assert service.log
+    assert "ct_secret" not in service.log.read_text()
     assert (refused.status, refused.headers["WWW-Authenticate"].split()[0]) == (401, "Bearer")
     assert len(styles) > 0
     assert set(statuses.values()) == {200}, statuses

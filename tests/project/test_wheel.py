@@ -51,7 +51,8 @@ def test_wheel_is_built_with_packages_that_only_an_environment_variable_names(wh
     """`pip install` of the sdist builds so."""
     venv.create(tmp_path / "empty", with_pip=False)
     packages = {"PYTHONPATH": sysconfig.get_path("purelib"), "PATH": "/usr/bin:/bin"}
-    command = [tmp_path / "empty/bin/python", "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path]
+    python = tmp_path / "empty/bin/python"
+    command = (python, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path)
 
     done = run_command(command, cwd=ROOT, env=packages)
 

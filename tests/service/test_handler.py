@@ -66,6 +66,22 @@ def test_api_response_is_the_same_as_with_djangos_middleware(
     assert comparable(response) == comparable(expected)
 
 
+@pytest.mark.parametrize(
+    "path", ["/v2/payments", "/healthz", "/docs/", "/admin/login/", "/nothing", "/static/payments/admin.css"]
+)
+def test_response_to_head_has_no_body_whatever_the_server_does(db: None, path: str) -> None:
+    get, head = (
+        call_wsgi(wsgi_application(), {**RequestFactory().generic(method, path).environ, "wsgi.input": io.BytesIO()})
+        for method in ("GET", "HEAD")
+    )
+
+    assert head.content == b""
+    assert (head.status_code, head.headers.get("Content-Length")) == (
+        get.status_code,
+        get.headers.get("Content-Length", str(len(get.content))),
+    )
+
+
 def test_page_passes_through_djangos_middleware(client: Client, db: None) -> None:
     response = client.get("/admin/login/")
 
