@@ -34,7 +34,7 @@ from tests.support.contract import PAGE_KEYS, PAGE_LINKS, RULES
 from tests.support.factories import NOON
 from tests.support.lines import line
 from tests.support.processes import ROOT
-from tests.support.relay import Answer, relayed
+from tests.support.relay import Answer, ConnectionEnded, relayed
 from tests.support.service import Service
 from tests.support.tools import require
 from tests.support.waiting import wait_until
@@ -96,16 +96,13 @@ REQUESTS_WITHOUT_RESPONSE = [
     if request.language == "sh" and following.language not in RESPONSE_LANGUAGES and "curl" in request.text
 ]
 PROGRAMS = [example for example in read_examples(SAMPLES) if example.language in COMMANDS]
-GO = Example("Go", "go", (ROOT / "examples/payments.go").read_text())
 [OUTPUT] = [example.text for example in read_examples(SAMPLES) if example.language == "text"]
 
-each_program = pytest.mark.parametrize(
-    "example",
-    [
-        *(pytest.param(program, id=program.language) for program in PROGRAMS),
-        pytest.param(GO, id="go", marks=pytest.mark.long),
-    ],
-)
+PARAMETERS = [
+    pytest.param(program, id=program.language, marks=[pytest.mark.long] if program.language == "go" else [])
+    for program in PROGRAMS
+]
+each_program = pytest.mark.parametrize("example", PARAMETERS)
 
 
 class Shop(NamedTuple):
@@ -251,20 +248,64 @@ def test_program_with_an_invalid_key_fails_with_the_text_of_the_error(
 
 @pytest.mark.extended
 @pytest.mark.processes
-@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [(429, {"Retry-After": "1"}), (503, {"Retry-After": "1"}), (429, {}), (502, {}), (504, {})],
+)
 @each_program
-def test_program_waits_as_long_as_the_service_asks(example: Example, status: int, program: Program, shop: Shop) -> None:
+def test_program_waits_as_long_as_the_service_asks(
+    example: Example, status: int, headers: dict[str, str], program: Program, shop: Shop
+) -> None:
     """The service refuses all requests of a second: a program that does not wait gives up."""
     until: list[float] = []
 
     def refuse(_path: str, answer: Answer) -> Answer:
         until.append(monotonic() + 0.9)
-        return answer if monotonic() > until[0] else Answer(status, {"Retry-After": "1"}, b"{}")
+        return answer if monotonic() > until[0] else Answer(status, headers, b"{}")
 
     with relayed(shop.service.port, change=refuse) as url:
         assert output_of(program(example, url=url), env=shop.environment) == OUTPUT
 
     assert len(until) == 2
+
+
+@pytest.mark.extended
+@pytest.mark.processes
+@pytest.mark.parametrize("example", [parameter for parameter in PARAMETERS if parameter.id != "sh"])
+def test_program_repeats_a_request_without_a_response(example: Example, program: Program, shop: Shop) -> None:
+    requests: list[int] = []
+
+    def close_the_first(number: int) -> None:
+        requests.append(number)
+        if number == 1:
+            raise ConnectionEnded
+
+    with relayed(shop.service.port, before=close_the_first) as url:
+        assert output_of(program(example, url=url), env=shop.environment) == OUTPUT
+
+    assert requests == [1, 2]
+
+
+@pytest.mark.processes
+def test_shell_program_leaves_no_file_and_prints_no_payment_as_an_error(
+    program: Program, large_shop: Shop, tmp_path: Path
+) -> None:
+    requests: list[int] = []
+
+    def fail(_path: str, answer: Answer) -> Answer:
+        return answer if len(requests) == 1 else Answer(404, {}, b"Something is wrong.")
+
+    [example] = [each for each in PROGRAMS if each.language == "sh"]
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    with relayed(large_shop.service.port, before=requests.append, change=fail) as url:
+        done = run_command(program(example, url=url), env=large_shop.environment | {"TMPDIR": str(directory)})
+
+    assert done.returncode == 1
+    assert done.stdout.count("pt_large") == 250
+    assert done.stderr.endswith("Something is wrong.")
+    assert "pt_large" not in done.stderr
+    assert list(directory.iterdir()) == []
 
 
 @pytest.mark.extended
