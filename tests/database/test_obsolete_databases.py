@@ -39,6 +39,7 @@ def message(url: str) -> str:
     return f"An earlier development version made the database {name_of(url)}. {step}, and import the payments again."
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_ends_with_the_next_step(obsolete: str, tmp_path: Path, command: str) -> None:

@@ -88,6 +88,7 @@ def settings_with(environment: dict[str, str], *, names: list[str]) -> str:
     return output_of([ROOT / ".venv/bin/python", "-c", program], cwd=ROOT, env=environment)
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_service_starts_with_the_file_a_secret_and_a_database(tmp_path: Path) -> None:
     """A shell reads the file here, systemd in tests/deploy/test_machine.py."""

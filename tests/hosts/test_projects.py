@@ -257,6 +257,7 @@ def test_project_without_an_admin_has_no_links_to_it(project: Project) -> None:
     assert request(project) == [f"{API}/v2/payments/pt_1 {API}/docs/reference/#payment-record", "200"]
 
 
+@pytest.mark.extended
 def test_project_can_use_asgi(project: Project) -> None:
     project.write("shop/urls.py", URLS.format(prefix=""))
     parts = {
@@ -286,6 +287,7 @@ class ApiTests(TestCase):
 """
 
 
+@pytest.mark.extended
 @pytest.mark.once
 def test_tests_of_the_project_run_in_parallel(project: Project) -> None:
     project.write("shop/urls.py", URLS.format(prefix=""))
@@ -298,6 +300,7 @@ def test_tests_of_the_project_run_in_parallel(project: Project) -> None:
     assert "Ran 4 tests" in done.stderr
 
 
+@pytest.mark.extended
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("settings", "expected"),
@@ -351,6 +354,7 @@ for organization in Organization.objects.all()[:2]:
 """
 
 
+@pytest.mark.extended
 @pytest.mark.once
 def test_charts_are_drawn_whatever_the_language_of_the_project(project: Project) -> None:
     admin = 'INSTALLED_APPS[INSTALLED_APPS.index("django.contrib.admin")] = "payments.admin.apps.PaymentsAdminConfig"'
@@ -367,6 +371,7 @@ def test_charts_are_drawn_whatever_the_language_of_the_project(project: Project)
     assert not re.search(r"organization=[0-9]+[.,]", done.stdout)
 
 
+@pytest.mark.extended
 @pytest.mark.once
 def test_check_says_that_the_documentation_is_missing(project: Project) -> None:
     project.write("shop/urls.py", URLS.format(prefix=""))

@@ -288,13 +288,13 @@ class TooLarge(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        TooLarge(long_line, 2, 1, MEMORY_MAX),
+        pytest.param(TooLarge(long_line, 2, 1, MEMORY_MAX), marks=pytest.mark.extended),
         TooLarge(gzip_bomb, 2, 1, MEMORY_MAX),
         TooLarge(long_cell, 2, 0, CSV_MEMORY_MAX),
-        TooLarge(quotation_mark_that_is_not_closed, 2, 0, CSV_MEMORY_MAX),
-        TooLarge(row_of_long_cells, 2, 0, CSV_MEMORY_MAX),
-        TooLarge(gzip_bomb_of_csv, 2, 0, CSV_MEMORY_MAX),
-        TooLarge(header_that_is_too_long, 1, 0, CSV_MEMORY_MAX),
+        pytest.param(TooLarge(quotation_mark_that_is_not_closed, 2, 0, CSV_MEMORY_MAX), marks=pytest.mark.extended),
+        pytest.param(TooLarge(row_of_long_cells, 2, 0, CSV_MEMORY_MAX), marks=pytest.mark.extended),
+        pytest.param(TooLarge(gzip_bomb_of_csv, 2, 0, CSV_MEMORY_MAX), marks=pytest.mark.extended),
+        pytest.param(TooLarge(header_that_is_too_long, 1, 0, CSV_MEMORY_MAX), marks=pytest.mark.extended),
     ],
     ids=lambda case: case.make.__name__,
 )

@@ -81,6 +81,7 @@ def test_traceback_option_shows_everything(command: list[str]) -> None:
     assert "psycopg.OperationalError" in done.stderr
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.parametrize("command", ["check", "runserver"])
 def test_traceback_option_shows_where_a_setting_is_invalid(command: str) -> None:
@@ -114,6 +115,7 @@ def test_verbosity_0_hides_warnings(option: list[str], settings: Settings) -> No
     assert (silent.returncode, silent.stderr) == (0, "")
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_development_server_prints_a_warning_once(tmp_path: Path) -> None:
     with subprocess.Popen(

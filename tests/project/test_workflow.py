@@ -15,6 +15,7 @@ WORKFLOW = ROOT / ".github/workflows/tests.yml"
 HOOKS = ROOT / ".pre-commit-config.yaml"
 
 
+@pytest.mark.extended
 def test_workflow_has_valid_syntax() -> None:
     output_of([BIN / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", WORKFLOW])
 

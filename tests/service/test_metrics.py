@@ -192,6 +192,7 @@ def test_unknown_paths_and_methods_add_no_label_values(observed: Service) -> Non
     assert len(list(samples(observed, "payments_requests_total", method="other"))) == 1
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_running_import_is_counted_and_its_payments_after_the_commit(observed: Service, lines: list[bytes]) -> None:
     read, written = total(observed, READ), total(observed, "payments_import_payments_written_total")
@@ -227,6 +228,7 @@ def start_import(service: Service, lines: list[bytes], *options: str, read: floa
     return importing
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_refused_import_has_written_no_payments(observed: Service, lines: list[bytes]) -> None:
     written = total(observed, "payments_import_payments_written_total")
@@ -240,6 +242,7 @@ def test_refused_import_has_written_no_payments(observed: Service, lines: list[b
     assert total(observed, "payments_import_last_success_timestamp_seconds") == succeeded_at
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_killed_import_is_not_running(observed: Service, lines: list[bytes]) -> None:
     importing = start_import(observed, lines[:-1], "--create-organizations", read=total(observed, READ))
@@ -251,6 +254,7 @@ def test_killed_import_is_not_running(observed: Service, lines: list[bytes]) -> 
     assert total(observed, "payments_imports_running") == 0
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_interrupted_import_has_failed(observed: Service, lines: list[bytes]) -> None:
     importing = start_import(observed, lines[:-1], "--create-organizations", read=total(observed, READ))
@@ -262,6 +266,7 @@ def test_interrupted_import_has_failed(observed: Service, lines: list[bytes]) ->
     assert total(observed, "payments_imports_total", outcome="failed") == 1
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_replication_lag_ends_with_the_process_that_measured_it(observed: Service) -> None:
     skipped = total(observed, "payments_replica_passed_over_total", reason="lag")
@@ -318,6 +323,7 @@ def test_restart_resets_all_but_the_last_successful_import(tmp_path: Path, lines
             assert len(files(service, "gauge_max_*.db")) == 1
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_check_before_a_start_keeps_the_counts_of_all_processes(observed: Service, key: str) -> None:
     send_requests(observed, key)
@@ -331,6 +337,7 @@ def test_check_before_a_start_keeps_the_counts_of_all_processes(observed: Servic
     assert requests(observed, route=LIST) == before + REQUESTS
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_requests_are_served_without_a_metrics_directory(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url:
@@ -343,6 +350,7 @@ def test_requests_are_served_without_a_metrics_directory(tmp_path: Path) -> None
         assert service.log.read_text().count("Metrics are disabled") == 1
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_import_of_another_user_succeeds_with_one_warning(
     observed: Service, lines: list[bytes], tmp_path: Path

@@ -373,6 +373,7 @@ def test_new_recovery_codes_replace_the_old_ones(service: Service) -> None:
     assert [enter(service, code).user_name() for code in (old[0], new[0])] == [None, "ann"]
 
 
+@pytest.mark.extended
 def test_command_removes_the_second_factor_of_a_user(service: Service) -> None:
     set_up(logged_in(service))
 

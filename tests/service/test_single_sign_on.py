@@ -330,6 +330,7 @@ def test_password_login_remains(service: Service) -> None:
     assert visitor.user_name() == "ann"
 
 
+@pytest.mark.extended
 def test_required_claim_is_checked(service: Service, bakery: Provider) -> None:
     accounts: dict[str, dict[str, Any]] = {
         "without": {},
@@ -349,6 +350,7 @@ def test_required_claim_is_checked(service: Service, bakery: Provider) -> None:
     assert user_names(service) == ["ann", "list@example.com", "text@example.com"]
 
 
+@pytest.mark.extended
 def test_service_without_passwords_and_new_users(service: Service, bakery: Provider) -> None:
     old_session = Visitor(service)
     old_session.log_in("ann", PASSWORD)
@@ -375,6 +377,7 @@ def test_service_without_passwords_and_new_users(service: Service, bakery: Provi
     assert user_names(service) == ["ann"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("issuer", ["down", "other", "broken"])
 def test_provider_that_fails_leads_to_a_page(service: Service, bakery: Provider, issuer: str) -> None:
     issuers = {
@@ -676,6 +679,7 @@ def test_log_has_the_status_and_the_code_of_an_error(service: Service, bakery: P
     assert "The OpenID provider failed: It responded with status 400 (invalid_client)." in service.log.read_text()
 
 
+@pytest.mark.extended
 def test_slow_provider_uses_up_no_time_of_the_database(service: Service, bakery: Provider) -> None:
     def wait(_number: int) -> None:
         time.sleep(2.5)

@@ -280,6 +280,7 @@ def test_summary_of_a_statement_is_its_operation_and_table(sql: str, summary: st
     assert summarize(sql) == summary
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_stopping_worker_sends_its_last_spans(tmp_path: Path) -> None:
     with fresh_database(tmp_path) as url, receiving() as receiver:
@@ -309,6 +310,7 @@ class StuckExporter(SpanExporter):
         self.released.wait(SECONDS_MAX)
 
 
+@pytest.mark.extended
 def test_unresponsive_receiver_does_not_block_the_stop_of_a_worker() -> None:
     stuck = StuckExporter()
     provider = TracerProvider(shutdown_on_exit=False)
@@ -331,12 +333,14 @@ def python(code: str, directory: Path, *, tracing: str) -> subprocess.CompletedP
     return run_command(command, cwd=ROOT, env=environment)
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.parametrize(("setting", "is_loaded"), [("false", False), ("true", True)])
 def test_opentelemetry_is_imported_only_if_tracing_is_enabled(tmp_path: Path, setting: str, is_loaded: bool) -> None:
     assert python(LOADED, tmp_path, tracing=setting).stdout == f"{is_loaded}\n"
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("setting", "status", "message"),
