@@ -374,8 +374,7 @@ IMPORTED_MODULES = f"""
 import sys
 
 import django
-from django.http import HttpResponse
-from django.test import Client, RequestFactory
+from django.test import Client
 from django.urls import get_resolver
 
 MODULES = set({RENDERING_MODULES})

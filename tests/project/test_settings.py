@@ -192,8 +192,7 @@ def test_invalid_setting_for_sign_in_stops_the_start(settings: dict[str, str], e
 def test_page_for_developers_hides_all_secrets_of_the_settings() -> None:
     keys = {"SECRET_KEY": "first-hunter2" * 5, "SECRET_KEY_FALLBACKS": "second-hunter2" * 5}
     urls = dict.fromkeys(("DATABASE_URL", "DATABASE_REPLICA_URL"), "postgresql://payments:hunter2@db.example/payments")
-    with patch.dict(os.environ, PRODUCTION | OIDC | keys | urls):
-        settings = runpy.run_path(f"{ROOT}/payments_site/settings.py")
+    settings = settings_of(PRODUCTION | OIDC | keys | urls)
 
     clean = SafeExceptionReporterFilter().cleanse_setting
     shown = {name: clean(name, value) for name, value in settings.items() if name.isupper()}
@@ -324,6 +323,7 @@ def test_empty_address_and_numbers_of_the_server_are_the_defaults() -> None:
 
 
 def settings_of(environment: dict[str, str]) -> dict[str, Any]:
+    """Return the settings in this environment."""
     with patch.dict(os.environ, environment, clear=True):
         return runpy.run_path(str(ROOT / "payments_site/settings.py"))
 
@@ -346,15 +346,14 @@ def test_error_and_misspelt_name_of_a_setting_share_a_line() -> None:
 
 def warnings(environment: dict[str, str]) -> list[str]:
     """Return the warnings of the settings in this environment."""
-    with patch.dict(os.environ, PRODUCTION | environment, clear=True):
-        result: list[str] = runpy.run_path(str(ROOT / "payments_site/settings.py"))["PAYMENTS_SETTINGS_WARNINGS"]
+    result: list[str] = settings_of(PRODUCTION | environment)["PAYMENTS_SETTINGS_WARNINGS"]
     return result
 
 
 def error_message(environment: dict[str, str]) -> str:
     """Return the message with which the settings refuse this environment."""
-    with patch.dict(os.environ, environment, clear=True), pytest.raises(ImproperlyConfigured) as error:
-        runpy.run_path(str(ROOT / "payments_site/settings.py"))
+    with pytest.raises(ImproperlyConfigured) as error:
+        settings_of(environment)
     return str(error.value)
 
 

@@ -61,6 +61,7 @@ def test_wheel_is_built_with_packages_that_only_an_environment_variable_names(wh
         assert built.namelist() == expected.namelist()
 
 
+@pytest.mark.needs("git")
 def test_sdist_has_the_files_for_a_machine_with_a_wheel(wheel: Path, tmp_path: Path) -> None:
     guide = (ROOT / "deploy/README.md").read_text().partition("## From a wheel")[2].partition("```sh\n")[2]
     commands = guide.partition("python3 -m venv")[0]
