@@ -18,8 +18,8 @@ from payments.admin.payments.search import fetch_search, search_by_list
 from payments.admin.payments.totals import listed_totals
 from payments.database.postgresql.planning import planned_as_pages
 from payments.listing.tokens import FeedPosition, format_token
-from payments.models import Access, AccessState, ApiKey, new_change_id
-from payments.totals import compute_totals
+from payments.models import Access, AccessState, ApiKey, DayKind, new_change_id
+from payments.totals.daily import Calendar, compute_totals
 from tests.support.api import Api
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory
@@ -32,6 +32,7 @@ from tests.support.sql import execute, reads_of
 pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
 
 ACCESS = Access(1, "live")
+CREATED = Calendar(ACCESS, DayKind.CREATED, "UTC")
 PAYMENTS = 10_000
 START = "pt_1_5000"
 LATER = 6000  # the number of a payment after the start
@@ -291,7 +292,7 @@ CASES = {
     "search by the list": Case(
         lambda _api: read_list(search_by_list(searchable_list(ACCESS), [":blue"]), start=START, limit=2)
     ),
-    "totals of a day": Case(lambda _api: compute_totals(ACCESS, [date(2026, 1, 3)]), 100),
+    "totals of a day": Case(lambda _api: compute_totals(CREATED, [date(2026, 1, 3)]), 100),
     "totals of a list": Case(lambda _api: listed_totals(searchable_list(ACCESS, {"status": "failed"})), 100),
     "import of changed payments": Case(undone(import_twenty(LATER)), 900),
     "import of new payments": Case(undone(import_twenty(PAYMENTS)), 900),

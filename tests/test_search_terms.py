@@ -163,7 +163,7 @@ def test_locale_of_the_database_does_not_matter() -> None:
     options: LiteralString = "LC_COLLATE 'C' LC_CTYPE 'C'"
     server = [os.environ["DATABASE_URL"]]
     with copied_database(server, copy_of="template0", options=options) as url, psycopg.connect(url) as database:
-        database.execute(import_module("payments.migrations.0001_tables_5").fold_function().encode())
+        database.execute(import_module("payments.migrations.0001_tables_6").fold_function().encode())
         assert_folds_as_python(database)
 
 

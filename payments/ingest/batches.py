@@ -9,10 +9,9 @@ from payments.ingest.errors import InvalidRecord, unreadable
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.formats.detection import read_records
 from payments.ingest.formats.sources import Location, RawRecord, Source, UnreadableSource
-from payments.ingest.stored_rows import StoredRow, days, stored_row
+from payments.ingest.stored_rows import Days, StoredRow, days, stored_row
 from payments.ingest.translations import translate
 from payments.ingest.validation import STRICT, Options, validate_record
-from payments.totals import OrganizationDay
 
 # A batch also ends after IMPORT_BATCH_RECORDS records.
 BATCH_BYTES = 2**24
@@ -31,13 +30,13 @@ class Batch:
 
     entries: list[Entry]  # in the order of the sources
     rounds: list[list[LocatedRow]]  # all rows; a round contains a payment at most once
-    days: set[OrganizationDay]  # of all rows
+    days: Days  # of all rows
     ignored: int  # members of the records that were skipped
     not_cards: int  # members of the details with numbers that look like card numbers
 
     @property
     def organization_ids(self) -> set[int]:
-        return {day.organization_id for day in self.days}
+        return {access.organization_id for access in self.days}
 
     @property
     def has_errors(self) -> bool:

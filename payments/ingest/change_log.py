@@ -1,11 +1,12 @@
 """The changes of payments that SQL writes. Writes of the ORM record theirs by themselves (models/recording.py)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from datetime import date
+from typing import Any
 
-from payments.ingest.stored_rows import StoredRow
-from payments.models import CHANGE_PAYMENTS_MAX, Access, AccessState, Changes, new_change_id
-from payments.totals import OrganizationDay, delete_totals
+from payments.ingest.stored_rows import Days, StoredRow
+from payments.models import CHANGE_PAYMENTS_MAX, Access, AccessState, Changes, DayKind, UtcDay, new_change_id
 
 
 class ChangeLog:
@@ -15,6 +16,7 @@ class ChangeLog:
         self.accesses: dict[int, Access] = {}  # by the ID of the change
         # The number of written payments, by the ID of their change. A change without a payment is not recorded.
         self.payments: Counter[int] = Counter()
+        self.days: Days = defaultdict(set)  # those with changed payments, and maybe others
 
     def assign(self, rows: Iterable[StoredRow]) -> list[int]:
         """Return the ID of the change of each row, if the row is written."""
@@ -47,13 +49,21 @@ class ChangeLog:
             imported[self.accesses[change_id]] += number
         return imported
 
-    def record(self, days: Collection[OrganizationDay], *, is_import: bool) -> None:
-        """Record the changes, and delete the totals of these days if their payments have changed.
+    def add_days(self, days: Days) -> None:
+        for access, utc_days in days.items():
+            self.days[access] |= utc_days
+
+    def add_paid_before(self, written: Iterable[tuple[int, Any]]) -> None:
+        """Note the UTC days of former times of payment, which stand after the IDs of the changes; None: no day."""
+        for change_id, time in written:
+            if time is not None:
+                self.days[self.accesses[change_id]].add(UtcDay(DayKind.PAID, date.fromisoformat(str(time)[:10])))
+
+    def record(self, *, is_import: bool) -> None:
+        """Record the changes, and delete the totals of the days whose payments have changed.
 
         This happens at the end of the transaction. It locks the states of the payments, so a second transaction that
         changes payments of the same organization and mode waits here until the first one has ended. Therefore a reader
         that sees a revision sees all changes before it, and none after it.
         """
-        changes = self.changes
-        AccessState.objects.record(changes, imported=self.imported if is_import else None)
-        delete_totals([day for day in days if day.access in changes])
+        AccessState.objects.record(self.changes, imported=self.imported if is_import else None, days=self.days)

@@ -18,7 +18,6 @@ from payments.models import Organization
 from payments.runtime.database_errors import is_conflict
 from payments.runtime.hooks import Hooks
 from payments.runtime.process import process
-from payments.totals import OrganizationDay
 
 # An import without `keep_going` stops after this many refused records: the file probably has another format.
 REFUSED_MAX = 100
@@ -73,7 +72,7 @@ def import_payments(  # noqa: PLR0913  options of the command
             result.columns.clear()
         if run.will_commit and not dry_run:
             update_statistics(target, changed=result.written)
-            run.log.record(run.changed_days, is_import=True)
+            run.log.record(is_import=True)
         elif has_transaction:
             transaction.set_rollback(True)
     return result
@@ -108,7 +107,6 @@ class Import:
     create_organizations: bool
     organizations: dict[int, bool] = field(default_factory=dict)  # whether they exist, by their IDs
     log: ChangeLog = field(default_factory=ChangeLog)
-    changed_days: set[OrganizationDay] = field(default_factory=set)
 
     @property
     def will_commit(self) -> bool:
@@ -126,7 +124,7 @@ class Import:
         for rows in self.check_batch(batch):
             self.write(rows)
         if self.result.written > written_before:
-            self.changed_days |= batch.days
+            self.log.add_days(batch.days)
         self.hooks.import_progressed(self.result)
 
     def check_batch(self, batch: Batch) -> list[list[LocatedRow]]:

@@ -32,6 +32,9 @@ CHANGEABLE_COLUMNS = tuple(column for column in TITLES if column not in {"id", *
 # The columns that an import writes.
 WRITTEN_COLUMNS = (*STORED_COLUMNS, "change_id")
 
+# All columns of the table.
+TABLE_COLUMNS = (*WRITTEN_COLUMNS, "paid_before")
+
 # The columns of the table's primary key: the ID or, in a table that is distributed by organization, the organization
 # and the ID (docs/citus.md).
 PrimaryKey: TypeAlias = tuple[str, ...]
@@ -74,7 +77,7 @@ def prepare_transaction(*, waits_for_writers: bool = False, dry_run: bool = Fals
             # PostgreSQL would otherwise remember every row until the commit, to check deferred constraints then.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         else:
-            definition = f"AS SELECT {column_list(WRITTEN_COLUMNS)} FROM {TABLE} LIMIT 0"
+            definition = f"AS SELECT {column_list(TABLE_COLUMNS)} FROM {TABLE} LIMIT 0"
         cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {STAGING_TABLE} {definition}")
         if dry_run:
             cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {DRY_RUN_TABLE} {definition}")

@@ -1,12 +1,18 @@
 """The row of a payment as an import writes it, derived from the declaration of the record."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
+from datetime import date
+from typing import TypeAlias
 
 from msgspec import Struct, defstruct
 
+from payments.models import Access, DayKind, UtcDay
 from payments.record import Record, encode
 from payments.rows import COLUMNS, FIELDS, StoredField, call_expression, compile_function
-from payments.totals import OrganizationDay
+
+# The UTC days of payments by their organization and mode.
+Days: TypeAlias = dict[Access, set[UtcDay]]
 
 
 class StoredRow(Struct, frozen=True, gc=False):
@@ -20,6 +26,7 @@ class StoredRow(Struct, frozen=True, gc=False):
     organization_id: int
     mode: str
     created_at: str
+    paid_at: str | None
 
 
 FullRow = defstruct(
@@ -67,7 +74,13 @@ def store_expressions(field: StoredField) -> dict[str, str]:
 stored_row: Callable[[Record], StoredRow] = row_function("stored_row", "record", store_expressions)
 
 
-def days(rows: Iterable[StoredRow]) -> set[OrganizationDay]:
+def days(rows: Iterable[StoredRow]) -> Days:
+    """Return the UTC days on which the payments of the rows were created and paid."""
     # Plain tuples are faster, and a batch has far fewer days than rows.
-    days = {(row.organization_id, row.mode, row.created_at[:10]) for row in rows}
-    return set(map(OrganizationDay._make, days))
+    texts = {(row.organization_id, row.mode, row.created_at[:10], row.paid_at and row.paid_at[:10]) for row in rows}
+    by_access: Days = defaultdict(set)
+    for organization_id, mode, created, paid in texts:
+        for kind, day in ((DayKind.CREATED, created), (DayKind.PAID, paid)):
+            if day:
+                by_access[Access(organization_id, mode)].add(UtcDay(kind, date.fromisoformat(day)))
+    return by_access

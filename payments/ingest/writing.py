@@ -62,7 +62,7 @@ def write_rows(
     if not (target == Target() and are_new(sorted_rows) and insert_all(sorted_rows, change_ids)):
         stage(sorted_rows, change_ids, target=target)
         stored = compare(rows, target=target, columns=result.columns)
-        change_ids = upsert(target)
+        change_ids = upsert(target, log)
         if max(stored, len(change_ids)) < len(rows):
             conflicts = find_conflicts(rows, target=target)
     log.payments.update(change_ids)
@@ -116,23 +116,27 @@ def insert_all(rows: Sequence[StoredRow], change_ids: Sequence[int]) -> bool:
     return True
 
 
-def upsert(target: Target) -> list[int]:
+def upsert(target: Target, log: ChangeLog) -> list[int]:
     """Insert or update the payment of each staged row, and return the change IDs of the payments that changed.
 
-    A payment stays as it is if one of its fixed columns differs from its row, or if no other column does.
+    A payment stays as it is if one of its fixed columns differs from its row, or if no other column does. Note the days
+    in the log on which payments were paid before, and are not now.
     """
+    differs_from = DIFFERS_FROM[connection.vendor]
     changes = ", ".join(f"{column} = excluded.{column}" for column in (*CHANGEABLE_COLUMNS, "change_id"))
+    paid_before = f"CASE WHEN stored.paid_at {differs_from} excluded.paid_at THEN stored.paid_at END"
     has_changed = (
-        f"({column_list(CHANGEABLE_COLUMNS, 'stored')}) {DIFFERS_FROM[connection.vendor]} "
-        f"({column_list(CHANGEABLE_COLUMNS, 'excluded')})"
+        f"({column_list(CHANGEABLE_COLUMNS, 'stored')}) {differs_from} ({column_list(CHANGEABLE_COLUMNS, 'excluded')})"
     )
     with connection.cursor() as cursor:
         # SQLite needs the WHERE clause to tell ON CONFLICT from the ON of a join.
         cursor.execute(
             f"INSERT INTO {target.table} AS stored ({column_list(WRITTEN_COLUMNS)}) "
             f"SELECT {column_list(WRITTEN_COLUMNS)} FROM {STAGING_TABLE} WHERE TRUE ORDER BY id "
-            f"ON CONFLICT ({column_list(target.key)}) DO UPDATE SET {changes} "
-            f"WHERE {is_same_payment('excluded')} AND {has_changed} RETURNING change_id"
+            f"ON CONFLICT ({column_list(target.key)}) DO UPDATE SET {changes}, paid_before = {paid_before} "
+            f"WHERE {is_same_payment('excluded')} AND {has_changed} RETURNING change_id, paid_before"
         )
         # Not `rowcount`: if the shards write the rows, Citus reports the number of rows that it sent to them.
-        return [change_id for (change_id,) in cursor.fetchall()]
+        written = cursor.fetchall()
+    log.add_paid_before(written)
+    return [change_id for change_id, _ in written]

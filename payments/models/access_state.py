@@ -1,7 +1,8 @@
 """The state of the payments of each organization and mode, and their daily totals."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from datetime import date
+from typing import Any, NamedTuple
 
 from django.db import models
 from django.db.models import Case, Expression, F, Q, When
@@ -9,7 +10,15 @@ from django.utils import timezone
 
 from payments.models.change import Change, new_change_id
 from payments.models.choices import Mode
+from payments.models.days import DayKind, days_of_utc_day
 from payments.models.organization import Access, Organization
+
+
+class UtcDay(NamedTuple):
+    """A UTC day on which payments were created or paid."""
+
+    kind: DayKind
+    day: date
 
 
 class AccessStateQuerySet(models.QuerySet["AccessState"]):
@@ -24,8 +33,12 @@ class AccessStateQuerySet(models.QuerySet["AccessState"]):
         *,
         left: Collection[Access] = (),
         imported: Mapping[Access, int] | None = None,
+        days: Mapping[Access, Collection[UtcDay] | None] | None = None,
     ) -> None:
         """Number the changes of this transaction, renew the revisions, and lock the rows. Create missing rows.
+
+        `days` has the days of the changed payments, before and after the change: their totals are deleted. With
+        None, all totals are deleted.
 
         `changes` has the IDs of the changes of each organization and mode, at least one. `left` has those that payments
         have left: a new epoch begins there, because the feed cannot say that a payment is gone. `imported` has the
@@ -44,6 +57,8 @@ class AccessStateQuerySet(models.QuerySet["AccessState"]):
             if access in imported:
                 values |= {"imported_at": timezone.now(), "imported_payments": imported[access]}
             self.filter(organization_id=access.organization_id, mode=access.mode).update(**values)
+            if access in changes or access in left:
+                delete_totals(access, None if days is None else days.get(access, ()), using=self.db)
 
     def lock(self, access: Access) -> "AccessState":
         """Lock the row of an organization and mode, and return it. Create it if it is missing."""
@@ -104,21 +119,44 @@ class AccessState(models.Model):
 
 
 class SummedDay(models.Model):
-    """The totals of the payments created on one day (UTC). An import deletes the rows of the days that it changes."""
+    """The totals of the payments that were created or paid on a day of a time zone.
+
+    A write of payments deletes the rows of the days that it changes (`AccessStateQuerySet.record`).
+    """
 
     organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
     mode = models.CharField(max_length=4, choices=Mode.choices)
+    kind = models.CharField(max_length=7, choices=DayKind.choices)
+    time_zone = models.CharField(max_length=64)
     day = models.DateField()
     totals = models.JSONField()  # a list of `totals.Total`
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["organization", "mode", "day"], name="summed_day_once"),
+            models.UniqueConstraint(fields=["organization", "mode", "kind", "day"], name="summed_day_once"),
             models.CheckConstraint(name="summed_day_mode_known", condition=Q(mode__in=Mode.values)),
+            models.CheckConstraint(name="summed_day_kind_known", condition=Q(kind__in=DayKind.values)),
         ]
 
     def __str__(self) -> str:
-        return f"{self.day} ({self.mode})"
+        return f"{self.day} ({self.mode}, {self.kind})"
+
+
+def delete_totals(access: Access, utc_days: Collection[UtcDay] | None, *, using: str) -> None:
+    """Delete the totals of the days with payments of these UTC days; of all days for None. The state must be locked.
+
+    A transaction that sums days locks the state first. So it sums before this lock, or sees the time zone and all
+    payments that this transaction sees.
+    """
+    totals = SummedDay.objects.using(using).filter(organization_id=access.organization_id, mode=access.mode)
+    if utc_days is None:
+        totals.delete()
+        return
+    zone = Organization.objects.using(using).get(id=access.organization_id).zone
+    for kind in DayKind:
+        days = {day for utc_day in utc_days if utc_day.kind == kind for day in days_of_utc_day(utc_day.day, zone)}
+        if days:
+            totals.filter(kind=kind, day__in=days).delete()
 
 
 def current_epoch() -> Expression:

@@ -1,5 +1,6 @@
 """SQL expressions that Django lacks: values as text, and conditions that match an index."""
 
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -55,11 +56,23 @@ class TimeText(Conversion):
 
 
 class Day(Conversion):
-    """The day of a time, in UTC. Django's function calls Python for each row on SQLite."""
+    """The day of a time, in UTC or at an offset from it. Django's function calls Python for each row on SQLite."""
 
     output_field = DateField()
-    template = "(%(expressions)s AT TIME ZONE 'UTC')::date"
-    sqlite_template = "date(%(expressions)s)"
+    template = "((%(expressions)s%(offset)s) AT TIME ZONE 'UTC')::date"
+    sqlite_template = "date(%(expressions)s%(offset)s)"
+
+    def __init__(self, time: str, *, offset: timedelta = timedelta()) -> None:
+        super().__init__(time, offset=round(offset.total_seconds()))
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
+        seconds = self.extra["offset"]
+        offset = f" + interval '{seconds} seconds'" if seconds else ""
+        return self.as_sql(compiler, connection, **context, offset=offset)
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
+        seconds = self.extra["offset"]
+        return super().as_sqlite(compiler, connection, **context, offset=f", '{seconds} seconds'" if seconds else "")
 
 
 class Condition(Lookup):

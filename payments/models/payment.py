@@ -166,6 +166,8 @@ class Payment(models.Model):
     created_at = MillisecondField(default=timezone.now)
     expires_at = MillisecondField(null=True, blank=True)
     paid_at = MillisecondField(null=True, blank=True)
+    # `paid_at` before the last write, if that changed it: the write also changes the totals of that day.
+    paid_before = MillisecondField(null=True, blank=True, editable=False)
     customer_id = models.CharField("customer ID", max_length=IDENTIFIER_MAX, blank=True)
     # The ID of the last `Change`. It is not a foreign key: the change gets its number and row at the transaction's end.
     change_id = models.BigIntegerField(editable=False)

@@ -12,7 +12,8 @@ A write locks the states of its payments until the transaction ends. If a transa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC
 from functools import reduce
 from operator import add
 from typing import Any, Self, TypeAlias, TypeVar
@@ -21,18 +22,28 @@ from django.core.exceptions import EmptyResultSet
 from django.db import models, transaction
 from django.db.models.constants import OnConflict
 
-from payments.models.access_state import AccessState
+from payments.models.access_state import AccessState, UtcDay
 from payments.models.change import CHANGE_PAYMENTS_MAX, new_change_id
+from payments.models.days import DayKind
 from payments.models.organization import Access
 
 # The names of the fields that determine the access of a payment.
 ACCESS_FIELDS = frozenset({"organization", "organization_id", "mode"})
 
-# The field of a payment with the ID of its last change.
-CHANGE_ID = "change_id"
+# Those of the fields that determine the days of a payment.
+DAY_FIELDS = frozenset(f"{kind}_at" for kind in DayKind)
 
-# The IDs of changes, by the organization and mode of their payments.
+# The fields of a payment with the ID of its last change, and with its former time of payment.
+CHANGE_ID, PAID_BEFORE = "change_id", "paid_before"
+
+# The names of the fields that no total depends on.
+NOT_IN_TOTALS = frozenset(
+    {"description", "redirect_url", "webhook_url", "sequence_type", "metadata", "details", "expires_at", "customer_id"}
+)
+
+# The IDs of changes, and the UTC days of payments, by the organization and mode of the payments.
 Changes: TypeAlias = dict[Access, list[int]]
+Days: TypeAlias = dict[Access, set[UtcDay]]
 
 ModelT = TypeVar("ModelT", bound=models.Model)
 ItemT = TypeVar("ItemT")
@@ -51,21 +62,23 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
             raise ValueError("update() cannot change the ID of a payment.")
 
         def update_rows(payments: Self, change_id: int) -> int:
-            return models.QuerySet.update(payments, **{**values, CHANGE_ID: change_id})
+            return models.QuerySet.update(payments, **{**values, CHANGE_ID: change_id}, **values_before(values))
 
         return self.update_and_record(update_rows, fields=values)
 
     def _update(self, values: Iterable[tuple[models.Field[Any, Any], Any, Any]], *returning: Any) -> Any:
-        own_values = [value for value in values if value[0].name != CHANGE_ID]
+        own_values = [value for value in values if value[0].name not in {CHANGE_ID, PAID_BEFORE}]
+        fields = {field.name for field, _, _ in own_values}
 
         def update_rows(payments: Self, change_id: int) -> Any:
-            all_values = [*own_values, (change_id_field(self.model), None, change_id)]
+            added = {CHANGE_ID: change_id} | values_before(fields)
+            all_values = [*own_values, *((field_of(self.model, name), None, value) for name, value in added.items())]
             try:
                 return models.QuerySet._update(payments, all_values, *returning)  # type: ignore[attr-defined]  # noqa: SLF001
             except EmptyResultSet:  # Django 6 raises it for no payments, if a value is an expression
                 return []
 
-        return self.update_and_record(update_rows, fields={field.name for field, _, _ in own_values})
+        return self.update_and_record(update_rows, fields=fields)
 
     _update.queryset_only = False  # type: ignore[attr-defined]
 
@@ -87,16 +100,20 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
             raise ValueError("bulk_create() cannot change the organization or mode of a payment. Next: use update()")
         if update_fields is not None:
             own_fields = (field for field in update_fields if field.name != CHANGE_ID)
-            update_fields = [*own_fields, change_id_field(self.model)]
+            update_fields = [*own_fields, field_of(self.model, CHANGE_ID)]
         using = using or self.db
         options |= {"using": using, "on_conflict": on_conflict, "update_fields": update_fields}
         changes = assign_changes(objs)
         with transaction.atomic(using=using, savepoint=False):
             rows = super()._insert(objs, fields, **options)  # type: ignore[misc]
+            written = self.with_keys([payment.pk for payment in objs], using=using)
+            days: Mapping[Access, set[UtcDay] | None] = written.utc_days()
             if on_conflict == OnConflict.UPDATE:
                 # Stored payments may have another access. They are read after the write, which locks them.
-                changes = self.with_keys([payment.pk for payment in objs], using=using).changes()
-            AccessState.objects.using(using).record(changes)
+                changes = written.changes()
+                if not DAY_FIELDS.isdisjoint(field.name for field in update_fields or ()):
+                    days = dict.fromkeys(changes)  # the former days are unknown
+            AccessState.objects.using(using).record(changes, days=days)
         return rows
 
     _insert.queryset_only = False  # type: ignore[attr-defined]
@@ -110,13 +127,19 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
         self._for_write = True  # so that `self.db` is the database for writes, as in Django's `update`
         with transaction.atomic(using=self.db, savepoint=False):
             payments = self.without_joins()
-            keys = payments.keys_by_access()
+            keys, days = payments.keys_and_days()
             updated, changes = payments.update_parts(update_rows, keys=keys)
             left: set[Access] = set()
+            written = self.with_keys([key for part in keys.values() for key in part], using=self.db)
             if not ACCESS_FIELDS.isdisjoint(fields):
-                stored = self.with_keys([key for part in keys.values() for key in part], using=self.db).changes()
-                changes, left = changes_of_move(changes, stored)
-            AccessState.objects.using(self.db).record(changes, left=left)
+                changes, left = changes_of_move(changes, written.changes())
+            if not NOT_IN_TOTALS.issuperset(fields):
+                former = {key: access for access, part in keys.items() for key in part}
+                for access, utc_days in written.utc_days(former).items():
+                    days[access] |= utc_days
+                AccessState.objects.using(self.db).record(changes, left=left, days=days)
+            else:
+                AccessState.objects.using(self.db).record(changes, days={})
         self._result_cache = None
         return updated
 
@@ -138,12 +161,30 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
             results.append(update_rows(self.none(), 0))  # so that Django checks the fields
         return reduce(add, results), changes
 
-    def keys_by_access(self) -> dict[Access, list[Any]]:
-        """Return the primary keys of the payments by their organization and mode."""
-        keys = defaultdict(list)
-        for key, organization_id, mode in self.values_list("pk", "organization_id", "mode"):
-            keys[Access(organization_id, mode)].append(key)
-        return keys
+    def keys_and_days(self) -> tuple[dict[Access, list[Any]], Days]:
+        """Return the primary keys of the payments, and the UTC days on which they were created."""
+        keys: dict[Access, list[Any]] = defaultdict(list)
+        days: Days = defaultdict(set)
+        for key, organization_id, mode, created_at in self.values_list("pk", "organization_id", "mode", "created_at"):
+            access = Access(organization_id, mode)
+            keys[access].append(key)
+            days[access].add(UtcDay(DayKind.CREATED, created_at.astimezone(UTC).date()))
+        return keys, days
+
+    def utc_days(self, former: Mapping[Any, Access] = {}) -> Days:
+        """Return the UTC days on which the payments were created and paid, also before the last write.
+
+        They also count for the former organizations and modes of the payments, by their primary keys.
+        """
+        days: Days = defaultdict(set)
+        columns = ("pk", "organization_id", "mode", "created_at", "paid_at", PAID_BEFORE)
+        for key, organization_id, mode, created_at, *paid in self.values_list(*columns):
+            access = Access(organization_id, mode)
+            times = [(DayKind.CREATED, created_at), *((DayKind.PAID, time) for time in paid if time)]
+            of_payment = {UtcDay(kind, time.astimezone(UTC).date()) for kind, time in times}
+            for either in {access, former.get(key, access)}:
+                days[either] |= of_payment
+        return days
 
     def changes(self) -> Changes:
         """Return the IDs of the last changes of the payments."""
@@ -184,8 +225,13 @@ def changes_of_move(written: Changes, stored: Changes) -> tuple[Changes, set[Acc
     return {access: change_ids for access, change_ids in new.items() if change_ids}, left
 
 
-def change_id_field(model: type[models.Model]) -> models.Field[Any, Any]:
-    field: models.Field[Any, Any] = model._meta.get_field(CHANGE_ID)  # type: ignore[assignment]  # noqa: SLF001
+def values_before(fields: Collection[str]) -> dict[str, Any]:
+    """Return the values of former times of payment for an UPDATE of these fields, in which the old values count."""
+    return {PAID_BEFORE: models.F("paid_at")} if "paid_at" in fields else {}
+
+
+def field_of(model: type[models.Model], name: str) -> models.Field[Any, Any]:
+    field: models.Field[Any, Any] = model._meta.get_field(name)  # type: ignore[assignment]  # noqa: SLF001
     return field
 
 

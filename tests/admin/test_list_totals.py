@@ -17,7 +17,7 @@ from payments.admin.payments.form import SearchForm
 from payments.admin.payments.list import fetch_list
 from payments.admin.payments.totals import ListTotals
 from payments.models import Mode, Organization, Payment, Status
-from payments.totals import sum_missing_days
+from payments.totals.daily import sum_missing_days
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_statements, timeout_error
 from tests.support.sql import rolled_back
@@ -106,7 +106,7 @@ def test_totals_of_a_long_list_need_the_totals_of_its_days(organization: Organiz
     assert form.is_valid()
 
     missing = totals()
-    sum_missing_days(form.access, days=DAYS[:2], has_time=lambda: True)
+    sum_missing_days(form.calendar, days=DAYS[:2])
     stored = totals()
     by_word = totals(q="order")
 
@@ -134,7 +134,7 @@ def test_filters_select_from_the_totals_of_days(
     settings.PAYMENTS_SUMMED_PAYMENTS_MAX = 100  # the payments themselves are not counted
     form = SearchForm.from_query(QueryDict(f"organization=1&mode={parameters.get('mode', 'live')}"))
     assert form.is_valid()
-    sum_missing_days(form.access, days=DAYS[:stored], has_time=lambda: True)
+    sum_missing_days(form.calendar, days=DAYS[:stored])
 
     assert summary(totals(**parameters)) == expected(**conditions)
 

@@ -22,7 +22,8 @@ from payments.admin.periods import Period
 from payments.listing.filter_types import VALUES_MAX
 from payments.models import IN_PROGRESS, Access, Organization, Payment, Status
 from payments.templatetags.numbers import grouped, money, percent
-from payments.totals import DailyTotals, Total
+from payments.totals.daily import DailyTotals
+from payments.totals.figures import Total
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import timeout_error
 
@@ -40,11 +41,14 @@ NOT_SUMMED = Statistics(BOTH_DAYS.previous, DailyTotals({}, BOTH_DAYS.previous.d
 def two_days() -> Statistics:
     totals = {
         FIRST: [
-            Total("EUR", "failed", "creditcard", 1, 500),
-            Total("EUR", "succeeded", "creditcard", 3, 123_456),
-            Total("USD", "succeeded", "ideal", 1, 1),
+            Total("EUR", "failed", "creditcard", 1, 500, 0, 0, 0, 0, 0),
+            Total("EUR", "succeeded", "creditcard", 3, 123_456, 0, 0, 0, 0, 0),
+            Total("USD", "succeeded", "ideal", 1, 1, 0, 0, 0, 0, 0),
         ],
-        SECOND: [Total("EUR", "open", "", 1, 100), Total("EUR", "succeeded", "creditcard", 1, -456)],
+        SECOND: [
+            Total("EUR", "open", "", 1, 100, 0, 0, 0, 0, 0),
+            Total("EUR", "succeeded", "creditcard", 1, -456, 0, 0, 0, 0, 0),
+        ],
     }
     return Statistics(BOTH_DAYS, DailyTotals(totals, []))
 
@@ -116,7 +120,7 @@ def test_day_without_totals_counts_as_empty() -> None:
 
 def test_currencies_beyond_the_charts_are_named(two_days: Statistics) -> None:
     codes = ["EUR", "GBP", "JPY", "SEK", "USD"]
-    totals = [Total(code, "succeeded", "ideal", 9 - number, 100) for number, code in enumerate(codes)]
+    totals = [Total(code, "succeeded", "ideal", 9 - number, 100, 0, 0, 0, 0, 0) for number, code in enumerate(codes)]
 
     charts = Overview(ACCESS, Statistics(BOTH_DAYS, DailyTotals({FIRST: totals, SECOND: []}, [])), NOT_SUMMED)
 
@@ -141,7 +145,7 @@ MANY_METHODS = [f"method{number:02}" for number in range(VALUES_MAX + 1)]
 def test_methods_beyond_the_table_share_a_row(others: list[str], filtered: list[str] | None) -> None:
     frequent = [f"frequent{number}" for number in range(10)]
     numbers = {method: 100 - index for index, method in enumerate([*frequent, *others])}
-    totals = [Total("EUR", "succeeded", method, number, 100) for method, number in numbers.items()]
+    totals = [Total("EUR", "succeeded", method, number, 100, 0, 0, 0, 0, 0) for method, number in numbers.items()]
 
     rows = Overview(ACCESS, Statistics(BOTH_DAYS, DailyTotals({FIRST: totals, SECOND: []}, [])), NOT_SUMMED).method_rows
 

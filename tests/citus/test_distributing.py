@@ -8,8 +8,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from payments.management.distribution import FOREIGN_KEYS, PAYMENTS, DistributionState, TableState, read_state
-from payments.models import AccessState, Organization, Payment, SummedDay
-from payments.totals import sum_days
+from payments.models import AccessState, DayKind, Organization, Payment, SummedDay
+from payments.totals.daily import Calendar, sum_days
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.scale import IS_LONG
 from tests.support.sql import execute, fetch_value
@@ -55,7 +55,7 @@ def payments(local_tables: str) -> set[str]:
     for number in range(1, 5):
         key = ApiKeyFactory.create(organization=OrganizationFactory.create(id=number))
         PaymentFactory.create_batch(3, organization=key.organization)
-        sum_days(key.access, [NOON.date()])
+        sum_days(Calendar(key.access, DayKind.CREATED, "UTC"), [NOON.date()])
     return payment_ids()
 
 

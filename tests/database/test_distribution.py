@@ -23,8 +23,8 @@ from payments.ingest import ImportResult, import_payments
 from payments.ingest.staging import ID_KEY, fetch_primary_key
 from payments.listing.filters import FILTERS
 from payments.management.distribution import FOREIGN_KEYS, DistributionState, TableState, remaining_statements
-from payments.models import Access, ApiKey, Organization, Payment, SummedDay
-from payments.totals import sum_days
+from payments.models import Access, ApiKey, DayKind, Organization, Payment, SummedDay
+from payments.totals.daily import Calendar, sum_days
 from tests.support.api import Api, payment_ids
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
@@ -192,7 +192,7 @@ def test_statements_of_anonymization_name_the_organization(
 
 
 def test_statements_of_daily_totals_name_the_organization(key: ApiKey, payment: Payment) -> None:
-    assert violations(lambda: sum_days(key.access, [payment.created_at.date()])) == []
+    assert violations(lambda: sum_days(Calendar(key.access, DayKind.CREATED, "UTC"), [payment.created_at.date()])) == []
     assert SummedDay.objects.get().totals
 
 

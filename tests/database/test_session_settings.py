@@ -15,8 +15,8 @@ from payments.access.keys import find_key
 from payments.admin.payments.search import fetch_search
 from payments.database.postgresql.planning import planned_as_pages
 from payments.export import export_payments
-from payments.models import Access, ApiKey, Payment
-from payments.totals import compute_totals
+from payments.models import Access, ApiKey, DayKind, Payment
+from payments.totals.daily import Calendar, compute_totals
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.lists import list_page, read_changes, read_page, searchable_list
@@ -65,7 +65,7 @@ def read_everything(digest: str) -> list[Any]:
         read_changes(ACCESS),
         list(export_payments(Payment.objects.visible_to(ACCESS))),
         [list_page(fetch_search(searched, [word], start=None, limit=50).page) for word in words],
-        compute_totals(ACCESS, [NOON.date()]),
+        compute_totals(Calendar(ACCESS, DayKind.CREATED, "UTC"), [NOON.date()]),
     ]
 
 

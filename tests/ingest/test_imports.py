@@ -19,7 +19,7 @@ from payments.export import export_payments
 from payments.ingest import ImportResult, Source, import_payments, imports
 from payments.ingest.change_log import ChangeLog
 from payments.ingest.formats.sources import CHUNK_BYTES
-from payments.ingest.staging import WRITTEN_COLUMNS, Target
+from payments.ingest.staging import TABLE_COLUMNS, Target
 from payments.ingest.stored_rows import stored_row
 from payments.ingest.validation import STRICT, Options, validate_record
 from payments.ingest.writing import insert_all, write_rows
@@ -77,7 +77,7 @@ def test_imported_record_is_stored_as_payment(organization: Organization) -> Non
 
 
 def test_every_column_is_written() -> None:
-    assert sorted(WRITTEN_COLUMNS) == sorted(str(field.column) for field in Payment._meta.concrete_fields)  # noqa: SLF001
+    assert sorted(TABLE_COLUMNS) == sorted(str(field.column) for field in Payment._meta.concrete_fields)  # noqa: SLF001
 
 
 @pytest.mark.parametrize(

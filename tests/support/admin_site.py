@@ -34,7 +34,7 @@ VIEW_PAYMENTS = ("payments.view_payment", "payments.change_payment")
 PAYMENTS_TABLE = '"payments_payment"'
 LIMIT = " LIMIT "
 ONE_PAYMENT = f'{PAYMENTS_TABLE}."id" = '
-SOME_DAYS = (f'{PAYMENTS_TABLE}."created_at" >= ', f'{PAYMENTS_TABLE}."created_at" <= ')
+SOME_DAYS = (f'{PAYMENTS_TABLE}."created_at" >= ', f'{PAYMENTS_TABLE}."created_at" < ')
 NEWEST = f'{PAYMENTS_TABLE}."id" DESC{LIMIT}1'
 ANY_OF_ORGANIZATION = re.compile(
     r'SELECT 1 AS "a" FROM "payments_payment" WHERE .*"organization_id" = [0-9]+\) LIMIT 1'

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from payments.admin.periods import Period
 from payments.models import IN_PROGRESS, Status
 from payments.templatetags.numbers import money
-from payments.totals import DailyTotals, Total
+from payments.totals.daily import DailyTotals
+from payments.totals.figures import Total, add_up, number_of_payments, success_percent
 
 METHODS_MAX = 10
 
@@ -128,44 +129,23 @@ class Statistics:
         )
 
 
-def add_up(totals: Iterable[Total]) -> list[Total]:
-    """Return one total for each currency, status and method."""
-    numbers: Counter[tuple[str, str, str]] = Counter()
-    hundredths: Counter[tuple[str, str, str]] = Counter()
-    for total in totals:
-        group = total.currency, total.status, total.method
-        numbers[group] += total.number
-        hundredths[group] += total.hundredths
-    return [Total(*group, number, hundredths[group]) for group, number in numbers.items()]
-
-
 def sum_by_currency(totals: Iterable[Total]) -> Counter[str]:
     """Return the hundredths of each currency."""
     sums: Counter[str] = Counter()
     for total in totals:
-        sums[total.currency] += total.hundredths
+        sums[total.currency] += total.amount
     return sums
-
-
-def number_of_payments(totals: Iterable[Total]) -> int:
-    return sum(total.number for total in totals)
 
 
 def succeeded(totals: Iterable[Total]) -> Iterable[Total]:
     return (total for total in totals if total.status == Status.SUCCEEDED)
 
 
-def success_percent(totals: Sequence[Total]) -> float | None:
-    """Return the percentage of completed payments that succeeded; None if no payment is completed."""
-    completed = number_of_payments(total for total in totals if total.status not in IN_PROGRESS)
-    return 100 * number_of_payments(succeeded(totals)) / completed if completed else None
-
-
 def by_frequency(totals: Iterable[Total], field: str) -> list[str]:
     """Return the values of a field, in the order of their number of payments, largest first."""
     counts: Counter[str] = Counter()
     for total in totals:
-        counts[getattr(total, field)] += total.number
+        counts[getattr(total, field)] += total.payments
     return sorted(counts, key=lambda value: (-counts[value], value))
 
 

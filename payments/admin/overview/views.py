@@ -1,6 +1,5 @@
 """The start page: its form selects an organization, a mode and a period; days without stored totals are summed."""
 
-import time
 from collections.abc import Sequence
 from datetime import date
 from random import randrange
@@ -9,7 +8,6 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.db import OperationalError
 from django.forms import BoundField
 from django.http import HttpRequest, QueryDict
 
@@ -18,10 +16,8 @@ from payments.admin.overview.figures import Overview
 from payments.admin.overview.statistics import Statistics
 from payments.admin.periods import Period, PeriodFields, Preset, current_day, preset_period
 from payments.admin.preferences import read_preferences, remember_access
-from payments.models import Access, StaffPreferences
-from payments.runtime import time_limits
-from payments.runtime.database_errors import is_locked, is_timeout
-from payments.totals import daily_totals, sum_missing_days
+from payments.models import Access, DayKind, Organization, StaffPreferences
+from payments.totals.daily import Calendar, daily_totals, sum_in_time
 
 DAYS_MAX = 366
 
@@ -102,35 +98,30 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
         "title": form.title,
         "access": form.access,
         "access_query": form.access_query,
-        "overview": read_overview(form.access, form.selected),
+        "overview": read_overview(form.cleaned_data["organization"], form.access, form.selected),
     }
 
 
-def read_overview(access: Access, period: Period) -> Overview:
+def read_overview(organization: Organization, access: Access, period: Period) -> Overview:
     """Return the overview of a period, without the days that cannot be summed in time."""
-    overview = stored_overview(access, period)
+    calendar = Calendar.of(organization, access.mode, DayKind.CREATED)
+    overview = stored_overview(calendar, period)
     if overview.has_missing_days:
-        sum_in_time(access, period.days, overview.previous.period.days)
-        overview = stored_overview(access, period)
+        sum_in_random_order(calendar, period.days, overview.previous.period.days)
+        overview = stored_overview(calendar, period)
     return overview
 
 
-def stored_overview(access: Access, period: Period) -> Overview:
-    statistics = (Statistics(part, daily_totals(access, days=part.days)) for part in (period, period.previous))
-    return Overview(access, *statistics)
+def stored_overview(calendar: Calendar, period: Period) -> Overview:
+    statistics = (Statistics(part, daily_totals(calendar, days=part.days)) for part in (period, period.previous))
+    return Overview(calendar.access, *statistics)
 
 
-def sum_in_time(access: Access, days: Sequence[date], before: Sequence[date]) -> None:
+def sum_in_random_order(calendar: Calendar, days: Sequence[date], before: Sequence[date]) -> None:
     """Compute and store the missing totals of the days of a period and of the period before, until the time is up.
 
     The next request sums the remaining days. A request begins at a random day of the period, or with the period before:
     a day that takes too long ends the request, and would otherwise block the same days in each request.
     """
     start = randrange(len(days) + 1)  # noqa: S311  no secret
-    stop_at = time.monotonic() + time_limits.SUMMING_DAYS.seconds
-    try:
-        in_order = [*days[start:], *before, *days[:start]]
-        sum_missing_days(access, days=in_order, has_time=lambda: time.monotonic() < stop_at)
-    except OperationalError as error:
-        if not (is_timeout(error) or is_locked(error)):
-            raise
+    sum_in_time(calendar, days=[*days[start:], *before, *days[:start]])

@@ -16,8 +16,9 @@ from payments.admin.payments.search_box import InvalidSearch, Search, read_searc
 from payments.admin.periods import DateRange, PeriodFields, check_today, current_day, date_field, refuse_reversed
 from payments.database.limits import optional_statements
 from payments.listing.filters import EVERYTHING, InvalidSelection, parse_selection
-from payments.models import Payment, SequenceType, Status
+from payments.models import DayKind, Payment, SequenceType, Status
 from payments.models.ordering import NEWEST_FIRST
+from payments.totals.daily import Calendar
 
 # Each word may be entered with any of these between them.
 SEPARATORS = re.compile(r"[\s,]+")
@@ -193,6 +194,10 @@ class SearchForm(PeriodFields, AccessForm):
     def current_day(self) -> date:
         """Return the day (UTC) that periods end with: `today` of an export in parts, otherwise the present day."""
         return self.cleaned_data.get("today") or current_day()
+
+    @property
+    def calendar(self) -> Calendar:
+        return Calendar.of(self.cleaned_data["organization"], self.access.mode, DayKind.CREATED)
 
     @property
     def created(self) -> DateRange:

@@ -70,7 +70,8 @@ def fetch_list(form: SearchForm, *, start: str | None) -> ListedPayments:
         return ListedPayments()
     try:
         searched = fetch_selected(form, start=start, limit=PAGE_ROWS)
-        totals = fetch_list_totals(searched, created=form.created) if searched.page.rows else None
+        rows, days = searched.page.rows, form.created
+        totals = fetch_list_totals(searched, calendar=form.calendar, created=days) if rows else None
         return ListedPayments(searched.page, totals)
     except UnknownStart:
         form.add_error(None, "This page starts at a payment outside the list. View its first page instead.")

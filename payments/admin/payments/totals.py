@@ -10,10 +10,7 @@ from functools import cached_property, lru_cache
 
 from payments.admin.overview.statistics import (
     Amount,
-    add_up,
     by_frequency,
-    number_of_payments,
-    success_percent,
     sum_by_currency,
 )
 from payments.admin.payments.search import SearchedPage
@@ -24,8 +21,10 @@ from payments.database.statements import Statement, compile_queryset
 from payments.listing.content import access_values
 from payments.listing.query import Listing, filter_values, payments_of_list, select
 from payments.models import Payment, PaymentQuerySet
+from payments.models.days import day_of
 from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
-from payments.totals import GROUP_COLUMNS, Total, compute_totals, daily_totals, hundredths
+from payments.totals.daily import GROUP_COLUMNS, Calendar, compute_totals, daily_totals, hundredths
+from payments.totals.figures import Total, add_up, number_of_payments, success_percent
 
 SUMMED_DAYS_MAX = 366  # of a list that is summed day by day
 DAYS_COMPUTED_MAX = 3  # as long as their totals are not stored
@@ -68,8 +67,8 @@ class ListTotals:
         return [Amount(currency, sums[currency]) for currency in by_frequency(self.totals, "currency")]
 
 
-def fetch_list_totals(searched: SearchedPage, *, created: DateRange) -> ListTotals:
-    """Return the totals of the listing of a page; `created` are the days to which it is restricted.
+def fetch_list_totals(searched: SearchedPage, *, calendar: Calendar, created: DateRange) -> ListTotals:
+    """Return the totals of the listing of a page; `created` are the days of the calendar to which it is restricted.
 
     Cost: at most seven optional statements.
     """
@@ -78,19 +77,19 @@ def fetch_list_totals(searched: SearchedPage, *, created: DateRange) -> ListTota
     totals = ListTotals(problem="The payments could not be counted in time.")
     try:
         with optional_statements():
-            totals = ListTotals(exact_totals(searched.listing, created=created))
+            totals = ListTotals(exact_totals(searched.listing, calendar=calendar, created=created))
     except TooManyPayments:
         totals = ListTotals(problem=f"More than {conf.SUMMED_PAYMENTS_MAX:,}.")
     return totals
 
 
-def exact_totals(listing: Listing, *, created: DateRange) -> list[Total]:
+def exact_totals(listing: Listing, *, calendar: Calendar, created: DateRange) -> list[Total]:
     """Return the totals of the listing: the stored totals of its days or, for few payments, the sums of its payments.
 
     :raises TooManyPayments: that would take too long
     """
-    days = days_to_sum(listing, created)
-    stored = None if days is None else daily_totals(listing.access, days=days)
+    days = days_to_sum(listing, calendar=calendar, created=created)
+    stored = None if days is None else daily_totals(calendar, days=days)
     if stored and not stored.missing:
         return selected_totals(listing, stored.by_day)
     try:
@@ -98,7 +97,7 @@ def exact_totals(listing: Listing, *, created: DateRange) -> list[Total]:
     except TooManyPayments:
         if stored is None or len(stored.missing) > DAYS_COMPUTED_MAX:
             raise
-        computed = [compute_totals(listing.access, [day]) for day in stored.missing]
+        computed = [compute_totals(calendar, [day]) for day in stored.missing]
         return selected_totals(listing, stored.by_day, *computed)
 
 
@@ -114,7 +113,7 @@ def listed_totals(listing: Listing) -> list[Total]:
         payments_max=conf.SUMMED_PAYMENTS_MAX,
     )
     rows = statement.rows(access_values(listing.access) | filter_values(filters))
-    totals = [Total(currency, status, method, number, int(amount)) for currency, status, method, number, amount in rows]
+    totals = [Total._make([*row[:3], *map(int, row[3:]), 0, 0, 0, 0, 0]) for row in rows]
     if number_of_payments(totals) > conf.SUMMED_PAYMENTS_MAX:
         raise TooManyPayments
     return totals
@@ -126,7 +125,7 @@ def totals_statement(
 ) -> Statement:
     """Return the statement for the totals of the first of these unbound payments, one more than `payments_max`."""
     ordered = payments.order_by(*order) if order else payments
-    rows = ordered.annotate(hundredths=hundredths()).values_list(*GROUP_COLUMNS, "hundredths")
+    rows = ordered.annotate(hundredths=hundredths("amount")).values_list(*GROUP_COLUMNS, "hundredths")
     sql = GROUPED.format(rows=compile_queryset(rows[: payments_max + 1], is_read_by_sql=True))
     return Statement(sql, is_planned_each_time=has_filters)
 
@@ -140,7 +139,7 @@ def selected_totals(listing: Listing, *days: Mapping[date, Sequence[Total]]) -> 
     )
 
 
-def days_to_sum(listing: Listing, created: DateRange) -> list[date] | None:
+def days_to_sum(listing: Listing, *, calendar: Calendar, created: DateRange) -> list[date] | None:
     """Return the days of the list's payments; None if the totals of days do not suffice, or for too many days."""
     if not DAY_FILTERS.issuperset(applied.name for applied in listing.selection.filters):
         return None
@@ -148,6 +147,6 @@ def days_to_sum(listing: Listing, created: DateRange) -> list[date] | None:
     oldest, newest = payments.order_by(*OLDEST_FIRST).first(), payments.order_by(*NEWEST_FIRST).first()
     if oldest is None or newest is None:
         return []
-    first = max(created.first or date.min, oldest.date())
-    period = Period(first, min(created.last or date.max, newest.date()))
+    first = max(created.first or date.min, day_of(oldest, calendar.zone))
+    period = Period(first, min(created.last or date.max, day_of(newest, calendar.zone)))
     return period.days if period.length <= SUMMED_DAYS_MAX else None

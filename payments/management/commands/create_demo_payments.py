@@ -19,7 +19,6 @@ from payments.management.arguments import parse_day
 from payments.management.command import PaymentsCommand
 from payments.models import Organization
 from payments.models.identifiers import EPOCH
-from payments.totals import OrganizationDay
 
 
 class Command(PaymentsCommand):
@@ -65,7 +64,6 @@ class Command(PaymentsCommand):
         records = demo_records(options["count"], seed=options["seed"], until=until)
         result = ImportResult()
         log = ChangeLog()
-        changed_days: set[OrganizationDay] = set()
         with transaction.atomic(), tqdm(total=options["count"], unit=" payments", disable=None) as progress:
             for shop in SHOPS:
                 Organization.objects.get_or_create(id=shop.id, defaults={"name": shop.name})
@@ -73,9 +71,9 @@ class Command(PaymentsCommand):
             while batch := list(islice(records, conf.IMPORT_BATCH_RECORDS)):
                 rows = [stored_row(record) for record in batch]
                 write_rows(rows, target=target, log=log, result=result)
-                changed_days |= days(rows)
+                log.add_days(days(rows))
                 progress.update(len(batch))
-            log.record(changed_days, is_import=False)
+            log.record(is_import=False)
         self.write_success(
             f"{options['count']} demo payments: {result.written} written, the others unchanged.",
             f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME",

@@ -1,7 +1,7 @@
 """All tables, with their indexes.
 
 Until the first release, a change of the schema edits this migration and gives it a new name, with the number of edits:
-`0001_tables_6`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
+`0001_tables_7`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
 models cannot declare needs SQL.
 """
 
@@ -14,8 +14,10 @@ import django.db.models.functions.comparison
 import django.db.models.functions.text
 import django.db.models.lookups
 import django.utils.timezone
+import payments.models.days
 import payments.models.expressions
 import payments.models.fields
+import payments.models.organization
 import payments.models.payment
 from django.conf import settings
 from django.db import migrations, models
@@ -127,6 +129,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.PositiveBigIntegerField(primary_key=True, serialize=False, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(9223372036854775807)])),
                 ('name', models.CharField(max_length=200, validators=[django.core.validators.RegexValidator('\\A[^\\x00-\\x1f\\x7f]*\\Z', 'A name is one line of text.')])),
+                ('time_zone', models.CharField(default=payments.models.organization.default_time_zone, max_length=64, validators=[payments.models.days.validate_time_zone])),
             ],
             options={
                 'constraints': [models.CheckConstraint(condition=models.Q(('id__gte', 1)), name='organization_id_positive')],
@@ -253,6 +256,7 @@ class Migration(migrations.Migration):
                 ('created_at', payments.models.fields.MillisecondField(default=django.utils.timezone.now)),
                 ('expires_at', payments.models.fields.MillisecondField(blank=True, null=True)),
                 ('paid_at', payments.models.fields.MillisecondField(blank=True, null=True)),
+                ('paid_before', payments.models.fields.MillisecondField(blank=True, editable=False, null=True)),
                 ('customer_id', models.CharField(blank=True, max_length=64, verbose_name='customer ID')),
                 ('change_id', models.BigIntegerField(editable=False)),
                 ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='payments', to='payments.organization')),
@@ -281,12 +285,14 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
+                ('kind', models.CharField(choices=[('paid', 'By paid day'), ('created', 'By created day')], max_length=7)),
+                ('time_zone', models.CharField(max_length=64)),
                 ('day', models.DateField()),
                 ('totals', models.JSONField()),
                 ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='payments.organization')),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('organization', 'mode', 'day'), name='summed_day_once'), models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='summed_day_mode_known')],
+                'constraints': [models.UniqueConstraint(fields=('organization', 'mode', 'kind', 'day'), name='summed_day_once'), models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='summed_day_mode_known'), models.CheckConstraint(condition=models.Q(('kind__in', ['paid', 'created'])), name='summed_day_kind_known')],
             },
         ),
         migrations.RunPython(add_indexes_of_terms, migrations.RunPython.noop),

@@ -12,10 +12,18 @@ from django.test.utils import CaptureQueriesContext
 
 from payments.demo import SHOPS
 from payments.ingest import import_payments
-from payments.models import Access, ApiKey, Organization, Payment, SummedDay
-from payments.totals import DailyTotals, Total, daily_totals, split_consecutive, sum_days, sum_missing_days
+from payments.models import Access, ApiKey, DayKind, Organization, Payment, SummedDay
+from payments.totals.daily import (
+    Calendar,
+    DailyTotals,
+    daily_totals,
+    split_consecutive,
+    sum_days,
+    sum_missing_days,
+)
+from payments.totals.figures import Total
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
-from tests.support.lines import line, source
+from tests.support.lines import MISSING, line, source
 from tests.support.sql import execute
 from tests.support.threads import in_thread, wait_until_blocked
 
@@ -25,18 +33,28 @@ FIRST = date(2026, 1, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(3)]
 
 
+def created(access: Access) -> Calendar:
+    return Calendar(access, DayKind.CREATED, "UTC")
+
+
+def total(currency: str, status: str, method: str, payments: int, amount: int) -> Total:
+    """Return a total without known net and remaining amounts."""
+    return Total(currency, status, method, payments, amount, 0, 0, 0, 0, 0)
+
+
 def load(*lines: bytes) -> None:
     import_payments([source(b"\n".join(lines))], on_refused=lambda location, error: pytest.fail(f"{location}: {error}"))
 
 
 def payment_line(number: int, day: date, *, cents: int = 1000, time: str = "12:00:00.000", **changes: object) -> bytes:
     amount = {"value": f"{Decimal(cents).scaleb(-2)}", "currency": changes.pop("currency", "EUR")}
+    changes = {"amountNet": MISSING, "amountRemaining": MISSING, **changes}
     return line(id=f"pt_{number}", createdAt=f"{day}T{time}", amount=amount, **changes)
 
 
 def get_totals(key: ApiKey) -> dict[date, list[Total]]:
-    sum_missing_days(key.access, days=DAYS, has_time=lambda: True)
-    totals = daily_totals(key.access, days=DAYS)
+    sum_missing_days(created(key.access), days=DAYS)
+    totals = daily_totals(created(key.access), days=DAYS)
     assert totals.missing == []
     return dict(totals.by_day)
 
@@ -49,7 +67,7 @@ def expected_totals(key: ApiKey, days: Sequence[date] = DAYS) -> dict[date, list
         groups[day_and_group].append(payment.amount)
     by_day: dict[date, list[Total]] = {day: [] for day in days}
     for (day, *group), amounts in sorted(groups.items()):
-        by_day[day].append(Total._make((*group, len(amounts), int(sum(amounts) * 100))))
+        by_day[day].append(total(group[0], group[1], group[2], len(amounts), int(sum(amounts) * 100)))
     return by_day
 
 
@@ -66,12 +84,12 @@ def test_totals_are_grouped_by_currency_status_and_method(key: ApiKey) -> None:
 
     assert get_totals(key) == {
         DAYS[0]: [
-            Total("EUR", "failed", "creditcard", 1, 1000),
-            Total("EUR", "succeeded", "creditcard", 2, 1001),
-            Total("USD", "succeeded", "creditcard", 1, 1000),
+            total("EUR", "failed", "creditcard", 1, 1000),
+            total("EUR", "succeeded", "creditcard", 2, 1001),
+            total("USD", "succeeded", "creditcard", 1, 1000),
         ],
         DAYS[1]: [],
-        DAYS[2]: [Total("EUR", "succeeded", "ideal", 1, -250)],
+        DAYS[2]: [total("EUR", "succeeded", "ideal", 1, -250)],
     }
 
 
@@ -87,7 +105,7 @@ def test_order_of_totals_does_not_depend_on_the_plan(key: ApiKey) -> None:
 def test_largest_amounts_are_added_exactly(key: ApiKey) -> None:
     load(*(payment_line(number, DAYS[0], cents=999_999_999_999_999) for number in range(3)))
 
-    assert get_totals(key)[DAYS[0]] == [Total("EUR", "succeeded", "creditcard", 3, 3 * 999_999_999_999_999)]
+    assert get_totals(key)[DAYS[0]] == [total("EUR", "succeeded", "creditcard", 3, 3 * 999_999_999_999_999)]
 
 
 def test_stored_totals_are_not_computed_again(key: ApiKey) -> None:
@@ -116,9 +134,9 @@ def test_import_deletes_only_the_totals_of_days_that_it_changes(key: ApiKey) -> 
     # The first payment did not change, but the second one of the same batch did.
     assert days_with_totals == {DAYS[2]}
     assert get_totals(key) == {
-        DAYS[0]: [Total("EUR", "succeeded", "creditcard", 1, 1000)],
-        DAYS[1]: [Total("EUR", "succeeded", "creditcard", 1, 1000)],
-        DAYS[2]: [Total("EUR", "succeeded", "creditcard", 1, 1000)],
+        DAYS[0]: [total("EUR", "succeeded", "creditcard", 1, 1000)],
+        DAYS[1]: [total("EUR", "succeeded", "creditcard", 1, 1000)],
+        DAYS[2]: [total("EUR", "succeeded", "creditcard", 1, 1000)],
     }
 
 
@@ -126,7 +144,7 @@ def test_import_keeps_totals_of_a_mode_that_it_does_not_change(key: ApiKey) -> N
     """It has not locked their state: another process may be summing the day."""
     load(payment_line(1, FIRST), payment_line(2, FIRST, mode="test"))
     for mode in ("live", "test"):
-        sum_days(Access(key.organization_id, mode), [FIRST])
+        sum_days(created(Access(key.organization_id, mode)), [FIRST])
 
     load(payment_line(1, FIRST), payment_line(2, FIRST, mode="test", cents=1))
 
@@ -135,9 +153,9 @@ def test_import_keeps_totals_of_a_mode_that_it_does_not_change(key: ApiKey) -> N
 
 def test_days_that_another_process_has_summed_are_kept(key: ApiKey) -> None:
     load(payment_line(1, DAYS[0]), payment_line(2, DAYS[1]))
-    sum_days(key.access, DAYS[:1])
+    sum_days(created(key.access), DAYS[:1])
 
-    assert sum_days(key.access, DAYS) == 2
+    assert sum_days(created(key.access), DAYS) == 2
 
     assert get_totals(key) == expected_totals(key)
 
@@ -150,21 +168,21 @@ def test_totals_belong_to_one_organization_and_mode(key: ApiKey) -> None:
     ]
     for number, access in enumerate(accesses):
         load(payment_line(number, FIRST, cents=number, mode=access.mode, organizationId=str(access.organization_id)))
-        sum_days(access, [FIRST])
+        sum_days(created(access), [FIRST])
 
     load(payment_line(3, FIRST, cents=50))
 
-    assert [daily_totals(access, days=[FIRST]) for access in accesses] == [
+    assert [daily_totals(created(access), days=[FIRST]) for access in accesses] == [
         DailyTotals({}, [FIRST]),
-        DailyTotals({FIRST: [Total("EUR", "succeeded", "creditcard", 1, 1)]}, []),
-        DailyTotals({FIRST: [Total("EUR", "succeeded", "creditcard", 1, 2)]}, []),
+        DailyTotals({FIRST: [total("EUR", "succeeded", "creditcard", 1, 1)]}, []),
+        DailyTotals({FIRST: [total("EUR", "succeeded", "creditcard", 1, 2)]}, []),
     ]
 
 
 def test_totals_are_those_of_the_requested_days(key: ApiKey) -> None:
     get_totals(key)
 
-    assert daily_totals(key.access, days=DAYS[1:2]) == DailyTotals({DAYS[1]: []}, [])
+    assert daily_totals(created(key.access), days=DAYS[1:2]) == DailyTotals({DAYS[1]: []}, [])
 
 
 def test_import_without_changes_keeps_totals(key: ApiKey) -> None:
@@ -180,10 +198,10 @@ def test_days_without_totals_are_returned_as_missing(key: ApiKey) -> None:
     load(payment_line(1, DAYS[0]), payment_line(2, DAYS[1]), payment_line(3, DAYS[2]))
     has_time = iter([True, False])
 
-    sum_missing_days(key.access, days=DAYS, has_time=lambda: next(has_time))
+    sum_missing_days(created(key.access), days=DAYS, has_time=lambda: next(has_time))
 
-    assert daily_totals(key.access, days=DAYS) == DailyTotals(
-        {DAYS[0]: [Total("EUR", "succeeded", "creditcard", 1, 1000)]}, DAYS[1:]
+    assert daily_totals(created(key.access), days=DAYS) == DailyTotals(
+        {DAYS[0]: [total("EUR", "succeeded", "creditcard", 1, 1000)]}, DAYS[1:]
     )
 
 
@@ -191,12 +209,12 @@ def test_days_that_are_summed_together_have_their_own_totals(key: ApiKey) -> Non
     days = [FIRST + timedelta(days=number) for number in range(20)]
     times = ("00:00:00.000", "23:59:59.999")
     load(*(payment_line(number, days[number * 7 % 20], time=times[number % 2], cents=number) for number in range(40)))
-    sum_days(key.access, [days[9]])
+    sum_days(created(key.access), [days[9]])
 
     with CaptureQueriesContext(connection) as queries:
-        sum_missing_days(key.access, days=days, has_time=lambda: True)
+        sum_missing_days(created(key.access), days=days)
 
-    totals = daily_totals(key.access, days=days)
+    totals = daily_totals(created(key.access), days=days)
     expected = expected_totals(key, days=days)
     assert (totals.by_day, totals.missing) == (expected, [])
     assert sum('FROM "payments_payment"' in query["sql"] for query in queries) < 10
@@ -226,7 +244,7 @@ def test_days_with_many_payments_are_summed_alone(key: ApiKey) -> None:
     load(*(payment_line(number, days[number // 3]) for number in range(36)))
 
     with CaptureQueriesContext(connection) as queries:
-        sum_missing_days(key.access, days=days, has_time=lambda: True, payments_max=5)
+        sum_missing_days(created(key.access), days=days, has_time=lambda: True, payments_max=5)
 
     assert sum('FROM "payments_payment"' in query["sql"] for query in queries) == 12
 
@@ -238,13 +256,13 @@ def test_new_demo_payments_are_included_in_totals(organization: Organization) ->
     create_demo_payments(20)
     shop = Access(SHOPS[0].id, "live")
     days = [date(2026, 1, 3) - timedelta(days=number) for number in range(365)]
-    sum_missing_days(shop, days=days, has_time=lambda: True)
+    sum_missing_days(created(shop), days=days)
 
     create_demo_payments(200)
-    sum_missing_days(shop, days=days, has_time=lambda: True)
+    sum_missing_days(created(shop), days=days)
 
-    totals = daily_totals(shop, days=days).by_day.values()
-    assert sum(total.number for day in totals for total in day) == Payment.objects.visible_to(shop).count()
+    totals = daily_totals(created(shop), days=days).by_day.values()
+    assert sum(total.payments for day in totals for total in day) == Payment.objects.visible_to(shop).count()
 
 
 @pytest.mark.only("postgresql", "citus")  # SQLite has one writer at a time
@@ -255,7 +273,7 @@ def test_import_that_ends_while_its_day_is_summed_is_included(key: ApiKey, earli
     importing = in_thread(lambda: load(payment_line(2, DAYS[0])))
 
     with transaction.atomic():
-        sum_days(key.access, [DAYS[0]])
+        sum_days(created(key.access), [DAYS[0]])
         importing.start()
         wait_until_blocked(importing)
     importing.join()
@@ -286,7 +304,7 @@ def test_key_can_be_created_while_a_day_is_summed(key: ApiKey) -> None:
     creating = in_thread(lambda: ApiKeyFactory.create(organization=key.organization))
 
     with transaction.atomic():
-        sum_days(key.access, [DAYS[0]])
+        sum_days(created(key.access), [DAYS[0]])
         creating.start()
         creating.join(timeout=20)
         is_waiting = creating.is_alive()

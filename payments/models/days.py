@@ -1,0 +1,77 @@
+"""Days of a time zone. Totals, periods and the admin use the days of the organization's time zone.
+
+A day begins at its first midnight, and ends where the next day begins. So it can have 23 or 25 hours. Payments have
+times in UTC: a UTC day has times of one or two days of a zone.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from django.core.exceptions import ValidationError
+from django.db.models import TextChoices
+
+DAY = timedelta(days=1)
+
+# Names of the system's database of time zones that name no place.
+NOT_ZONES = {"Factory", "localtime"}
+
+
+class DayKind(TextChoices):
+    """The time of a payment that decides on its day."""
+
+    PAID = "paid", "By paid day"
+    CREATED = "created", "By created day"
+
+    @property
+    def column(self) -> str:
+        return f"{self.value}_at"
+
+    @property
+    def field(self) -> str:
+        """Return the member of the record: `paidAt`."""
+        return f"{self.value}At"
+
+
+def validate_time_zone(name: str) -> None:
+    """Raise `ValidationError` if a text is not the name of a time zone in IANA's database."""
+    if name not in time_zone_names():
+        raise ValidationError("Enter the IANA name of a time zone, such as Europe/Amsterdam or UTC.")
+
+
+@lru_cache
+def time_zone_names() -> Sequence[str]:
+    return sorted(available_timezones() - NOT_ZONES)
+
+
+def start_of_day(day: date, zone: ZoneInfo) -> datetime:
+    """Return the first moment of a day, in UTC; at the ends of the calendar, the first or last moment that exists."""
+    try:
+        return datetime.combine(day, time.min, zone).astimezone(UTC)
+    except OverflowError:
+        return datetime.combine(day, time.min if day.year == date.min.year else time.max, UTC)
+
+
+def end_of_day(day: date, zone: ZoneInfo) -> datetime:
+    """Return the first moment after a day, in UTC."""
+    return datetime.max.replace(tzinfo=UTC) if day == date.max else start_of_day(day + DAY, zone)
+
+
+def day_of(moment: datetime, zone: ZoneInfo) -> date:
+    """Return the day of a moment. If clocks are put back over midnight, the new day has begun already."""
+    try:
+        day = moment.astimezone(zone).date()
+    except OverflowError:
+        return moment.date()
+    return day if day == date.max or moment < end_of_day(day, zone) else day + DAY
+
+
+def days_of_utc_day(utc_day: date, zone: ZoneInfo) -> set[date]:
+    """Return the days of a zone that have moments of a UTC day."""
+    return {day_of(datetime.combine(utc_day, limit, UTC), zone) for limit in (time.min, time.max)}
+
+
+def days_between(first: date, last: date) -> list[date]:
+    """Return the days from the first to the last, both included."""
+    return [first + timedelta(days=number) for number in range((last - first).days + 1)]

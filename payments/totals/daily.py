@@ -1,0 +1,202 @@
+"""Totals of the payments of a day. They are computed when they are first needed, and then stored.
+
+A write of payments does not update totals but deletes those of the days that it changes, so that they are computed
+again. If it updated them, one bug would leave a wrong total for ever. Triggers would cost time for every row, and Citus
+does not support them.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from django.db import OperationalError, transaction
+from django.db.models import BigIntegerField, Count, Expression, F, Func, Q, QuerySet, Sum
+from django.db.models.functions import Cast
+from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
+
+from payments.database.limits import statement_limit
+from payments.models import Access, AccessState, DayKind, Organization, Payment, PaymentQuerySet, SummedDay
+from payments.models.days import DAY, end_of_day, start_of_day
+from payments.models.expressions import Day
+from payments.runtime import time_limits
+from payments.runtime.database_errors import is_locked, is_timeout
+from payments.totals.figures import Total
+
+GROUP_COLUMNS = ("amount_currency", "status", "method")
+
+# A statement reads about so many payments, which takes a fraction of a second.
+PAYMENTS_MAX = 50_000
+
+
+class Calendar(NamedTuple):
+    """The days of an organization and mode: their kind, and the name of the time zone."""
+
+    access: Access
+    kind: DayKind
+    time_zone: str
+
+    @classmethod
+    def of(cls, organization: Organization, mode: str, kind: DayKind) -> "Calendar":
+        return cls(Access(organization.id, mode), kind, organization.time_zone)
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.time_zone)
+
+
+class DailyTotals(NamedTuple):
+    """The stored totals by day, in order, and the days without stored totals."""
+
+    by_day: Mapping[date, list[Total]]
+    missing: Sequence[date]
+
+    @property
+    def totals(self) -> Iterator[Total]:
+        return (total for totals in self.by_day.values() for total in totals)
+
+
+def daily_totals(calendar: Calendar, *, days: Sequence[date]) -> DailyTotals:
+    """Return the stored totals of `days`, with one query."""
+    stored = stored_days(calendar, days).filter(time_zone=calendar.time_zone).order_by("day")
+    wanted = set(days)
+    by_day = {row.day: list(map(Total._make, row.totals)) for row in stored if row.day in wanted}
+    return DailyTotals(by_day, [day for day in days if day not in by_day])
+
+
+def stored_days(calendar: Calendar, days: Sequence[date]) -> QuerySet[SummedDay]:
+    """Return the stored days, also those of another time zone."""
+    organization_id, mode = calendar.access
+    stored = SummedDay.objects.filter(organization_id=organization_id, mode=mode, kind=calendar.kind)
+    # Years of days would be a long list. The first and the last day exclude few others.
+    return stored.filter(day__gte=min(days), day__lte=max(days)) if days else stored.none()
+
+
+def sum_in_time(calendar: Calendar, *, days: Sequence[date]) -> None:
+    """Compute and store the missing totals of `days` until the time of a request for this is up."""
+    stop_at = time.monotonic() + time_limits.SUMMING_DAYS.seconds
+    try:
+        sum_missing_days(calendar, days=days, has_time=lambda: time.monotonic() < stop_at)
+    except OperationalError as error:
+        if not (is_timeout(error) or is_locked(error)):
+            raise
+
+
+def sum_missing_days(
+    calendar: Calendar,
+    *,
+    days: Sequence[date],
+    has_time: Callable[[], bool] = lambda: True,
+    payments_max: int = PAYMENTS_MAX,
+) -> None:
+    """Compute and store the missing totals of `days`, in their order, as long as `has_time()` is true.
+
+    Consecutive days are summed together, as many as have about `payments_max` payments if they are like the days before
+    them. Cost: one query, and six for the days that are summed together. One of the six reads all their payments by
+    an index.
+
+    :raises OperationalError: if an import holds the lock for too long, or if reading the payments takes too long; the
+        totals of earlier days remain stored
+    """
+    missing = daily_totals(calendar, days=days).missing
+    count = 1
+    while missing and has_time():
+        together, missing = split_consecutive(missing, count)
+        payments = sum_days(calendar, together)
+        count = max(1, min(2 * len(together), payments_max * len(together) // max(1, payments)))
+
+
+def split_consecutive(days: Sequence[date], count: int) -> tuple[Sequence[date], Sequence[date]]:
+    """Return the first days, at most `count` and consecutive, and the other days."""
+    end = 1
+    while end < min(count, len(days)) and days[end] - days[end - 1] == DAY:
+        end += 1
+    return days[:end], days[end:]
+
+
+@transaction.atomic
+def sum_days(calendar: Calendar, days: Sequence[date]) -> int:
+    """Compute and store the totals of consecutive days, except those that another process has stored meanwhile.
+
+    Return the number of payments. An import of these payments cannot commit during the transaction, so the totals
+    include all of its payments.
+
+    :raises OperationalError: reading the payments takes too long
+    """
+    AccessState.objects.lock(calendar.access)
+    stored = daily_totals(calendar, days=days)
+    totals = stored.by_day
+    if stored.missing:
+        with statement_limit(time_limits.SUMMING_A_DAY):
+            totals = compute_totals(calendar, days)
+    organization_id, mode = calendar.access
+    values = {"organization_id": organization_id, "mode": mode, "kind": calendar.kind, "time_zone": calendar.time_zone}
+    stored_days(calendar, days).filter(day__in=stored.missing).delete()  # those of another time zone
+    SummedDay.objects.bulk_create(SummedDay(**values, day=day, totals=totals.get(day, [])) for day in stored.missing)
+    return sum(total.payments for day in totals.values() for total in day)
+
+
+def compute_totals(calendar: Calendar, days: Sequence[date]) -> dict[date, list[Total]]:
+    """Return the totals of consecutive days. Days without payments are left out."""
+    totals: dict[date, list[Total]] = defaultdict(list)
+    for part, offset in parts_with_offset(days, calendar.zone):
+        payments = paid_or_created(calendar, start_of_day(part[0], calendar.zone), end_of_day(part[-1], calendar.zone))
+        # The day of a part of one day is known, even if clocks are changed during it.
+        columns = (Day(calendar.kind.column, offset=offset), *GROUP_COLUMNS) if len(part) > 1 else GROUP_COLUMNS
+        rows = payments.values_list(*columns).annotate(**sums()).order_by(*GROUP_COLUMNS)
+        for row in rows:
+            day, *values = row if len(part) > 1 else (part[0], *row)
+            totals[day].append(Total(*values[:3], *map(int, values[3:])))
+    return totals
+
+
+def parts_with_offset(days: Sequence[date], zone: ZoneInfo) -> Iterator[tuple[list[date], timedelta]]:
+    """Yield parts of consecutive days and their offset from UTC. A day with a change of clocks is a part of its own.
+
+    The databases need no time zones: they add the offset to a time. Their rules might differ from those of Python.
+    """
+
+    def offset_and_change(day: date) -> tuple[timedelta, date | None]:
+        start = start_of_day(day, zone)
+        offset = datetime.combine(day, datetime.min.time(), UTC) - start
+        return offset, None if end_of_day(day, zone) - start == DAY else day
+
+    for (offset, _), part in groupby(days, offset_and_change):
+        yield list(part), offset
+
+
+def paid_or_created(calendar: Calendar, begin: datetime, end: datetime) -> PaymentQuerySet:
+    """Return the payments that were paid or created in a period."""
+    column = calendar.kind.column
+    payments = Payment.objects.visible_to(calendar.access)
+    payments = payments.filter(**{f"{column}__gte": begin, f"{column}__lt": end})
+    if calendar.kind == DayKind.PAID:  # the index `payment_paid` has UTC days
+        last = end - timedelta(milliseconds=1)
+        utc_day = Day("paid_at")
+        payments = payments.filter(GreaterThanOrEqual(utc_day, begin.date()), LessThanOrEqual(utc_day, last.date()))
+    return payments
+
+
+def sums() -> dict[str, Any]:
+    """Return the aggregates of `Total`, by name."""
+    amount, net, remaining = map(hundredths, ("amount", "amount_net", "amount_remaining"))
+    has_net, has_remaining = (
+        Q(**{f"{money}_currency": F("amount_currency")}) for money in ("amount_net", "amount_remaining")
+    )
+    return {
+        "payments": Count("id"),
+        "sum_of_amounts": Sum(amount),
+        "net_known": Count("id", filter=has_net),
+        "net": Sum(net, filter=has_net, default=0),
+        "fees": Sum(amount - net, filter=has_net, default=0),
+        "remaining_known": Count("id", filter=has_remaining),
+        "refunded": Sum(amount - remaining, filter=has_remaining, default=0),
+    }
+
+
+def hundredths(money: str) -> Expression:
+    """Return an amount in hundredths: an integer, because SQLite adds decimals as binary floating-point numbers."""
+    return Cast(Func(F(money), template="ROUND(%(expressions)s * 100)"), BigIntegerField())
