@@ -67,6 +67,9 @@ class Settings:
     OUTAGE_SECONDS_MIN = Setting(0.5)
     OUTAGE_OPEN_SECONDS = Setting(0.2)
 
+    # The time zone of new organizations, whose days totals use.
+    DEFAULT_TIME_ZONE = Setting("UTC")
+
     # Whether browsers get pages of DRF's browsable API.
     BROWSABLE_API = Setting[bool](lambda: bool(settings.DEBUG))  # type: ignore[has-type]
 

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from zoneinfo import available_timezones
 
 import psycopg
 from environs import ValidationError
@@ -134,6 +135,13 @@ def rate(text: str) -> RateLimit | None:
     return RateLimit(int(match[1]), seconds=PERIOD_SECONDS[match[2]])
 
 
+def time_zone(text: str) -> str:
+    """Return the name of a time zone in IANA's database."""
+    if text not in available_timezones():
+        raise ValidationError("Must be the IANA name of a time zone, such as Europe/Amsterdam.")
+    return text
+
+
 def flag(text: str) -> bool:
     if text.lower() not in TRUE | FALSE:
         raise ValidationError("Must be true or false.")
@@ -180,7 +188,7 @@ def is_strong(key: str) -> bool:
     return len(key) >= SECRET_CHARACTERS_MIN and len(set(key)) >= DIFFERENT_MIN and not key.startswith(GENERATED)
 
 
-PARSERS = (base_url, choice, database, directory, duration, flag, hosts, number, rate, seconds, secret_keys)
+PARSERS = (base_url, choice, database, directory, duration, flag, hosts, number, rate, seconds, secret_keys, time_zone)
 
 
 def describe_errors(errors: Mapping[str, Iterable[str]]) -> str:
