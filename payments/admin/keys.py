@@ -22,7 +22,7 @@ from django.utils.safestring import SafeString
 
 from payments.admin.access_form import OrganizationField
 from payments.admin.base import NoChangeAdmin
-from payments.admin.periods import check_year
+from payments.admin.period_fields import check_year
 from payments.api.links import Links
 from payments.models import ApiKey
 

@@ -1,59 +1,93 @@
-"""Periods of days, and the form fields that select one: a preset such as the last 30 days, or two dates.
+"""Periods of days: presets such as last month, the period before, and the text of a period.
 
-All days are UTC days, like the times of payments.
+The days are those of the organization's time zone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
-from typing import Any, NamedTuple
+from datetime import UTC, date, timedelta, tzinfo
+from typing import NamedTuple
 
-from django import forms
-from django.core.exceptions import ValidationError
 from django.db.models import TextChoices
 from django.utils import timezone
 
+from payments.models.days import DAY, days_between
+
 
 class Preset(TextChoices):
-    """The values of the field `period`. All but `CUSTOM` end today."""
+    """The values of the field `period`."""
 
     TODAY = "today", "Today"
+    YESTERDAY = "yesterday", "Yesterday"
     DAYS_7 = "7d", "Last 7 days"
     DAYS_30 = "30d", "Last 30 days"
     DAYS_90 = "90d", "Last 90 days"
+    WEEK = "week", "This week"
+    LAST_WEEK = "last-week", "Last week"
     MONTH = "month", "This month"
+    LAST_MONTH = "last-month", "Last month"
+    QUARTER = "quarter", "This quarter"
+    LAST_QUARTER = "last-quarter", "Last quarter"
+    YEAR = "year", "This year"
+    LAST_YEAR = "last-year", "Last year"
     CUSTOM = "custom", "Custom dates"
 
 
 # The numbers of days, today included.
-LENGTHS = {Preset.TODAY: 1, Preset.DAYS_7: 7, Preset.DAYS_30: 30, Preset.DAYS_90: 90}
+LENGTHS = {Preset.DAYS_7: 7, Preset.DAYS_30: 30, Preset.DAYS_90: 90}
 
-# In these years, every date has a day, a month and a period of a year before and after it.
-YEARS = range(1900, 9999)
+# The parts of the calendar that begin and end on certain days.
+UNITS = ("week", "month", "quarter", "year")
 
-# An export in parts can begin before midnight, and time zones differ by a day.
-TODAY_DIFFERENCE_MAX = timedelta(days=2)
+# A longer period has weeks or months instead of days, so that charts are readable on a phone.
+DAILY_PARTS_MAX, WEEKLY_PARTS_MAX = 92, 366
 
-# A longer period has weeks instead of days, so that charts are readable on a phone: a quarter has up to 92 days.
-DAILY_PARTS_MAX = 92
+
+class Comparison(TextChoices):
+    """The period with which a period is compared."""
+
+    BEFORE = "before", "the period before"
+    YEAR = "year", "the year before"
 
 
 class DateRange(NamedTuple):
-    """The first and the last day (UTC), both included. None leaves that side open."""
+    """The first and the last day, both included. None leaves that side open."""
 
     first: date | None = None
     last: date | None = None
 
+    def __str__(self) -> str:
+        """Return the days for a sentence: `from 1 to 31 October 2026`; an empty text if both sides are open."""
+        match self:
+            case (None, None):
+                return ""
+            case (date() as first, None):
+                return f"since {day_text(first)}"
+            case (None, date() as last):
+                return f"until {day_text(last)}"
+            case (date() as first, date() as last) if first < last:
+                return f"from {text_of_days(first, last)}"
+        return f"on {day_text(first)}"
+
 
 @dataclass(frozen=True)
 class Period:
-    """The days (UTC) from `first` to `last`, both included."""
+    """The days from `first` to `last`, both included.
+
+    `unit` is one of `UNITS` if the period is one, or the part of one that ends today.
+    """
 
     first: date
     last: date
-    starts_month: bool = False  # whether it is a month up to today, to be compared with the month before
+    unit: str = ""
+
+    @classmethod
+    def of_dates(cls, first: date, last: date) -> Period:
+        """Return the period; it is a unit of the calendar if the dates are those of one."""
+        ends = {unit: start_of_next(first, unit) - DAY for unit in UNITS if start_of(first, unit) == first}
+        return cls(first, last, next((unit for unit, end in ends.items() if end == last), ""))
 
     @property
     def length(self) -> int:
@@ -61,44 +95,90 @@ class Period:
 
     @property
     def days(self) -> list[date]:
-        return [self.first + timedelta(days=number) for number in range(self.length)]
+        return days_between(self.first, self.last)
+
+    @property
+    def part_unit(self) -> str:
+        """Return what the period is divided into for a chart: `day`, `week` or `month`."""
+        if self.length <= DAILY_PARTS_MAX:
+            return "day"
+        return "week" if self.length <= WEEKLY_PARTS_MAX else "month"
 
     @property
     def parts(self) -> list[Period]:
-        """Return the period as days or, if there would be too many, as weeks. Weeks begin on Mondays.
-
-        The first and the last week contain only days of the period.
-        """
-        if not self.has_weeks:
+        """Return the days, weeks from Monday, or months. The first and the last contain only days of the period."""
+        if self.part_unit == "day":
             return [Period(day, day) for day in self.days]
-        mondays = [day for day in self.days[1:] if day.weekday() == 0]
-        firsts, lasts = [self.first, *mondays], [*(day - timedelta(days=1) for day in mondays), self.last]
+        firsts = [day for day in self.days if day == self.first or start_of(day, self.part_unit) == day]
+        lasts = [*(day - DAY for day in firsts[1:]), self.last]
         return list(map(Period, firsts, lasts))
 
-    @property
-    def has_weeks(self) -> bool:
-        return self.length > DAILY_PARTS_MAX
+    def compared_with(self, comparison: str) -> Period:
+        """Return the period before, or the same days of the year before.
 
-    @property
-    def previous(self) -> Period:
-        """Return the period of equal length directly before, or the same days of the month before.
-
-        The month before can have fewer days: 1 to 31 March follow 1 to 28 February.
+        The period before a unit, or its first days, is the unit before, or its first days. Otherwise, it has as many
+        days as this one.
         """
-        last = self.first - timedelta(days=1)
-        if not self.starts_month:
+        if comparison == Comparison.YEAR:
+            first, last = year_before(self.first), year_before(self.last)
+            is_whole = self.unit not in {"", "week"} and start_of_next(self.first, self.unit) - DAY == self.last
+            return Period(first, start_of_next(first, self.unit) - DAY if is_whole else last, self.unit)
+        last = self.first - DAY
+        if not self.unit:
             return Period(self.first - timedelta(days=self.length), last)
-        return Period(last.replace(day=1), last.replace(day=min(last.day, self.last.day)), starts_month=True)
+        first, is_whole = start_of(last, self.unit), start_of_next(self.first, self.unit) - DAY == self.last
+        return Period(first, last if is_whole else min(last, first + (self.last - self.first)), self.unit)
 
     def __str__(self) -> str:
-        return f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
+        """Return the days as a title: `October 2026`, `1 to 15 October 2026`."""
+        return text_of_days(self.first, self.last, names_months=True)
+
+
+def text_of_days(first: date, last: date, *, names_months: bool = False) -> str:
+    """Return two days as text, without what they have in common. `names_months`: whole months have no days."""
+    is_whole = names_months and first.day == 1 and (last + DAY).day == 1
+    day = "" if is_whole else "%-d "
+    if first == last or (is_whole and (first.year, first.month) == (last.year, last.month)):
+        return first.strftime(f"{day}%B ") + str(first.year)
+    if is_whole and (first.month, last.month, first.year) == (1, 12, last.year):
+        return str(first.year)
+    same_month, same_year = (first.year, first.month) == (last.year, last.month), first.year == last.year
+    start = first.strftime(f"{day}" if same_month else f"{day}%B ") + ("" if same_year else f"{first.year} ")
+    return f"{start}to {last.strftime(f'{day}%B ')}{last.year}"
+
+
+def day_text(day: date) -> str:
+    return text_of_days(day, day)
+
+
+def start_of(day: date, unit: str) -> date:
+    """Return the first day of the week, month, quarter or year of a day."""
+    match unit:
+        case "week":
+            return day - timedelta(days=day.weekday())
+        case "month":
+            return day.replace(day=1)
+        case "quarter":
+            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+    return day.replace(month=1, day=1)
+
+
+def start_of_next(day: date, unit: str) -> date:
+    """Return the first day of the next week, month, quarter or year."""
+    longest = {"week": 7, "month": 31, "quarter": 92, "year": 366}[unit]
+    return start_of(start_of(day, unit) + timedelta(days=longest), unit)
+
+
+def year_before(day: date) -> date:
+    """Return the same day of the year before; 28 February for 29 February."""
+    return (day.replace(day=28) if (day.month, day.day) == (2, 29) else day).replace(year=day.year - 1)
 
 
 def join_days(days: Sequence[date]) -> list[Period]:
     """Return the periods of consecutive days in ascending `days`."""
     periods: list[Period] = []
     for day in days:
-        if periods and periods[-1].last + timedelta(days=1) == day:
+        if periods and periods[-1].last + DAY == day:
             periods[-1] = Period(periods[-1].first, day)
         else:
             periods.append(Period(day, day))
@@ -106,62 +186,16 @@ def join_days(days: Sequence[date]) -> list[Period]:
 
 
 def preset_period(preset: str, *, today: date) -> Period:
-    """Return the period of a preset other than `custom`, which ends today."""
-    if preset == Preset.MONTH:
-        return Period(today.replace(day=1), today, starts_month=True)
-    return Period(today - timedelta(days=LENGTHS[Preset(preset)] - 1), today)
+    """Return the period of a preset other than `custom`."""
+    unit = preset.removeprefix("last-")
+    if unit in UNITS:
+        start = start_of(today, unit)
+        return Period(start, today, unit) if preset == unit else Period(start_of(start - DAY, unit), start - DAY, unit)
+    if preset == Preset.YESTERDAY:
+        return Period(today - DAY, today - DAY)
+    return Period(today - timedelta(days=LENGTHS.get(Preset(preset), 1) - 1), today)
 
 
-def current_day() -> date:
-    """Return today (UTC)."""
-    return timezone.now().date()
-
-
-def refuse_reversed(values: Mapping[str, Any], first: str, last: str, *, label: str) -> None:
-    """Raise `ValidationError` if the last day is before the first; `label` is the label of the first one's field."""
-    since, until = values.get(first), values.get(last)
-    if since and until and until < since:
-        raise ValidationError({last: f"Enter a date on or after {label}."})
-
-
-def check_year(day: date) -> None:
-    """Raise `ValidationError` if the calendar could end before the days that are computed from this one."""
-    if day.year not in YEARS:
-        raise ValidationError(f"Enter a date in the years {YEARS[0]} to {YEARS[-1]}.")
-
-
-def check_today(day: date) -> None:
-    if abs(day - current_day()) > TODAY_DIFFERENCE_MAX:
-        raise ValidationError("The list is of another day. Open it again.")
-
-
-def date_field(label: str) -> forms.DateField:
-    widget = forms.DateInput(attrs={"type": "date"})
-    return forms.DateField(label=label, required=False, widget=widget, validators=[check_year])
-
-
-class PeriodFields(forms.Form):
-    """Selects days: a preset, or dates. Without either, all days are selected."""
-
-    period = forms.ChoiceField(choices=[("", "All days"), *Preset.choices], required=False)
-    since = date_field("From")
-    until = date_field("To")
-
-    def clean(self) -> dict[str, Any]:
-        """Validate the dates, and set `period` to `custom` if it is empty and there are dates."""
-        values = super().clean() or self.cleaned_data
-        refuse_reversed(values, "since", "until", label="From")
-        if values.get("since") or values.get("until"):
-            if values.get("period") not in {None, "", Preset.CUSTOM}:  # another preset has its own dates
-                raise ValidationError({"period": f"Choose {Preset.CUSTOM.label}, or clear From and To."})
-            values["period"] = Preset.CUSTOM
-        elif values.get("period") == Preset.CUSTOM and not self.errors:
-            raise ValidationError({"since": "Enter a date in From or To, or choose another period."})
-        return values
-
-    def date_range(self, *, today: date) -> DateRange:
-        preset = self.cleaned_data["period"]
-        if preset in {"", Preset.CUSTOM}:
-            return DateRange(self.cleaned_data["since"], self.cleaned_data["until"])
-        period = preset_period(preset, today=today)
-        return DateRange(period.first, period.last)
+def current_day(zone: tzinfo = UTC) -> date:
+    """Return today in a time zone."""
+    return timezone.now().astimezone(zone).date()

@@ -25,7 +25,7 @@ class ListColumn(TextChoices):
     METHOD = "method", "Method"
     CARD = "card", "Card"
     SEQUENCE = "sequence", "Sequence type"
-    PAID = "paid", "Paid (UTC)"
+    PAID = "paid", "Paid"
     CUSTOMER = "customer", "Customer"
     DESCRIPTION = "description", "Description"
     METADATA = "metadata", "Metadata"

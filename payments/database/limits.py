@@ -16,10 +16,10 @@ NO_WAITING = {"lock_timeout": "1ms", "synchronous_commit": "off"}
 
 
 @contextmanager
-def optional_statements() -> Iterator[None]:
+def optional_statements(limit: TimeLimit = time_limits.OPTIONAL_STATEMENT) -> Iterator[None]:
     """Run statements that a page can do without. If one takes too long, leave the block without an error."""
     try:
-        with statement_limit(time_limits.OPTIONAL_STATEMENT):
+        with statement_limit(limit):
             yield
     except OperationalError as error:
         if not is_timeout(error):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from django.db import OperationalError, transaction
-from django.db.models import BigIntegerField, Count, Expression, F, Func, Q, QuerySet, Sum
+from django.db.models import BigIntegerField, Case, Count, Expression, F, Func, Q, QuerySet, Sum, When
 from django.db.models.functions import Cast
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 
@@ -182,21 +182,28 @@ def paid_or_created(calendar: Calendar, begin: datetime, end: datetime) -> Payme
 
 def sums() -> dict[str, Any]:
     """Return the aggregates of `Total`, by name."""
-    amount, net, remaining = map(hundredths, ("amount", "amount_net", "amount_remaining"))
-    has_net, has_remaining = (
-        Q(**{f"{money}_currency": F("amount_currency")}) for money in ("amount_net", "amount_remaining")
-    )
+    amount, net, remaining = hundredths()
     return {
         "payments": Count("id"),
         "sum_of_amounts": Sum(amount),
-        "net_known": Count("id", filter=has_net),
-        "net": Sum(net, filter=has_net, default=0),
-        "fees": Sum(amount - net, filter=has_net, default=0),
-        "remaining_known": Count("id", filter=has_remaining),
-        "refunded": Sum(amount - remaining, filter=has_remaining, default=0),
+        "net_known": Count(net),
+        "net": Sum(net, default=0),
+        "fees": Sum(amount - net, default=0),
+        "remaining_known": Count(remaining),
+        "refunded": Sum(amount - remaining, default=0),
     }
 
 
-def hundredths(money: str) -> Expression:
-    """Return an amount in hundredths: an integer, because SQLite adds decimals as binary floating-point numbers."""
-    return Cast(Func(F(money), template="ROUND(%(expressions)s * 100)"), BigIntegerField())
+def hundredths() -> tuple[Expression, Expression, Expression]:
+    """Return the amount, the net amount and the remaining amount in hundredths; null in another currency.
+
+    They are integers, because SQLite adds decimals as binary floating-point numbers.
+    """
+    amount, net, remaining = (
+        Cast(Func(F(money), template="ROUND(%(expressions)s * 100)"), BigIntegerField())
+        for money in ("amount", "amount_net", "amount_remaining")
+    )
+    has_net, has_remaining = (
+        Q(**{f"{money}_currency": F("amount_currency")}) for money in ("amount_net", "amount_remaining")
+    )
+    return amount, Case(When(has_net, then=net)), Case(When(has_remaining, then=remaining))

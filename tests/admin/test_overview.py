@@ -34,7 +34,7 @@ FIRST = date(2026, 1, 1)
 SECOND = date(2026, 1, 2)
 ACCESS = Access(1, "live")
 BOTH_DAYS = Period(FIRST, SECOND)
-NOT_SUMMED = Statistics(BOTH_DAYS.previous, DailyTotals({}, BOTH_DAYS.previous.days))
+NOT_SUMMED = Statistics(BOTH_DAYS.compared_with("before"), DailyTotals({}, BOTH_DAYS.compared_with("before").days))
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_methods_beyond_the_table_share_a_row(others: list[str], filtered: list[
 
 
 def test_comparison_waits_for_all_days_of_the_period_before(two_days: Statistics) -> None:
-    before = BOTH_DAYS.previous
+    before = BOTH_DAYS.compared_with("before")
     partial = Statistics(before, DailyTotals({before.first: []}, [before.last]))
     complete = Statistics(before, DailyTotals({before.first: [], before.last: []}, []))
 
@@ -232,8 +232,8 @@ def test_this_month_is_compared_with_the_month_before(admin_client: Client, orga
     page = admin_client.get(START_PAGE, {"period": "month"})
 
     shown = page.context["overview"]
-    assert (shown.period.first.day, shown.previous.period.first.day) == (1, 1)
-    assert shown.previous.period.last.day <= shown.period.last.day
+    assert (shown.period.first.day, shown.compared_with("before").period.first.day) == (1, 1)
+    assert shown.compared_with("before").period.last.day <= shown.period.last.day
 
 
 @pytest.mark.parametrize("parameters", [{}, {"period": ""}, {"period": "custom"}])
@@ -363,7 +363,7 @@ def test_figures_are_those_of_the_payments(admin_client: Client, organization: O
     assert [[money(hundredths) for hundredths in part.paid] for part in page.parts] == [
         [paid_text(payments_of(part.period), currency) for currency in ("EUR", "USD")] for part in page.parts
     ]
-    assert page.previous.payments == len(
+    assert page.compared_with("before").payments == len(
         payments_of(Period(period.first - timedelta(days=length), period.first))
     ) - len(payments_of(Period(period.first, period.first)))
     assert {group.values[0]: group.payments for group, _ in page.method_rows} == {

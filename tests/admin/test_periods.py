@@ -3,28 +3,38 @@
 from datetime import date, timedelta
 
 import pytest
+from django.http import QueryDict
 
 from payments.admin.access_form import AccessForm
-from payments.admin.periods import DateRange, Period, PeriodFields, Preset, join_days, preset_period
+from payments.admin.period_fields import PeriodFields
+from payments.admin.periods import DateRange, Period, Preset, join_days, preset_period
 
 TODAY = date(2026, 3, 31)
 
 
-def days(first: str, last: str, *, starts_month: bool = False) -> Period:
-    return Period(date.fromisoformat(first), date.fromisoformat(last), starts_month=starts_month)
+def days(first: str, last: str, unit: str = "") -> Period:
+    return Period(date.fromisoformat(first), date.fromisoformat(last), unit)
 
 
 @pytest.mark.parametrize(
     ("preset", "expected"),
     [
         ("today", days("2026-03-31", "2026-03-31")),
+        ("yesterday", days("2026-03-30", "2026-03-30")),
         ("7d", days("2026-03-25", "2026-03-31")),
         ("30d", days("2026-03-02", "2026-03-31")),
         ("90d", days("2026-01-01", "2026-03-31")),
-        ("month", days("2026-03-01", "2026-03-31", starts_month=True)),
+        ("week", days("2026-03-30", "2026-03-31", "week")),
+        ("last-week", days("2026-03-23", "2026-03-29", "week")),
+        ("month", days("2026-03-01", "2026-03-31", "month")),
+        ("last-month", days("2026-02-01", "2026-02-28", "month")),
+        ("quarter", days("2026-01-01", "2026-03-31", "quarter")),
+        ("last-quarter", days("2025-10-01", "2025-12-31", "quarter")),
+        ("year", days("2026-01-01", "2026-03-31", "year")),
+        ("last-year", days("2025-01-01", "2025-12-31", "year")),
     ],
 )
-def test_presets_end_today(preset: str, expected: Period) -> None:
+def test_presets_are_periods_of_the_calendar(preset: str, expected: Period) -> None:
     form = PeriodFields({"period": preset})
 
     assert preset_period(preset, today=TODAY) == expected
@@ -35,31 +45,63 @@ def test_presets_end_today(preset: str, expected: Period) -> None:
 def test_every_preset_but_custom_has_a_period() -> None:
     lengths = [preset_period(preset, today=TODAY).length for preset in Preset if preset != Preset.CUSTOM]
 
-    assert lengths == [1, 7, 30, 90, 31]
+    assert lengths == [1, 1, 7, 30, 90, 2, 7, 31, 28, 90, 92, 90, 365]
 
 
 @pytest.mark.parametrize(
-    ("period", "previous"),
+    ("first", "last", "unit"),
     [
-        (days("2026-03-31", "2026-03-31"), days("2026-03-30", "2026-03-30")),
-        (days("2026-03-02", "2026-03-31"), days("2026-01-31", "2026-03-01")),
-        (days("2024-01-01", "2024-12-31"), days("2022-12-31", "2023-12-31")),
-        (
-            days("2026-11-01", "2026-11-25", starts_month=True),
-            days("2026-10-01", "2026-10-25", starts_month=True),
-        ),
-        (
-            days("2026-03-01", "2026-03-31", starts_month=True),
-            days("2026-02-01", "2026-02-28", starts_month=True),
-        ),
-        (
-            days("2026-01-01", "2026-01-01", starts_month=True),
-            days("2025-12-01", "2025-12-01", starts_month=True),
-        ),
+        ("2026-10-01", "2026-10-31", "month"),
+        ("2028-02-01", "2028-02-29", "month"),
+        ("2026-10-05", "2026-10-11", "week"),
+        ("2026-10-01", "2026-12-31", "quarter"),
+        ("2026-01-01", "2026-12-31", "year"),
+        ("2026-10-01", "2026-10-30", ""),
+        ("2026-10-06", "2026-10-12", ""),
+        ("2026-11-01", "2027-01-31", ""),
     ],
 )
-def test_previous_period_ends_before_the_first_day(period: Period, previous: Period) -> None:
-    assert period.previous == previous
+def test_dates_of_a_unit_of_the_calendar_are_recognized(first: str, last: str, unit: str) -> None:
+    assert Period.of_dates(date.fromisoformat(first), date.fromisoformat(last)).unit == unit
+
+
+@pytest.mark.parametrize(
+    ("unit", "period", "before", "year"),
+    [
+        ("", "2026-03-31 2026-03-31", "2026-03-30 2026-03-30", "2025-03-31 2025-03-31"),
+        ("", "2026-03-02 2026-03-31", "2026-01-31 2026-03-01", "2025-03-02 2025-03-31"),
+    ],
+)
+def test_period_is_compared_with_others(unit: str, period: str, before: str, year: str) -> None:
+    compared, *expected = (days(text[:10], text[11:], unit) for text in (period, before, year))
+
+    assert [compared.compared_with(comparison) for comparison in ("before", "year")] == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "title", "sentence"),
+    [
+        ("2026-10-07", "2026-10-07", "7 October 2026", "on 7 October 2026"),
+        ("2026-10-01", "2026-10-31", "October 2026", "from 1 to 31 October 2026"),
+        ("2026-10-01", "2026-10-15", "1 to 15 October 2026", "from 1 to 15 October 2026"),
+        ("2026-09-28", "2026-10-04", "28 September to 4 October 2026", "from 28 September to 4 October 2026"),
+        ("2025-12-29", "2026-01-04", "29 December 2025 to 4 January 2026", "from 29 December 2025 to 4 January 2026"),
+        ("2026-07-01", "2026-09-30", "July to September 2026", "from 1 July to 30 September 2026"),
+        ("2026-01-01", "2026-12-31", "2026", "from 1 January to 31 December 2026"),
+        ("2025-11-01", "2026-01-31", "November 2025 to January 2026", "from 1 November 2025 to 31 January 2026"),
+    ],
+)
+def test_period_has_a_title_and_a_text_for_sentences(first: str, last: str, title: str, sentence: str) -> None:
+    period = days(first, last)
+
+    assert str(period) == title
+    assert str(DateRange(period.first, period.last)) == sentence
+
+
+def test_open_periods_have_a_text_for_sentences() -> None:
+    texts = [str(days) for days in (DateRange(), DateRange(TODAY, None), DateRange(None, TODAY))]
+
+    assert texts == ["", "since 31 March 2026", "until 31 March 2026"]
 
 
 def test_days_of_a_period_include_the_first_and_the_last() -> None:
@@ -78,7 +120,7 @@ def test_days_of_a_period_include_the_first_and_the_last() -> None:
     ],
 )
 def test_parts_of_a_short_period_are_days(first: str, last: str, expected: list[str]) -> None:
-    assert list(map(str, days(first, last).parts)) == expected
+    assert [f"{part.first}" for part in days(first, last).parts] == expected
 
 
 def test_parts_of_a_long_period_are_weeks_from_monday_to_sunday() -> None:
@@ -86,8 +128,8 @@ def test_parts_of_a_long_period_are_weeks_from_monday_to_sunday() -> None:
 
     weeks = list(map(str, longer.parts))
     assert (len(quarter.parts), len(weeks)) == (92, 14)
-    assert weeks[:2] == ["2026-01-01 to 2026-01-04", "2026-01-05 to 2026-01-11"]
-    assert weeks[-1] == "2026-03-30 to 2026-04-03"
+    assert weeks[:2] == ["1 to 4 January 2026", "5 to 11 January 2026"]
+    assert weeks[-1] == "30 March to 3 April 2026"
 
 
 @pytest.mark.parametrize("first", ["2026-01-04", "2026-01-05", "2026-01-06"])  # Sunday to Tuesday
@@ -101,7 +143,10 @@ def test_weeks_have_each_day_of_the_period_once(first: str, last: str) -> None:
 def test_consecutive_days_are_joined() -> None:
     period = days("2026-01-30", "2026-02-02")
 
-    assert list(map(str, join_days([*period.days, date(2026, 2, 4)]))) == ["2026-01-30 to 2026-02-02", "2026-02-04"]
+    assert list(map(str, join_days([*period.days, date(2026, 2, 4)]))) == [
+        "30 January to 2 February 2026",
+        "4 February 2026",
+    ]
     assert join_days([]) == []
 
 
@@ -129,10 +174,6 @@ def test_dates_are_a_custom_period_and_may_be_open(values: dict[str, str], prese
     [
         ({"since": "2026-03-02", "until": "2026-03-01"}, {"until": ["Enter a date on or after From."]}),
         (
-            {"period": "7d", "since": "2026-03-01"},
-            {"period": ["Choose Custom dates, or clear From and To."]},
-        ),
-        (
             {"period": "custom"},
             {"since": ["Enter a date in From or To, or choose another period."]},
         ),
@@ -146,9 +187,16 @@ def test_invalid_periods_are_refused(values: dict[str, str], errors: dict[str, l
     assert PeriodFields(values).errors == errors
 
 
+def test_preset_replaces_dates() -> None:
+    form = PeriodFields(QueryDict("period=7d&since=2026-01-01&until=soon"))
+
+    assert form.is_valid()
+    assert form.date_range(today=TODAY) == DateRange(date(2026, 3, 25), TODAY)
+
+
 class Combined(PeriodFields, AccessForm):
     """A form with a period, an organization and a mode."""
 
 
 def test_fields_can_be_added_to_another_form() -> None:
-    assert list(Combined().fields) == ["organization", "mode", "period", "since", "until"]
+    assert list(Combined().fields) == ["organization", "mode", "period", "since", "until", "by"]

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from datetime import date
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -9,14 +10,15 @@ from payments.admin.payments.display import payment_href
 from payments.admin.payments.search_box import CONDITIONS_MAX, InvalidSearch, Search, read_search
 
 TODAY = date(2026, 3, 5)
-DAY = {"createdAt[gte]": "2026-03-04", "createdAt[lt]": "2026-03-05"}
+UTC = ZoneInfo("UTC")
+DAY = {"createdAt[gte]": "2026-03-04T00:00:00.000", "createdAt[lt]": "2026-03-05T00:00:00.000"}
 DAYS = (
     *("4.3.2026", "04.03.2026", "04/03/2026", "4/3/2026", "04-03-2026", "(4-3-2026)", "2026/03/04", "2026.03.04"),
     *("4 Mar 2026", "4. march 2026", "4th March, 2026", "04-Mar-2026", "4/Mar/2026", "March 4, 2026", "Mar 4th 2026"),
     *("2026-03-04T10:00:00.000", "2026-03-04T10:00Z", "2026-03-04.", "2026-03-04T10:00:00+00:00", "2026-03-04 10:00"),
     *("2026-03-04 10:00:01 UTC", "04 Mar 2026, 10:00:01", "04/03/2026 10:00"),
 )
-MONTH = {"createdAt[gte]": "2026-12-01", "createdAt[lt]": "2027-01-01"}
+MONTH = {"createdAt[gte]": "2026-12-01T00:00:00.000", "createdAt[lt]": "2027-01-01T00:00:00.000"}
 MONTHS = ("2026-12", "December 2026", "dec 2026", "Dec. 2026", "december, 2026", "Dec-2026", "[Dec 2026]")
 
 
@@ -69,7 +71,7 @@ MONTHS = ("2026-12", "December 2026", "dec 2026", "Dec. 2026", "december, 2026",
     ],
 )
 def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
-    search = read_search(text, today=TODAY)
+    search = read_search(text, today=TODAY, zone=UTC)
 
     assert (search.groups, search.parameters) == (groups, {})
 
@@ -88,10 +90,10 @@ def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
         ("2026-03-04", [], DAY),
         *((day, [], DAY) for day in DAYS),
         *((month, [], MONTH) for month in MONTHS),
-        ("3/4/2026", [], {"createdAt[gte]": "2026-04-03", "createdAt[lt]": "2026-04-04"}),
-        ("03/29/2026", [], {"createdAt[gte]": "2026-03-29", "createdAt[lt]": "2026-03-30"}),
+        ("3/4/2026", [], {"createdAt[gte]": "2026-04-03T00:00:00.000", "createdAt[lt]": "2026-04-04T00:00:00.000"}),
+        ("03/29/2026", [], {"createdAt[gte]": "2026-03-29T00:00:00.000", "createdAt[lt]": "2026-03-30T00:00:00.000"}),
         ("Yesterday", [], DAY),
-        ("today", [], {"createdAt[gte]": "2026-03-05", "createdAt[lt]": "2026-03-06"}),
+        ("today", [], {"createdAt[gte]": "2026-03-05T00:00:00.000", "createdAt[lt]": "2026-03-06T00:00:00.000"}),
         ("lamp 2026-03-04 10.00 EUR", [":lamp", "=10.00"], {**DAY, "currency": "EUR"}),
         ("ct_7 lamp", [":lamp"], {"customerId": "ct_7"}),
         ("order_id:84820", [], {"metadata[order_id]": "84820"}),
@@ -121,7 +123,7 @@ def test_text_is_read_as_terms(text: str, groups: list[str]) -> None:
     ],
 )
 def test_text_is_read_as_filters(text: str, groups: list[str], parameters: dict[str, str]) -> None:
-    search = read_search(text, today=TODAY)
+    search = read_search(text, today=TODAY, zone=UTC)
 
     assert (search.groups, search.parameters) == (groups, parameters)
 
@@ -153,7 +155,7 @@ def test_text_that_almost_has_a_form_takes_no_exponential_time(part: str) -> Non
     text = (part * 200)[:200]
 
     with suppress(InvalidSearch):
-        assert read_search(f"{text}?", today=TODAY).meanings
+        assert read_search(f"{text}?", today=TODAY, zone=UTC).meanings
 
 
 @pytest.mark.parametrize(
@@ -185,7 +187,7 @@ def test_text_that_almost_has_a_form_takes_no_exponential_time(part: str) -> Non
     ],
 )
 def test_payment_id_is_read_as_such(text: str) -> None:
-    assert read_search(text, today=TODAY) == Search(TODAY, payment_id="pt_7")
+    assert read_search(text, today=TODAY, zone=UTC) == Search(TODAY, UTC, payment_id="pt_7")
 
 
 @pytest.mark.parametrize("payment_id", ["pt_7-", "pt__", "pt_5F7", "pt_A-b_", f"pt_{'a' * 61}", f"pt_{'_' * 61}"])
@@ -198,14 +200,14 @@ def test_each_character_of_a_payment_id_counts(payment_id: str) -> None:
         f"https://pay.example{quoted}?q=x",
         f"https://pay.example{quoted.removesuffix('change/')}",
     ):
-        assert read_search(text, today=TODAY).payment_id == payment_id
+        assert read_search(text, today=TODAY, zone=UTC).payment_id == payment_id
 
 
 @pytest.mark.parametrize(
     "text", ["pt_7 lamp", "pt_7 pt_8", "PT_7", f"pt_{'7' * 62}", "xpt_7", "https://pay.example/?from=pt_7"]
 )
 def test_text_with_other_parts_is_no_payment_id(text: str) -> None:
-    assert read_search(text, today=TODAY).payment_id == ""
+    assert read_search(text, today=TODAY, zone=UTC).payment_id == ""
 
 
 @pytest.mark.parametrize(
@@ -226,7 +228,7 @@ def test_text_with_other_parts_is_no_payment_id(text: str) -> None:
     ],
 )
 def test_meaning_of_each_part_is_described(text: str, meanings: list[str], has_alternative: bool) -> None:
-    search = read_search(text, today=TODAY)
+    search = read_search(text, today=TODAY, zone=UTC)
 
     assert (search.meanings, search.has_alternative) == (meanings, has_alternative)
 
@@ -252,4 +254,4 @@ def test_meaning_of_each_part_is_described(text: str, meanings: list[str], has_a
 )
 def test_text_that_cannot_be_searched_for_is_refused(text: str, error: str) -> None:
     with pytest.raises(InvalidSearch, match=error):
-        read_search(text, today=TODAY)
+        read_search(text, today=TODAY, zone=UTC)

@@ -11,6 +11,7 @@ from datetime import date
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core.management import call_command
@@ -175,7 +176,7 @@ def test_guide_lists_the_payments_of_a_settlement(client: Client, shop: Organiza
 
     api = api_of(client, shop, Mode.LIVE)
     assert payment_ids(api.get(**{name: value}).json()) == ["pt_tr_WDqYK6vllg"]
-    assert read_search(search, today=date(2024, 2, 20)).parameters == {name: value}
+    assert read_search(search, today=date(2024, 2, 20), zone=ZoneInfo("UTC")).parameters == {name: value}
 
 
 def test_guide_names_every_reference_and_fact() -> None:

@@ -64,7 +64,7 @@ class Overview:
 
     @property
     def unit(self) -> str:
-        return "week" if self.period.has_weeks else "day"
+        return self.period.part_unit
 
     @property
     def compared(self) -> Statistics | None:

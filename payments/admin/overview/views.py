@@ -14,7 +14,8 @@ from django.http import HttpRequest, QueryDict
 from payments.admin.access_form import AccessForm
 from payments.admin.overview.figures import Overview
 from payments.admin.overview.statistics import Statistics
-from payments.admin.periods import Period, PeriodFields, Preset, current_day, preset_period
+from payments.admin.period_fields import PeriodFields
+from payments.admin.periods import Period, Preset, current_day, preset_period
 from payments.admin.preferences import read_preferences, remember_access
 from payments.models import Access, DayKind, Organization, StaffPreferences
 from payments.totals.daily import Calendar, daily_totals, sum_in_time
@@ -113,7 +114,9 @@ def read_overview(organization: Organization, access: Access, period: Period) ->
 
 
 def stored_overview(calendar: Calendar, period: Period) -> Overview:
-    statistics = (Statistics(part, daily_totals(calendar, days=part.days)) for part in (period, period.previous))
+    statistics = (
+        Statistics(part, daily_totals(calendar, days=part.days)) for part in (period, period.compared_with("before"))
+    )
     return Overview(calendar.access, *statistics)
 
 

@@ -52,7 +52,7 @@ def filter_links(user_id: int, form: SearchForm) -> list[SavedFilterLink]:
 
 
 def filter_query(form: SearchForm) -> str:
-    return list_query(form, without=ACCESS_FIELDS).urlencode()
+    return list_query(form, without=(*ACCESS_FIELDS, "count")).urlencode()
 
 
 def action_urls(site: AdminSite) -> list[URLPattern]:

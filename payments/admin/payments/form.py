@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -13,11 +14,14 @@ from django.forms import BoundField
 
 from payments.admin.access_form import AccessForm
 from payments.admin.payments.search_box import InvalidSearch, Search, read_search
-from payments.admin.periods import DateRange, PeriodFields, check_today, current_day, date_field, refuse_reversed
+from payments.admin.period_fields import PeriodFields, check_today
+from payments.admin.periods import DateRange, current_day
 from payments.database.limits import optional_statements
 from payments.listing.filters import EVERYTHING, InvalidSelection, parse_selection
 from payments.models import DayKind, Payment, SequenceType, Status
+from payments.models.days import end_of_day, start_of_day
 from payments.models.ordering import NEWEST_FIRST
+from payments.record import record_time
 from payments.totals.daily import Calendar
 
 # Each word may be entered with any of these between them.
@@ -79,6 +83,8 @@ def split_pair(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
+UTC = ZoneInfo("UTC")
+
 SEARCH_CHARACTERS_MAX = 200
 AMOUNT_CHARACTERS_MAX = 20
 
@@ -90,6 +96,8 @@ SEARCH_EXAMPLES = "84820, 42.32 EUR, >100 EUR, **** 4242, ct_7, 2026-03-04, yest
 TIMED_OUT = "The search timed out. Choose a shorter period."
 
 REVERSED_AMOUNTS = "The upper bound of the amount must be at or above the lower bound."
+
+EXACT = "exact"
 
 SORT_CHOICES = (("desc", "Newest first"), ("asc", "Oldest first"))
 
@@ -133,20 +141,19 @@ class SearchForm(PeriodFields, AccessForm):
     sequence = forms.MultipleChoiceField(
         label="Sequence type", choices=SequenceType.choices, required=False, widget=forms.CheckboxSelectMultiple
     )
-    paid_since = date_field("Paid from")
-    paid_until = date_field("Paid to")
     amount_min = amount_field("Smallest amount")
     amount_max = amount_field("Largest amount")
     metadata = PairsField(required=False)
+    count = forms.ChoiceField(choices=[(EXACT, EXACT)], required=False, widget=forms.HiddenInput)  # however long
 
     selection = EVERYTHING  # the validated filters and the order; `clean` sets them
-    search = Search(date.min)  # the meaning of the search text; `clean_q` sets it
+    search = Search(date.min, UTC)  # the meaning of the search text; `clean_q` sets it
 
     def clean_q(self) -> str:
         text = str(self.cleaned_data["q"])
         if text.strip():
             try:
-                self.search = read_search(text, today=self.current_day)
+                self.search = read_search(text, today=self.current_day, zone=self.zone)
             except InvalidSearch as error:
                 raise ValidationError(str(error)) from None
         return text
@@ -157,7 +164,6 @@ class SearchForm(PeriodFields, AccessForm):
     def clean(self) -> dict[str, Any]:
         """Validate the filters as the API does, with its error texts, and set `selection`."""
         super().clean()
-        refuse_reversed(self.cleaned_data, "paid_since", "paid_until", label="Paid from")
         if self.errors:
             return self.cleaned_data
         try:
@@ -185,22 +191,32 @@ class SearchForm(PeriodFields, AccessForm):
             parameter: ",".join(value) if isinstance(value := values[name], list) else value
             for parameter, name in FIELDS.items()
         }
-        parameters |= day_parameters("createdAt", self.created)
-        parameters |= day_parameters("paidAt", DateRange(values["paid_since"], values["paid_until"]))
+        parameters |= day_parameters(self.kind.field, self.days, zone=self.zone)
         parameters |= {f"metadata[{key}]": value for key, value in values["metadata"].items()}
         return {name: value for name, value in parameters.items() if value}
 
+    @property
+    def kind(self) -> DayKind:
+        """Return the kind of day. Without a period, the list also has payments without a paid day."""
+        return super().kind if self.days != DateRange() else DayKind.CREATED
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """Return the organization's time zone; UTC without an organization, which is an error of the form."""
+        organization = self.cleaned_data.get("organization")
+        return organization.zone if organization else UTC
+
     @cached_property
     def current_day(self) -> date:
-        """Return the day (UTC) that periods end with: `today` of an export in parts, otherwise the present day."""
-        return self.cleaned_data.get("today") or current_day()
+        """Return the day that periods end with: `today` of an export in parts, otherwise the present day."""
+        return self.cleaned_data.get("today") or current_day(self.zone)
 
     @property
     def calendar(self) -> Calendar:
-        return Calendar.of(self.cleaned_data["organization"], self.access.mode, DayKind.CREATED)
+        return Calendar.of(self.cleaned_data["organization"], self.access.mode, self.kind)
 
     @property
-    def created(self) -> DateRange:
+    def days(self) -> DateRange:
         return self.date_range(today=self.current_day)
 
     @property
@@ -222,7 +238,7 @@ class SearchForm(PeriodFields, AccessForm):
     @property
     def search_fields(self) -> list[BoundField]:
         """Return the fields that the page always shows."""
-        return [self[name] for name in ("organization", "mode", "q", "period", "sort")]
+        return [self[name] for name in ("organization", "mode", "q", "period", "by", "sort")]
 
     @property
     def choice_fields(self) -> list[BoundField]:
@@ -232,13 +248,17 @@ class SearchForm(PeriodFields, AccessForm):
     @property
     def range_fields(self) -> list[BoundField]:
         """Return the filters with one input."""
-        names = ("since", "until", "paid_since", "paid_until", "amount_min", "amount_max")
+        names = ("since", "until", "amount_min", "amount_max")
         return [self[name] for name in names]
 
 
-def day_parameters(name: str, days: DateRange) -> dict[str, str]:
+def day_parameters(name: str, days: DateRange, *, zone: ZoneInfo) -> dict[str, str]:
+    """Return the bounds of days of a time zone, as times in UTC."""
     first, last = days
-    return {f"{name}[gte]": str(first or ""), f"{name}[lte]": f"{last}T23:59:59.999" if last else ""}
+    return {
+        f"{name}[gte]": record_time(start_of_day(first, zone)) if first else "",
+        f"{name}[lt]": record_time(end_of_day(last, zone)) if last else "",
+    }
 
 
 def most_frequent(words: Iterable[str]) -> list[tuple[str, str]]:

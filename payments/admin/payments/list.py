@@ -21,9 +21,10 @@ from payments.admin.preferences import ListColumn, chosen_columns, shown_columns
 from payments.database.limits import optional_statements
 from payments.listing.page import Page, UnknownStart
 from payments.listing.query import Listing
-from payments.models import PAYMENT_ID, Access, StaffPreferences
+from payments.models import PAYMENT_ID, Access, DayKind, StaffPreferences
 from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
 from payments.runtime.database_errors import is_timeout
+from payments.totals.figures import DEFINITIONS
 
 
 class PageNames(NamedTuple):
@@ -70,8 +71,7 @@ def fetch_list(form: SearchForm, *, start: str | None) -> ListedPayments:
         return ListedPayments()
     try:
         searched = fetch_selected(form, start=start, limit=PAGE_ROWS)
-        rows, days = searched.page.rows, form.created
-        totals = fetch_list_totals(searched, calendar=form.calendar, created=days) if rows else None
+        totals = fetch_list_totals(form, searched) if searched.page.rows else None
         return ListedPayments(searched.page, totals)
     except UnknownStart:
         form.add_error(None, "This page starts at a payment outside the list. View its first page instead.")
@@ -108,6 +108,10 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
         "can_save": bool(filter_query(form)),
         "page_names": PAGE_NAMES[form.selection.order],
         "save_form": SaveFilterForm(),
+        "zone": form.zone,
+        "period": f"paid {form.days}" if form.kind == DayKind.PAID else form.days,
+        "unpaid_query": list_query(form, without=["status"]).urlencode(),
+        "definitions": DEFINITIONS,
     }
 
 

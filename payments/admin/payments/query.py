@@ -8,13 +8,17 @@ from django.http import QueryDict
 from payments.admin.access_form import AccessForm
 from payments.admin.payments.form import SearchForm
 from payments.admin.periods import Preset
+from payments.models import DayKind
 
 ACCESS_FIELDS = tuple(AccessForm.base_fields)
 DATE_FIELDS = ("since", "until")
 AMOUNT_FIELDS = ("amount_min", "amount_max")
 
+# The fields with a default value, which links leave out.
+DEFAULTS = {("sort", "desc"), ("by", DayKind.CREATED)}
+
 # The fields that are not filters: the page shows them in other ways.
-NOT_FILTERS = frozenset({*ACCESS_FIELDS, "q", "sort", "today"})
+NOT_FILTERS = frozenset({*ACCESS_FIELDS, *DATE_FIELDS, "q", "sort", "by", "count", "today"})
 
 
 class Chip(NamedTuple):
@@ -30,14 +34,14 @@ def list_query(form: SearchForm, *, without: Collection[str] = ()) -> QueryDict:
     for name, field in form.fields.items():
         data = field.widget.value_from_datadict(form.data, form.files, name)
         values = [value for value in (data if isinstance(data, list) else [data]) if value]
-        if values and name not in {*without, "today"} and (name, values) != ("sort", ["desc"]):
+        if values and name not in {*without, "today"} and (name, *values) not in DEFAULTS:
             query.setlist(name, values)
     return query
 
 
 def filter_names(form: SearchForm) -> list[str]:
     """Return the names of the fields that restrict the list, for people."""
-    names = list_query(form, without=(*ACCESS_FIELDS, "sort"))
+    names = list_query(form, without=(*ACCESS_FIELDS, "sort", "by", "count"))
     return ["search" if name == "q" else name for name in names]
 
 
@@ -60,7 +64,7 @@ def chips(form: SearchForm) -> list[Chip]:
     """Return a chip for each value of a filter. The form must be valid."""
     return [
         Chip(
-            Preset(value).label if name == "period" else f"{form[name].label}: {value}",
+            period_text(form) if name == "period" else f"{form[name].label}: {value}",
             query_without(form, name, value),
         )
         for name in form.fields
@@ -69,11 +73,16 @@ def chips(form: SearchForm) -> list[Chip]:
     ]
 
 
+def period_text(form: SearchForm) -> str:
+    """Return the period of the list: `Paid: last month`, `Created: from 1 to 15 October 2026`."""
+    preset = Preset(form.cleaned_data["period"])
+    days = str(form.days) if preset == Preset.CUSTOM else preset.label.lower()
+    return f"{form.kind.value.capitalize()}: {days}"
+
+
 def chip_values(form: SearchForm, name: str) -> Iterable[str]:
     """Return the texts of a field's values."""
     value = form.cleaned_data[name]
-    if name == "period" and value == Preset.CUSTOM:  # its dates have chips
-        return ()
     if isinstance(value, dict):
         return [f"{key}={text}" for key, text in value.items()]
     if isinstance(value, list):
@@ -85,8 +94,8 @@ def query_without(form: SearchForm, name: str, value: str) -> str:
     """Return the query string of the list without one value of a filter."""
     others = [other for other in chip_values(form, name) if other != value]
     without = {name}
-    if name in DATE_FIELDS:
-        without |= {"period"}  # the period `custom` needs a date
+    if name == "period":
+        without |= {*DATE_FIELDS, "by"}
     if name == "currency" and not others:
         without |= set(AMOUNT_FIELDS)  # amounts need a currency
     query = list_query(form, without=without)

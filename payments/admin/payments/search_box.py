@@ -11,14 +11,17 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from zoneinfo import ZoneInfo
 
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
 
-from payments.admin.periods import check_year
+from payments.admin.period_fields import check_year
 from payments.listing.search_terms import AMOUNT, CARD, WORD, folded, split_words
 from payments.models import CUSTOMER_ID, PAYMENT_ID, Status
 from payments.models.currencies import CURRENCIES
+from payments.models.days import start_of_day
+from payments.record import record_time
 from payments.templatetags.numbers import grouped
 
 NOUNS = {
@@ -42,6 +45,7 @@ class Search:
     """The meaning of a text: groups of terms, which must all match, and parameters of the API's list."""
 
     today: date
+    zone: ZoneInfo
     groups: list[str] = field(default_factory=list)  # see `search_terms.HasSearchTerms`
     parameters: dict[str, str] = field(default_factory=dict)
     meanings: list[str] = field(default_factory=list)  # of the parts of the text, for the page
@@ -127,15 +131,15 @@ RANGE_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 BOUND_NAMES = {">": "more than", ">=": "at least", "<": "less than", "<=": "at most"}
 
 
-def read_search(text: str, *, today: date) -> Search:
-    """Return the meaning of a text on the day `today`.
+def read_search(text: str, *, today: date, zone: ZoneInfo) -> Search:
+    """Return the meaning of a text on the day `today` of a time zone.
 
     :raises InvalidSearch: it contains nothing to search for, or too much
     """
     text = unicodedata.normalize("NFC", text.strip())
     if payment_id := pasted_id(text):
-        return Search(today, payment_id=payment_id)
-    search = Search(today)
+        return Search(today, zone, payment_id=payment_id)
+    search = Search(today, zone)
     while text:
         match, read = next((match, read) for pattern, read in PATTERNS if (match := pattern.match(text)))
         read(search, match)
@@ -202,8 +206,8 @@ def read_date(search: Search, match: re.Match[str]) -> None:
 
 
 def add_days(search: Search, first: date, end: date, meaning: str) -> None:
-    search.add_parameter("createdAt[gte]", str(first))
-    search.add_parameter("createdAt[lt]", str(end))
+    search.add_parameter("createdAt[gte]", record_time(start_of_day(first, search.zone)))
+    search.add_parameter("createdAt[lt]", record_time(start_of_day(end, search.zone)))
     search.add_meaning(meaning)
 
 

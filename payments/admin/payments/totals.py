@@ -1,42 +1,38 @@
-"""The totals above the payment list: the number of payments, the sum per currency, and the success rate.
+"""The totals above the payment list: the number of payments, their money per currency, and the other statuses.
 
-They are exact if the totals of the list's days are stored, or if the list has at most 10,000 payments.
+They are exact for at most 10,000 payments. If the daily totals suffice for the list's filters, they are also exact for
+a year of days. A longer list is counted if its address says so (`count=exact`). What other pages have computed does not
+matter.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from typing import NamedTuple
 
-from payments.admin.overview.statistics import (
-    Amount,
-    by_frequency,
-    sum_by_currency,
-)
+from payments.admin.payments.form import SearchForm
 from payments.admin.payments.search import SearchedPage
-from payments.admin.periods import DateRange, Period
 from payments.conf import conf
 from payments.database.limits import optional_statements
 from payments.database.statements import Statement, compile_queryset
 from payments.listing.content import access_values
 from payments.listing.query import Listing, filter_values, payments_of_list, select
-from payments.models import Payment, PaymentQuerySet
-from payments.models.days import day_of
+from payments.models import DayKind, Payment, PaymentQuerySet, Status
+from payments.models.days import days_between, days_of_utc_day
+from payments.models.expressions import Day
 from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
-from payments.totals.daily import GROUP_COLUMNS, Calendar, compute_totals, daily_totals, hundredths
-from payments.totals.figures import Total, add_up, number_of_payments, success_percent
+from payments.runtime import time_limits
+from payments.totals.daily import GROUP_COLUMNS, daily_totals, hundredths, sum_in_time
+from payments.totals.figures import GROUPS, Figures, Total, add_up, figures_by_currency, number_of_payments, selected
 
-SUMMED_DAYS_MAX = 366  # of a list that is summed day by day
-DAYS_COMPUTED_MAX = 3  # as long as their totals are not stored
-
-# The filters by which the totals of days are grouped.
-GROUPS = frozenset({"currency", "status", "method"})
-DAY_FILTERS = frozenset({*GROUPS, "createdAt[gte]", "createdAt[lte]"})
+SUMMED_DAYS_MAX = 366  # of a list that is summed day by day without `count=exact`
 
 STATEMENTS_MAX = 250
 
 GROUPED = """
-    SELECT amount_currency, status, method, COUNT(*), SUM(hundredths)
+    SELECT amount_currency, status, method, COUNT(*), SUM(amount_), COUNT(net_), COALESCE(SUM(net_), 0),
+        COALESCE(SUM(amount_ - net_), 0), COUNT(remaining_), COALESCE(SUM(amount_ - remaining_), 0)
     FROM ({rows}) AS payments GROUP BY amount_currency, status, method
 """
 
@@ -45,64 +41,72 @@ class TooManyPayments(Exception):
     """The list has more payments than can be summed for a page."""
 
 
+class StatusCount(NamedTuple):
+    """A status other than succeeded, and its number of payments."""
+
+    status: Status
+    payments: int
+
+
 @dataclass(frozen=True)
 class ListTotals:
-    """The totals of a list, or the reason why they are unknown."""
+    """The totals of a list. They are None if the list is too long; `missing_days` are not summed yet."""
 
-    totals: Sequence[Total] = ()
-    problem: str = ""  # an empty text if the totals are known
+    totals: Sequence[Total] | None = None
+    missing_days: int = 0
+    timed_out: bool = False
 
     @property
     def payments(self) -> int:
-        return number_of_payments(self.totals)
+        return number_of_payments(self.totals or ())
 
     @property
-    def success_percent(self) -> float | None:
-        return success_percent(self.totals)
+    def figures(self) -> list[Figures]:
+        """Return the money of each currency with succeeded payments, the most frequent currency first."""
+        return [figures for figures in figures_by_currency(self.totals or ()) if figures.succeeded]
 
-    @cached_property
-    def amounts(self) -> list[Amount]:
-        """Return the sum in each currency, the most frequent currency first."""
-        sums = sum_by_currency(self.totals)
-        return [Amount(currency, sums[currency]) for currency in by_frequency(self.totals, "currency")]
+    @property
+    def other_statuses(self) -> list[StatusCount]:
+        counts = (StatusCount(status, number_of_payments(self.totals or (), status)) for status in Status)
+        return [count for count in counts if count.payments and count.status != Status.SUCCEEDED]
 
 
-def fetch_list_totals(searched: SearchedPage, *, calendar: Calendar, created: DateRange) -> ListTotals:
-    """Return the totals of the listing of a page; `created` are the days of the calendar to which it is restricted.
+def fetch_list_totals(form: SearchForm, searched: SearchedPage) -> ListTotals:
+    """Return the totals of the listing of a page.
 
-    Cost: at most seven optional statements.
+    Cost: at most eight optional statements, and the time of `sum_in_time`.
     """
-    if searched.has_many_results:
-        return ListTotals(problem="Not counted: the search has many results.")
-    totals = ListTotals(problem="The payments could not be counted in time.")
-    try:
-        with optional_statements():
-            totals = ListTotals(exact_totals(searched.listing, calendar=calendar, created=created))
-    except TooManyPayments:
-        totals = ListTotals(problem=f"More than {conf.SUMMED_PAYMENTS_MAX:,}.")
-    return totals
+    is_exact = bool(form.cleaned_data["count"])
+    if searched.has_many_results and not is_exact:
+        return ListTotals()
+    days, totals = None, ListTotals(timed_out=True)
+    with optional_statements(time_limits.SUMMING_A_DAY if is_exact else time_limits.OPTIONAL_STATEMENT):
+        days = days_to_sum(form, searched.listing, days_max=None if is_exact else SUMMED_DAYS_MAX)
+        stored = None if days is None else stored_totals(form, days)
+        if stored and not stored.missing_days:
+            return stored
+        payments_max = None if is_exact and days is None else conf.SUMMED_PAYMENTS_MAX
+        totals = ListTotals(listed_totals(searched.listing, payments_max=payments_max))
+    if days is None or totals.totals is not None or totals.timed_out:
+        return totals
+    sum_in_time(form.calendar, days=days)
+    totals = ListTotals(timed_out=True)
+    with optional_statements():
+        totals = stored_totals(form, days)
+    return totals  # noqa: RET504  the block may end early
 
 
-def exact_totals(listing: Listing, *, calendar: Calendar, created: DateRange) -> list[Total]:
-    """Return the totals of the listing: the stored totals of its days or, for few payments, the sums of its payments.
-
-    :raises TooManyPayments: that would take too long
-    """
-    days = days_to_sum(listing, calendar=calendar, created=created)
-    stored = None if days is None else daily_totals(calendar, days=days)
-    if stored and not stored.missing:
-        return selected_totals(listing, stored.by_day)
-    try:
-        return listed_totals(listing)
-    except TooManyPayments:
-        if stored is None or len(stored.missing) > DAYS_COMPUTED_MAX:
-            raise
-        computed = [compute_totals(calendar, [day]) for day in stored.missing]
-        return selected_totals(listing, stored.by_day, *computed)
+def stored_totals(form: SearchForm, days: Sequence[date]) -> ListTotals:
+    """Return the stored totals of the days, without those that the list's filters exclude."""
+    daily = daily_totals(form.calendar, days=days)
+    if daily.missing:
+        return ListTotals(missing_days=len(daily.missing))
+    filters = {applied.name: applied.values for applied in form.selection.filters if applied.name in GROUPS}
+    return ListTotals(add_up(selected(daily.totals, **filters)))
 
 
-def listed_totals(listing: Listing) -> list[Total]:
-    """Return the totals of the payments in the list; raise `TooManyPayments` for more than `SUMMED_PAYMENTS_MAX`."""
+def listed_totals(listing: Listing, *, payments_max: int | None) -> list[Total] | None:
+    """Return the totals of the payments in the list; None if it has more than `payments_max`."""
     filters, order, _ = listing.selection
     has_own_index = any(applied.filter.has_own_index for applied in filters)
     statement = totals_statement(
@@ -110,43 +114,37 @@ def listed_totals(listing: Listing) -> list[Total]:
         # In the order of the list, PostgreSQL reads it along its index, and not the payments of all organizations.
         order=None if has_own_index else order,
         has_filters=bool(filters),
-        payments_max=conf.SUMMED_PAYMENTS_MAX,
+        payments_max=payments_max,
     )
     rows = statement.rows(access_values(listing.access) | filter_values(filters))
-    totals = [Total._make([*row[:3], *map(int, row[3:]), 0, 0, 0, 0, 0]) for row in rows]
-    if number_of_payments(totals) > conf.SUMMED_PAYMENTS_MAX:
-        raise TooManyPayments
-    return totals
+    totals = [Total._make([*row[:3], *map(int, row[3:])]) for row in rows]
+    return None if payments_max is not None and number_of_payments(totals) > payments_max else totals
 
 
 @lru_cache(STATEMENTS_MAX)
 def totals_statement(
-    payments: PaymentQuerySet, *, order: Order | None, has_filters: bool, payments_max: int
+    payments: PaymentQuerySet, *, order: Order | None, has_filters: bool, payments_max: int | None
 ) -> Statement:
     """Return the statement for the totals of the first of these unbound payments, one more than `payments_max`."""
     ordered = payments.order_by(*order) if order else payments
-    rows = ordered.annotate(hundredths=hundredths("amount")).values_list(*GROUP_COLUMNS, "hundredths")
-    sql = GROUPED.format(rows=compile_queryset(rows[: payments_max + 1], is_read_by_sql=True))
-    return Statement(sql, is_planned_each_time=has_filters)
+    amounts = dict(zip(("amount_", "net_", "remaining_"), hundredths(), strict=True))
+    rows = ordered.annotate(**amounts).values_list(*GROUP_COLUMNS, *amounts)
+    part = rows if payments_max is None else rows[: payments_max + 1]
+    return Statement(GROUPED.format(rows=compile_queryset(part, is_read_by_sql=True)), is_planned_each_time=has_filters)
 
 
-def selected_totals(listing: Listing, *days: Mapping[date, Sequence[Total]]) -> list[Total]:
-    """Return the totals of days together, without those that the listing's filters exclude."""
-    filters = [applied for applied in listing.selection.filters if applied.name in GROUPS]
-    totals = (total for by_day in days for of_day in by_day.values() for total in of_day)
-    return add_up(
-        total for total in totals if all(getattr(total, applied.name) in applied.values for applied in filters)
-    )
-
-
-def days_to_sum(listing: Listing, *, calendar: Calendar, created: DateRange) -> list[date] | None:
+def days_to_sum(form: SearchForm, listing: Listing, *, days_max: int | None) -> list[date] | None:
     """Return the days of the list's payments; None if the totals of days do not suffice, or for too many days."""
-    if not DAY_FILTERS.issuperset(applied.name for applied in listing.selection.filters):
+    kind, zone = form.kind, form.zone
+    bounds = {f"{kind.field}[gte]", f"{kind.field}[lt]"}
+    if not {*GROUPS, *bounds}.issuperset(applied.name for applied in listing.selection.filters):
         return None
-    payments = Payment.objects.visible_to(listing.access).values_list("created_at", flat=True)
-    oldest, newest = payments.order_by(*OLDEST_FIRST).first(), payments.order_by(*NEWEST_FIRST).first()
+    payments = Payment.objects.visible_to(listing.access).filter(**{f"{kind.column}__isnull": False})
+    utc_day = Day(kind.column)
+    ends = (OLDEST_FIRST, NEWEST_FIRST) if kind == DayKind.CREATED else ([utc_day.asc()], [utc_day.desc()])
+    oldest, newest = (payments.order_by(*end).values_list(utc_day, flat=True).first() for end in ends)
     if oldest is None or newest is None:
         return []
-    first = max(created.first or date.min, day_of(oldest, calendar.zone))
-    period = Period(first, min(created.last or date.max, day_of(newest, calendar.zone)))
-    return period.days if period.length <= SUMMED_DAYS_MAX else None
+    first = max(form.days.first or date.min, min(days_of_utc_day(oldest, zone)))
+    last = min(form.days.last or date.max, max(days_of_utc_day(newest, zone)))
+    return days_between(first, last) if days_max is None or (last - first).days < days_max else None

@@ -78,6 +78,8 @@ class PaymentAdmin(ReadOnlyAdmin):
             **extra,
         )
         response = TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=payments.status)
+        if payments.totals and payments.totals.missing_days:
+            response.headers["Refresh"] = str(RETRY_SECONDS)
         return with_retry(response)
 
     def change_view(self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any) -> HttpResponse:
@@ -160,6 +162,7 @@ def payment_context(payment: PaymentDisplay, *, links: Links) -> dict[str, Any]:
         "api_href": links.payment(payment.record.id),
         "access": access,
         "access_query": access_query(access),
+        "zone": organization.zone,
     }
 
 

@@ -12,3 +12,8 @@ document.getElementById("search").addEventListener("formdata", ({ formData }) =>
     for (const name of new Set(formData.keys())) formData.delete(name);
     for (const [name, value] of filled) formData.append(name, value);
 });
+
+// A preset replaces the dates, and a date needs the period "Custom dates".
+const { period, since, until } = document.getElementById("search").elements;
+for (const date of [since, until]) date.addEventListener("change", () => { period.value = date.value ? "custom" : period.value; });
+period.addEventListener("change", () => { if (period.value !== "custom") since.value = until.value = ""; });
