@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import date, timedelta
 from decimal import Decimal
+from operator import add
 from typing import Any
 
 import pytest
@@ -16,8 +17,8 @@ from pytest_django import DjangoDbBlocker, Settings
 from payments.admin.payments.form import SearchForm
 from payments.admin.payments.list import fetch_list
 from payments.admin.payments.totals import ListTotals
-from payments.models import Mode, Organization, Payment, Status
-from payments.totals.daily import sum_missing_days
+from payments.models import Mode, Organization, Payment, Status, SummedDay
+from payments.totals.figures import Figures
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.list_errors import failing_statements, timeout_error
 from tests.support.sql import rolled_back
@@ -26,7 +27,14 @@ pytestmark = [pytest.mark.django_db, pytest.mark.also("citus")]
 
 DAYS = [NOON.date() + timedelta(days=number) for number in range(5)]
 DAY_PAYMENTS = 2100
-MORE = "More than 10,000."
+
+# Net and remaining amounts: known, in another currency, or absent.
+KNOWN: list[dict[str, Any]] = [
+    {"amount_net": Decimal("0.07"), "amount_net_currency": "EUR"},
+    {"amount_remaining": Decimal("-0.11"), "amount_remaining_currency": "USD"},
+    {"amount_net": Decimal("1.01"), "amount_net_currency": "CHF"},
+    {},
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,6 +58,8 @@ def build_payment(number: int, organization: Organization) -> Payment:
         method=("creditcard", "ideal", "paypal")[number % 5 % 3],
         description=f"Order {number}",
         metadata="{}",
+        paid_at=NOON + timedelta(days=(number // DAY_PAYMENTS + number % 3) % 5, minutes=number % 7),
+        **KNOWN[number % 4],
         mode=Mode.TEST if number % 50 == 49 else Mode.LIVE,
     )
 
@@ -65,21 +75,38 @@ def totals(**parameters: Any) -> ListTotals:
     return result
 
 
-def expected(**conditions: Any) -> tuple[int, float | None, dict[str, int]]:
-    """Add the payments in Python: their number, the success rate in percent, and the hundredths of each currency."""
+def expected(**conditions: Any) -> tuple[int, dict[str, int], dict[str, Figures]]:
+    """Add the payments in Python: their number, that of each status but succeeded, and the money of each currency."""
     payments = Payment.objects.filter(**{"organization_id": 1, "mode": "live", **conditions})
-    rows = list(payments.values_list("status", "amount_currency", "amount"))
-    statuses = Counter(status for status, _, _ in rows)
-    completed = sum(statuses[status] for status in ("succeeded", "failed", "canceled", "expired"))
-    sums: Counter[str] = Counter()
-    for _, currency, amount in rows:
-        sums[currency] += int(Decimal(str(amount)) * 100)
-    return len(rows), 100 * statuses["succeeded"] / completed if completed else None, dict(sums)
+    statuses = Counter(payment.status for payment in payments if payment.status != Status.SUCCEEDED)
+    money: dict[str, Figures] = {}
+    for payment in payments:
+        figures = money.get(payment.amount_currency, Figures(payment.amount_currency))
+        money[payment.amount_currency] = Figures(figures.currency, *map(add, figures[1:], figures_of_one(payment)))
+    return len(payments), statuses, {currency: figures for currency, figures in money.items() if figures.succeeded}
 
 
-def summary(result: ListTotals) -> tuple[int, float | None, dict[str, int]]:
-    assert result.problem == ""
-    return result.payments, result.success_percent, {amount.currency: amount.hundredths for amount in result.amounts}
+def figures_of_one(payment: Payment) -> list[int]:
+    """Return the figures of a payment, without the currency."""
+    if payment.status != Status.SUCCEEDED:
+        return [1, 0, 0, 0, 0, 0, 0, 0]
+    amount, net, remaining = (
+        None if value is None or currency != payment.amount_currency else int(Decimal(str(value)) * 100)
+        for value, currency in (
+            (payment.amount, payment.amount_currency),
+            (payment.amount_net, payment.amount_net_currency),
+            (payment.amount_remaining, payment.amount_remaining_currency),
+        )
+    )
+    assert amount is not None
+    refunded, fees = (0 if part is None else amount - part for part in (remaining, net))
+    return [1, 1, amount, refunded, fees, net or 0, net is not None, remaining is not None]
+
+
+def summary(result: ListTotals) -> tuple[int, dict[str, int], dict[str, Figures]]:
+    assert result.totals is not None
+    others = {count.status.value: count.payments for count in result.other_statuses}
+    return result.payments, others, {figures.currency: figures for figures in result.figures}
 
 
 @pytest.mark.parametrize(
@@ -92,6 +119,7 @@ def summary(result: ListTotals) -> tuple[int, float | None, dict[str, int]]:
         ({"method": "ideal"}, {"method": "ideal"}),
         ({"currency": "USD", "amount_min": "5"}, {"amount_currency": "USD", "amount__gte": 5}),
         ({"since": f"{DAYS[1]}", "until": f"{DAYS[2]}"}, {"created_at__date__range": DAYS[1:3]}),
+        ({"since": f"{DAYS[1]}", "until": f"{DAYS[2]}", "by": "paid"}, {"paid_at__date__range": DAYS[1:3]}),
         ({"q": "1234"}, {"id": "pt_101234"}),
         ({"q": "5.00 EUR"}, {"amount": 5, "amount_currency": "EUR"}),
         ({"sort": "asc", "status": ["expired"]}, {"status": "expired"}),
@@ -101,53 +129,59 @@ def test_totals_of_a_short_list_are_exact(parameters: dict[str, Any], conditions
     assert summary(totals(**parameters)) == expected(**conditions)
 
 
-def test_totals_of_a_long_list_need_the_totals_of_its_days(organization: Organization) -> None:
-    form = SearchForm.from_query(QueryDict("organization=1"))
-    assert form.is_valid()
-
-    missing = totals()
-    sum_missing_days(form.calendar, days=DAYS[:2])
-    stored = totals()
-    by_word = totals(q="order")
-
-    assert missing.problem == MORE
-    assert summary(stored) == expected()
-    assert by_word.problem == MORE
-
-
 @pytest.mark.parametrize(
     ("parameters", "conditions"),
     [
         ({}, {}),
+        ({"by": "paid"}, {}),
         ({"currency": "USD"}, {"amount_currency": "USD"}),
         ({"currency": "EUR,USD", "status": ["failed", "open"]}, {"status__in": ["failed", "open"]}),
         ({"method": "ideal", "status": "succeeded"}, {"method": "ideal", "status": "succeeded"}),
         ({"since": f"{DAYS[1]}", "until": f"{DAYS[2]}"}, {"created_at__date__range": DAYS[1:3]}),
+        ({"since": f"{DAYS[1]}", "until": f"{DAYS[2]}", "by": "paid"}, {"paid_at__date__range": DAYS[1:3]}),
         ({"until": f"{DAYS[3]}", "mode": "test"}, {"created_at__date__lte": DAYS[3], "mode": "test"}),
+        ({"since": f"{DAYS[3]}", "by": "paid"}, {"paid_at__date__gte": DAYS[3]}),
         ({"since": "1950-01-01", "until": "2090-01-01"}, {}),
     ],
 )
-@pytest.mark.parametrize("stored", [5, 3])
-def test_filters_select_from_the_totals_of_days(
-    settings: Settings, parameters: dict[str, Any], conditions: dict[str, Any], stored: int
+def test_totals_of_a_long_list_are_the_same_on_each_visit(
+    settings: Settings, parameters: dict[str, Any], conditions: dict[str, Any]
 ) -> None:
-    settings.PAYMENTS_SUMMED_PAYMENTS_MAX = 100  # the payments themselves are not counted
-    form = SearchForm.from_query(QueryDict(f"organization=1&mode={parameters.get('mode', 'live')}"))
-    assert form.is_valid()
-    sum_missing_days(form.calendar, days=DAYS[:stored])
+    settings.PAYMENTS_SUMMED_PAYMENTS_MAX = 50  # the payments themselves are not counted
 
-    assert summary(totals(**parameters)) == expected(**conditions)
+    first, second = totals(**parameters), totals(**parameters)
+
+    assert summary(first) == summary(second) == expected(**conditions)
+    assert SummedDay.objects.exists()
 
 
-def test_list_of_many_years_is_not_summed_by_days() -> None:
+def test_long_list_with_other_filters_is_counted_on_request() -> None:
+    by_word, exactly = totals(q="order"), totals(q="order", count="exact")
+
+    assert by_word == ListTotals()
+    assert summary(exactly) == expected()
+
+
+def test_list_of_many_years_is_counted_on_request() -> None:
     PaymentFactory.create(id="pt_old", organization_id=1, created_at=NOON - timedelta(days=400))
 
-    assert totals().problem == MORE
+    before, exactly, after = totals(), totals(count="exact"), totals()
+
+    assert before == after == ListTotals()
+    assert summary(exactly) == expected()
     assert totals(until=f"{date(2025, 12, 31)}").payments == 1
+
+
+def test_days_without_time_to_sum_them_are_left(settings: Settings) -> None:
+    settings.PAYMENTS_SUMMED_PAYMENTS_MAX = 50
+    with failing_statements("sum_of_amounts", timeout_error()):
+        result = totals()
+
+    assert (result.totals, result.missing_days) == (None, 5)
 
 
 def test_list_without_totals_in_time_says_so() -> None:
     with failing_statements("LIMIT 10001", timeout_error()):
-        result = totals()
+        result = totals(q="order")
 
-    assert result.problem == "The payments could not be counted in time."
+    assert result == ListTotals(timed_out=True)

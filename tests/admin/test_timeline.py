@@ -49,14 +49,15 @@ def test_timeline_ends_with_the_state_of_an_unpaid_payment(
     assert open_page(admin_client, **values).context["payment"].timeline == expected
 
 
-def test_page_names_utc_and_a_missing_time(admin_client: Client, db: None) -> None:
+def test_page_names_the_time_zone_and_a_missing_time(admin_client: Client, db: None) -> None:
     html = open_page(admin_client, status="failed").content.decode()
 
     timeline = re.search(r'<ol class="timeline">(.*?)</ol>', html, re.DOTALL)
     assert timeline is not None
     text = " ".join(re.sub(r"<[^>]+>", " ", timeline[1]).split())
-    assert text == "Created 2026-01-01 12:00:00 UTC Failed The record has no time for this."
-    assert '<time datetime="2026-01-01T12:00:00+00:00">' in timeline[1]
+    assert text == "Created 2026-01-01 12:00:00 Failed The record has no time for this."
+    assert '<time datetime="2026-01-01T12:00:00+00:00" title="2026-01-01 12:00:00 UTC">' in timeline[1]
+    assert "Timeline (UTC)" in html
 
 
 @pytest.mark.parametrize(
