@@ -1,9 +1,11 @@
 """Organizations in the admin: their names, their API keys and a link to their payments."""
 
+from datetime import UTC
 from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.core.exceptions import ValidationError
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
@@ -14,16 +16,44 @@ from django.utils.safestring import SafeString, mark_safe
 from payments.admin.base import NoDeleteAdmin
 from payments.admin.keys import state_label
 from payments.models import AccessState, ApiKey, Organization
+from payments.models.days import time_zone_names
 
 
 class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]
-    """An organization's ID and name."""
+    """An organization's ID, name and time zone. Another time zone must be confirmed."""
+
+    confirmed_zone = forms.CharField(required=False, widget=forms.HiddenInput)
 
     class Meta:
         model = Organization
-        fields = ("id", "name")
+        fields = ("id", "name", "time_zone")
         labels = {"id": "ID"}
-        help_texts = {"id": "The organizationId of its payments. It never changes."}
+        help_texts = {
+            "id": "The organizationId of its payments. It never changes.",
+            "time_zone": "Figures, periods and times in the admin use the days of this time zone.",
+        }
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if "time_zone" in self.fields:  # users who may only view have no fields
+            names = time_zone_names()
+            self.fields["time_zone"].show_hidden_initial = False
+            self.fields["time_zone"].widget = forms.Select(choices=list(zip(names, names, strict=True)))
+
+    def clean(self) -> dict[str, Any]:
+        """Ask once more before the time zone of payments changes: the next time, the form has the zone twice."""
+        values = super().clean() or self.cleaned_data
+        zone = values.get("time_zone")
+        if self.instance.pk and zone and zone not in {self.initial["time_zone"], values.get("confirmed_zone")}:
+            self.data = {**self.data.dict(), "confirmed_zone": zone}  # type: ignore[attr-defined]  # a QueryDict
+            raise ValidationError({"time_zone": ZONE_WARNING})
+        return values
+
+
+ZONE_WARNING = (
+    "With another time zone, figures of closed months change: a payment near midnight moves to another day. "
+    "Save again to confirm."
+)
 
 
 class KeyInline(admin.TabularInline):  # type: ignore[type-arg]
@@ -68,7 +98,9 @@ class OrganizationAdmin(NoDeleteAdmin):
         return organizations.annotate(active_key_count=Count("keys", filter=active))
 
     def get_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
-        return ("id", "name") if obj is None else ("ungrouped_id", "name", "last_imports")
+        if obj is None:
+            return ("id", "name", "time_zone")
+        return ("ungrouped_id", "name", "time_zone", "confirmed_zone", "last_imports")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
         return () if obj is None else ("ungrouped_id", "last_imports")
@@ -81,9 +113,18 @@ class OrganizationAdmin(NoDeleteAdmin):
     @admin.display(description="last imports")
     def last_imports(self, organization: Organization) -> SafeString:
         """Return a line for each mode: when the last import ended, and how many payments it wrote."""
-        states = AccessState.objects.filter(organization=organization, imported_at__isnull=False).order_by("mode")
-        lines = ((state.mode, f"{state.imported_at:%Y-%m-%d %H:%M}", state.imported_payments) for state in states)
-        text = format_html_join(mark_safe("<br>"), "{}: {} UTC, {} payments new or changed", lines)
+        states = AccessState.objects.filter(organization=organization).order_by("mode")
+        lines = [
+            (
+                state.mode,
+                *(f"{state.imported_at.astimezone(zone):%Y-%m-%d %H:%M}" for zone in (UTC, organization.zone)),
+                state.imported_payments,
+            )
+            for state in states
+            if state.imported_at
+        ]
+        line = '{}: <time title="{} UTC">{}</time>, {} payments new or changed'
+        text = format_html_join(mark_safe("<br>"), line, lines)
         return text or mark_safe("None yet")
 
     @admin.display(description="active keys", ordering="active_key_count")

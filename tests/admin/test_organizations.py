@@ -3,7 +3,9 @@
 import re
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.test import Client
+from pytest_django import Settings
 
 from payments.models import Organization
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
@@ -41,10 +43,53 @@ def test_sorted_list_shows_an_organization_once(admin_client: Client, organizati
 def test_organization_can_be_renamed_but_keeps_its_id(admin_client: Client, organization: Organization) -> None:
     keys = {"keys-TOTAL_FORMS": "0", "keys-INITIAL_FORMS": "0"}
 
-    admin_client.post(f"{LIST}7/change/", {"id": "8", "name": "Renamed", **keys})
+    admin_client.post(f"{LIST}7/change/", {"id": "8", "name": "Renamed", "time_zone": "UTC", **keys})
 
     organization.refresh_from_db()
     assert (organization.id, organization.name) == (7, "Renamed")
+
+
+def test_other_time_zone_must_be_confirmed(admin_client: Client, organization: Organization) -> None:
+    def save(**fields: str) -> str:
+        fields |= {"name": "Books", "keys-TOTAL_FORMS": "0", "keys-INITIAL_FORMS": "0"}
+        page = admin_client.post(f"{LIST}7/change/", fields, follow=True).content.decode()
+        organization.refresh_from_db()
+        return page
+
+    first = save(time_zone="Europe/Amsterdam")
+    unconfirmed = organization.time_zone
+    other = save(time_zone="Asia/Kathmandu", confirmed_zone="Europe/Amsterdam")
+    still_unconfirmed = organization.time_zone
+    save(time_zone="Asia/Kathmandu", confirmed_zone="Asia/Kathmandu")
+
+    assert "figures of closed months change" in first
+    assert '<input type="hidden" name="confirmed_zone" value="Europe/Amsterdam"' in first
+    assert "figures of closed months change" in other
+    assert (unconfirmed, still_unconfirmed, organization.time_zone) == ("UTC", "UTC", "Asia/Kathmandu")
+
+
+@pytest.mark.parametrize("zone", ["", "Mars", "localtime", "europe/amsterdam", "../UTC"])
+def test_unknown_time_zone_is_refused(admin_client: Client, organization: Organization, zone: str) -> None:
+    fields = {"id": "8", "name": "Bikes", "time_zone": zone, "keys-TOTAL_FORMS": "0", "keys-INITIAL_FORMS": "0"}
+    organization.time_zone = zone
+
+    page = admin_client.post(f"{LIST}add/", fields).content.decode()
+
+    assert 'class="errorlist"' in page
+    assert not Organization.objects.filter(id=8).exists()
+    with pytest.raises(ValidationError, match="Enter the IANA name of a time zone"):
+        organization.save()
+
+
+def test_new_organization_has_the_default_time_zone(
+    admin_client: Client, organization: Organization, settings: Settings
+) -> None:
+    settings.PAYMENTS_DEFAULT_TIME_ZONE = "Europe/Amsterdam"
+
+    page = admin_client.get(f"{LIST}add/").content.decode()
+
+    assert '<option value="Europe/Amsterdam" selected>' in page
+    assert Organization(id=8).time_zone == "Europe/Amsterdam"
 
 
 def test_organization_page_lists_its_own_keys(admin_client: Client, organization: Organization) -> None:
@@ -68,5 +113,6 @@ def test_organization_page_shows_the_last_import_of_each_mode(admin_client: Clie
     page = admin_client.get(path).content.decode()
 
     assert "None yet" in before
-    lines = re.findall(r"(live|test): \d{4}-\d\d-\d\d \d\d:\d\d UTC, (\d) payments new or changed", page)
+    time = r"\d{4}-\d\d-\d\d \d\d:\d\d"
+    lines = re.findall(rf'(live|test): <time title="{time} UTC">{time}</time>, (\d) payments new or changed', page)
     assert lines == [("live", "1"), ("test", "0")]
