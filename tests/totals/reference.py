@@ -142,9 +142,10 @@ class Writer:
 
     def save_one(self) -> None:
         if payment := self.one():
-            payment.paid_at = random_moment(self.random)
+            fields = self.random.choice((None, ["paid_at"], ["status"] if payment.paid_at else ["amount"]))
+            payment.paid_at, payment.amount = random_moment(self.random), Decimal("4.56")
             payment.status = self.random.choice(STATUSES)
-            payment.save(update_fields=self.random.choice((None, ["status"], ["paid_at"])))
+            payment.save(update_fields=fields)
 
     def update_some(self) -> None:
         payments = Payment.objects.visible_to(self.access).filter(method=self.random.choice(METHODS))

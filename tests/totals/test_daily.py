@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from payments.demo import SHOPS
 from payments.ingest import import_payments
 from payments.models import Access, ApiKey, DayKind, Organization, Payment, SummedDay
+from payments.models.days import days_between
 from payments.totals.daily import (
     Calendar,
     DailyTotals,
@@ -21,7 +22,7 @@ from payments.totals.daily import (
     sum_days,
     sum_missing_days,
 )
-from payments.totals.figures import Total
+from payments.totals.figures import Figures, Total, figures_by_currency, figures_of
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.lines import MISSING, line, source
 from tests.support.sql import execute
@@ -311,3 +312,56 @@ def test_key_can_be_created_while_a_day_is_summed(key: ApiKey) -> None:
     creating.join()
 
     assert not is_waiting
+
+
+@pytest.mark.parametrize(
+    ("zone", "created_day"), [("UTC", 30), ("Europe/Amsterdam", 31), ("Asia/Kathmandu", 31), ("America/New_York", 30)]
+)
+def test_payment_counts_on_its_days_of_the_time_zone(key: ApiKey, zone: str, created_day: int) -> None:
+    """A bank transfer is created on 30 October at 23:30 UTC, and paid on 5 November."""
+    load(
+        payment_line(1, date(2026, 10, 30), time="23:30:00.000", cents=77_700, paidAt="2026-11-05T08:00:00.000"),
+        payment_line(2, date(2026, 10, 15), cents=10_000, paidAt="2026-10-15T12:01:00.000"),
+        payment_line(3, date(2026, 10, 20), cents=900_000, status="failed", paidAt=MISSING),
+    )
+    days = days_between(date(2026, 10, 1), date(2026, 11, 30))
+
+    paid_on: dict[DayKind, dict[str, int]] = {}
+    for kind in DayKind:
+        calendar = Calendar(key.access, kind, zone)
+        sum_missing_days(calendar, days=days)
+        by_day = daily_totals(calendar, days=days).by_day
+        figures = {day: figures_of("EUR", totals).paid for day, totals in by_day.items()}
+        paid_on[kind] = {f"{day}": paid for day, paid in figures.items() if paid}
+
+    assert paid_on[DayKind.PAID] == {"2026-10-15": 10_000, "2026-11-05": 77_700}
+    assert paid_on[DayKind.CREATED] == {"2026-10-15": 10_000, f"2026-10-{created_day}": 77_700}
+
+
+def test_net_and_remaining_amounts_in_another_currency_are_unknown(key: ApiKey) -> None:
+    def euros(value: str) -> dict[str, str]:
+        return {"value": value, "currency": "EUR"}
+
+    load(
+        payment_line(1, FIRST, amountNet=euros("9.55"), amountRemaining=euros("2.00")),
+        payment_line(2, FIRST, amountNet={"value": "9.55", "currency": "USD"}, amountRemaining=euros("10.00")),
+        payment_line(3, FIRST, amountRemaining={"value": "1.00", "currency": "USD"}),
+        payment_line(4, FIRST, status="failed", amountNet=euros("1.00")),
+    )
+
+    [figures] = figures_by_currency(get_totals(key)[FIRST])
+
+    expected = Figures("EUR", payments=4, succeeded=3, paid=3000, refunded=800, fees=45, net=955)
+    assert figures == expected._replace(net_known=1, remaining_known=2)
+
+
+def test_totals_of_another_time_zone_are_computed_again(key: ApiKey) -> None:
+    load(payment_line(1, FIRST, time="23:30:00.000"))
+    before = get_totals(key)
+    amsterdam = Calendar(key.access, DayKind.CREATED, "Europe/Amsterdam")
+
+    sum_missing_days(amsterdam, days=DAYS)
+
+    after = daily_totals(amsterdam, days=DAYS).by_day
+    assert (before[FIRST], before[DAYS[1]]) == (after[DAYS[1]], after[FIRST])
+    assert daily_totals(created(key.access), days=DAYS).missing == DAYS
