@@ -50,6 +50,7 @@ PAGES = (
     DocsPage("api/reference.md", "reference/", "documentation-reference"),
     DocsPage("synchronising.md", "synchronising/", "documentation-synchronising"),
     DocsPage("importing.md", "importing/", "documentation-importing"),
+    DocsPage("figures.md", "figures/", "documentation-figures"),
     DocsPage("api/changes.md", "changes/", "documentation-changes"),
 )
 PATHS = {page.file: page.path for page in PAGES}

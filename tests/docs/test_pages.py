@@ -68,6 +68,7 @@ def test_each_page_has_its_title_and_its_language(client: Client) -> None:
         ["Reference · Payments"],
         ["Synchronising · Payments"],
         ["Importing · Payments"],
+        ["Figures · Payments"],
         ["Changes · Payments"],
         ["Try it · Payments"],
     ]
@@ -179,6 +180,7 @@ def test_search_index_has_the_sections_of_all_pages(client: Client) -> None:
         "Reference",
         "Synchronising",
         "Importing",
+        "Figures",
         "Changes",
     ]
 
