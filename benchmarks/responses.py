@@ -96,6 +96,7 @@ def admin_pages() -> Iterator[NamedPage]:
     yield NamedPage("overview, one day not summed", overview, all_days.filter(day=timezone.now().date()).delete)
     yield NamedPage("overview, no day summed", overview, all_days.delete)
     yield NamedPage("overview of 90 days", f"{overview}&period=90d")
+    yield NamedPage("report of last month", f"/admin/report/?{urlencode(ACCESS)}&month={DAY[:7]}")
     yield list_page("newest payments")
     yield list_page("oldest payments", sort="asc")
     yield list_page("from the middle", **{"from": middle.id})
@@ -115,6 +116,7 @@ def admin_pages() -> Iterator[NamedPage]:
     yield list_page("failed", status="failed")
     yield list_page("failed of one day", status="failed", since=DAY, until=DAY)
     yield list_page("all of a month", since=DAY, until=MONTH_END)
+    yield list_page("paid in a month", since=DAY, until=MONTH_END, by="paid")
     yield list_page(
         "10 to 20 EUR by direct debit", method="directdebit", currency="EUR", amount_min="10", amount_max="20"
     )

@@ -57,6 +57,18 @@ def test_organization_is_created_with_id_and_name(run: Run) -> None:
     ]
 
 
+def test_organization_is_created_with_a_time_zone(run: Run, settings: Settings) -> None:
+    settings.PAYMENTS_DEFAULT_TIME_ZONE = "Europe/Amsterdam"
+
+    run("create_organization", "7", "--name", "Books")
+    run("create_organization", "8", "--name", "Bikes", "--time-zone", "Asia/Kathmandu")
+    with pytest.raises(CommandError, match="Enter the IANA name of a time zone"):
+        run("create_organization", "9", "--name", "Music", "--time-zone", "Amsterdam")
+
+    zones = dict(Organization.objects.values_list("id", "time_zone"))
+    assert zones == {7: "Europe/Amsterdam", 8: "Asia/Kathmandu"}
+
+
 @pytest.mark.parametrize("organization_id", ["1", "0", "-1", str(2**63)])
 def test_existing_or_invalid_organization_id_is_refused(
     run: Run, organization: Organization, organization_id: str
