@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from payments.anonymization import anonymize_payments
 from payments.export import export_payments
+from payments.ingest.staging import ID_KEY, fetch_primary_key
 from payments.models import Access, DayKind, Payment
 from payments.totals.figures import Figures
 from tests.support.factories import PaymentFactory
@@ -142,7 +143,9 @@ class Writer:
 
     def save_one(self) -> None:
         if payment := self.one():
-            fields = self.random.choice((None, ["paid_at"], ["status"] if payment.paid_at else ["amount"]))
+            is_distributed = fetch_primary_key() != ID_KEY  # then the organization cannot be written
+            all_fields = ["amount", "paid_at", "status"] if is_distributed else None
+            fields = self.random.choice((all_fields, ["paid_at"], ["status"] if payment.paid_at else ["amount"]))
             payment.paid_at, payment.amount = random_moment(self.random), Decimal("4.56")
             payment.status = self.random.choice(STATUSES)
             payment.save(update_fields=fields)
@@ -161,7 +164,7 @@ class Writer:
             [new, *filter(None, [other])],
             update_conflicts=True,
             update_fields=["amount", "paid_at"],
-            unique_fields=["id"],
+            unique_fields=fetch_primary_key(),
         )
 
     def anonymize(self) -> None:
