@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from payments.admin.payments.downloads import TITLES, csv_cells
+from payments.export.csv_files import TITLES, csv_cells
 from payments.ingest.formats.spreadsheets import FORMULA, protect, unprotect
 from payments.models import Organization
 from payments.runtime.process import process

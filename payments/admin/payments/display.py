@@ -1,7 +1,5 @@
 """A payment prepared for templates: parsed times, a timeline of its creation, payment and end, readable names."""
 
-import json
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -10,6 +8,7 @@ from typing import Any, NamedTuple
 from django.contrib.admin.utils import quote
 from django.urls import reverse
 
+from payments.export.bookkeeping import text_members, words
 from payments.models import Status
 from payments.models.identifiers import change_time
 from payments.rows import RowValues, build_record
@@ -54,7 +53,7 @@ class PaymentDisplay:
     @property
     def card_end(self) -> str:
         """Return the last four digits of the card, such as `•••• 4242`; an empty text without a card."""
-        number = dict(text_members(self.record.details or b"{}")).get("cardNumber", "")
+        number = dict(text_members(bytes(self.record.details or b"{}"))).get("cardNumber", "")
         return f"•••• {number[-4:]}" if number else ""
 
     @property
@@ -68,25 +67,17 @@ class PaymentDisplay:
 
     @property
     def metadata(self) -> list[tuple[str, str]]:
-        return text_members(self.record.metadata)
+        return text_members(bytes(self.record.metadata))
 
     @property
     def details(self) -> list[tuple[str, str]]:
         """Return the details with the names as words: `Card number` for `cardNumber`."""
-        members = text_members(self.record.details or b"{}")
-        return [(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).capitalize(), value) for name, value in members]
+        members = text_members(bytes(self.record.details or b"{}"))
+        return [(words(name), value) for name, value in members]
 
 
 def payment_href(payment_id: str) -> str:
     return reverse("admin:payments_payment_change", args=[quote(payment_id)])
-
-
-def text_members(document: bytes) -> list[tuple[str, str]]:
-    """Return the members of a JSON object as texts. Values that are not texts stay in JSON."""
-    members: list[tuple[str, Any]] = json.loads(bytes(document)).items()
-    return [
-        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in members
-    ]
 
 
 def build_timeline(record: Any) -> list[Event]:

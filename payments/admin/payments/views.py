@@ -17,7 +17,6 @@ from payments.admin.access_form import access_query
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.payments.actions import action_urls
 from payments.admin.payments.display import PaymentDisplay, payment_href
-from payments.admin.payments.downloads import FORMATS, Format
 from payments.admin.payments.form import TIMED_OUT, SearchForm
 from payments.admin.payments.list import ListedPayments, fetch_list, fetch_selected, find_list_context, list_context
 from payments.admin.payments.query import filter_names, list_query, query_of_parts
@@ -27,6 +26,7 @@ from payments.api.errors import RETRY_SECONDS
 from payments.api.links import Links
 from payments.api.serializers import build_records
 from payments.conf import conf
+from payments.export.csv_files import FORMATS, Format
 from payments.listing.filters import parse_selection
 from payments.listing.page import UnknownStart, fetch_page
 from payments.listing.query import Listing

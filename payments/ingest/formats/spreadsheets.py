@@ -44,6 +44,9 @@ PROTECTED = re.compile(rf"(?<=[;\t\r\n])'(?='*[{FORMULA}])")
 # Finds rows that may need protection; NUL precedes each cell. Searching each cell would take three times as long.
 SUSPICIOUS_ROW = re.compile(rf"[\0;\t\r\n](?:'*[{FORMULA}]|(?<=\0)(?:['\t\r\n]|{CONVERTED}))")
 
+# The spaces and delimiters before a formula character where a cell can start, also in a file with another delimiter.
+BEFORE_FORMULA = re.compile(rf"(?:\A|(?<![\s,;])[^\S\t\r\n]*+[,;\t\r\n])[\s,;]*+(?=[{FORMULA}])")
+
 
 def may_need_protection(texts: Iterable[str]) -> bool:
     """Return whether one of the texts may need to be protected. This is fast."""
@@ -70,3 +73,11 @@ def unprotect(text: str) -> str:
     bare = text.lstrip("'")
     is_changed = starts_changed_text(bare.lower()) is not None
     return PROTECTED.sub("", "'" * ((len(text) - len(bare) + (not is_changed)) // 2) + bare)
+
+
+def protect_formulas(text: str) -> str:
+    """Return a text in which no cell starts with a formula, also if a spreadsheet splits it at another delimiter.
+
+    Numbers and dates stay as they are. The text cannot be restored.
+    """
+    return BEFORE_FORMULA.sub(r"\g<0>'", text)

@@ -12,26 +12,35 @@ from typing import Any
 from django.core.management.base import CommandError
 from tqdm import tqdm
 
-from payments.export import export_line, export_payments, read_changes
+from payments.export.bookkeeping import Book
+from payments.export.csv_files import Format
+from payments.export.lines import read_changes, read_rows
 from payments.listing.feed import UnknownPosition
 from payments.listing.tokens import FeedPosition, InvalidToken, format_token, parse_token
 from payments.management.arguments import add_access_options, find_organization
 from payments.management.command import PaymentsCommand
 from payments.management.failures import explain
 from payments.management.filter_options import add_filter_options, apply_filter_options, has_filter_options
+from payments.management.format_options import add_format_options, requested_format
 from payments.models import Access, Payment, PaymentQuerySet
+from payments.rows import RowValues
 
 
 class Command(PaymentsCommand):
-    """`export_payments [--organization ID] [--mode live|test] [--changes --token-file FILE | FILTERS]`."""
+    """`export_payments [--organization ID] [--mode live|test] [--format F] [--changes --token-file FILE | FILTERS]`."""
 
     help = """
-        Write payments to stdout, one JSON object per line. Without options, the command
-        exports all payments. Importing an export and exporting again gives identical
-        bytes.
+        Write payments to stdout, one JSON object per line, or as CSV. Without options,
+        the command exports all payments. Importing an export and exporting again gives
+        identical bytes.
 
         The order is by organization, mode and time of creation, newest first. If stderr
         is a terminal and stdout is not, a progress bar is shown.
+
+        With --format csv, the file can be imported: its columns have the names of the
+        API, and an apostrophe precedes each text that a spreadsheet would change. With
+        an option for bookkeepers, the file cannot be imported: it has the columns and
+        headings of the admin and local times, and protects texts from formulas only.
 
         With --changes, the command writes the payments of an organization and mode
         that have changed since the last run, in the order of their changes. FILE
@@ -43,10 +52,12 @@ class Command(PaymentsCommand):
         "manage.py export_payments --status open,pending --created-at-gte 2026-01-01",
         "manage.py export_payments --currency EUR --amount-gte 100.00 --metadata order=84820",
         "manage.py export_payments --organization 7 --mode live --changes --token-file 7.token",
+        "manage.py export_payments --organization 7 --format csv --decimal comma --delimiter semicolon --totals >7.csv",
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_access_options(parser)
+        add_format_options(parser)
         changes = parser.add_argument_group("changes", "these need --organization and --mode")
         changes.add_argument("--changes", action="store_true", help="only payments that changed since the last run")
         changes.add_argument(
@@ -56,13 +67,13 @@ class Command(PaymentsCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         organization_id, mode = options["organization"], options["mode"]
-        if organization_id is not None:
-            find_organization(organization_id)
+        organization = None if organization_id is None else find_organization(organization_id)
+        file_format = requested_format(options, organization=organization)
         access = None if organization_id is None or mode is None else Access(organization_id, mode)
         if options["changes"] or options["token_file"]:
-            export_changes(access, options)
+            export_changes(access, options, file_format)
         else:
-            write_lines(export_payments(selected_payments(options, access)))
+            write_rows(read_rows(selected_payments(options, access)), file_format)
 
 
 def selected_payments(options: dict[str, Any], access: Access | None) -> PaymentQuerySet:
@@ -74,7 +85,7 @@ def selected_payments(options: dict[str, Any], access: Access | None) -> Payment
     return apply_filter_options(payments, options, access=access)
 
 
-def export_changes(access: Access | None, options: dict[str, Any]) -> None:
+def export_changes(access: Access | None, options: dict[str, Any], file_format: Format | Book) -> None:
     """Write the payments that have changed since the position in the file, then replace the file.
 
     :raises CommandError: an option is missing or not possible, or the database does not know the position
@@ -88,14 +99,14 @@ def export_changes(access: Access | None, options: dict[str, Any]) -> None:
         raise CommandError("--changes cannot be combined with filters.")
     position = read_position(file, access)
 
-    def lines() -> Iterator[bytes]:
+    def rows() -> Iterator[RowValues]:
         nonlocal position
         for page in read_changes(position):
-            yield from map(export_line, page.rows)
+            yield from page.rows
             position = page.later
 
     try:
-        write_lines(lines())
+        write_rows(rows(), file_format)
     except UnknownPosition:
         raise CommandError(
             f"{file}: the service does not know all changes since this position. "
@@ -159,16 +170,18 @@ def store_stdout() -> None:
         raise CommandError(explain(error) or f"stdout: {error.strerror}") from error
 
 
-def write_lines(lines: Iterable[bytes]) -> None:
-    """Write lines to stdout, and a progress bar to stderr.
+def write_rows(rows: Iterable[RowValues], file_format: Format | Book) -> None:
+    """Write payments to stdout, and a progress bar to stderr.
 
     :raises CommandError: stdout cannot be written
     """
     output = sys.stdout.buffer
     # A progress bar would mix with the payments on the same terminal.
-    with_progress = tqdm(lines, unit=" payments", disable=True if output.isatty() else None)
+    with_progress = tqdm(rows, unit=" payments", disable=True if output.isatty() else None)
     try:
-        output.writelines(with_progress)
+        output.write(file_format.start)
+        output.writelines(file_format.write([row]) for row in with_progress)
+        output.write(file_format.end())
         output.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # Python writes the rest of the buffer at exit

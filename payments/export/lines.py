@@ -1,6 +1,6 @@
 """Exports payments as JSON Lines. Importing an export and exporting again gives identical bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from payments.database.postgresql.planning import planned_as_pages
 from payments.listing.feed import ChangesPage, fetch_changes
@@ -14,10 +14,14 @@ CHUNK_ROWS = 2000
 
 
 def export_payments(payments: PaymentQuerySet) -> Iterator[bytes]:
-    """Yield one line for each payment, by organization and mode, newest first. Memory use is constant."""
+    """Yield the line of each payment, in the order of `read_rows`."""
+    return map(export_line, read_rows(payments))
+
+
+def read_rows(payments: PaymentQuerySet) -> Iterator[RowValues]:
+    """Yield the row of each payment, by organization and mode, newest first. Memory use is constant."""
     ordered = payments.order_by("organization_id", "mode", *NEWEST_FIRST)
-    for row in select_columns(ordered).iterator(chunk_size=CHUNK_ROWS):
-        yield export_line(row)
+    return select_columns(ordered).iterator(chunk_size=CHUNK_ROWS)
 
 
 def read_changes(position: FeedPosition) -> Iterator[ChangesPage]:
@@ -35,3 +39,7 @@ def read_changes(position: FeedPosition) -> Iterator[ChangesPage]:
 
 def export_line(row: RowValues) -> bytes:
     return bytes(encode(build_record(row)) + b"\n")
+
+
+def write_json_lines(rows: Iterable[RowValues]) -> bytes:
+    return b"".join(map(export_line, rows))

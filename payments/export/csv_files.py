@@ -1,4 +1,4 @@
-"""Exports of the payment list, part by part: CSV for spreadsheets, JSON Lines as in `manage.py export_payments`."""
+"""CSV files that an import reads: the columns have the names of the API, and spreadsheets do not change the texts."""
 
 import csv
 import io
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from payments.export import export_line
+from payments.export.lines import write_json_lines
 from payments.ingest.formats.spreadsheets import may_need_protection, protect
 from payments.record import FREE_TEXT_TYPES, DetailsDocument, Metadata, Method, OrganizationId
 from payments.rows import COLUMN_INDEX, FIELDS, RowValues
@@ -18,29 +18,27 @@ TEXT_TYPES = (*FREE_TEXT_TYPES, Method, OrganizationId, Metadata, DetailsDocumen
 TEXTS = [COLUMN_INDEX[field.name] for field in FIELDS if field.type in TEXT_TYPES]
 select_texts = itemgetter(*TEXTS)
 
+CSV_TYPE = "text/csv; charset=utf-8"
 # Excel reads a file as UTF-8 only if it starts with this mark.
-BYTE_ORDER_MARK = "\ufeff"
+BYTE_ORDER_MARK = "\ufeff".encode()
 
 
 class Format(NamedTuple):
-    """A file format: its content type, the start of the file, and the function that writes rows."""
+    """A file format: its content type, the start of the file, and the functions that write rows and the end."""
 
     content_type: str
     start: bytes
-    write: Callable[[Sequence[RowValues]], bytes]
+    write: Callable[[Iterable[RowValues]], bytes]
+    end: Callable[[], bytes] = bytes
 
 
-def write_json_lines(rows: Sequence[RowValues]) -> bytes:
-    return b"".join(map(export_line, rows))
-
-
-def write_csv(rows: Sequence[RowValues]) -> bytes:
+def write_csv(rows: Iterable[RowValues]) -> bytes:
     return csv_lines(map(csv_cells, rows))
 
 
-def csv_lines(rows: Iterable[Sequence[str]]) -> bytes:
+def csv_lines(rows: Iterable[Sequence[str]], *, delimiter: str = ",") -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerows(rows)
+    csv.writer(text, delimiter=delimiter).writerows(rows)
     return text.getvalue().encode()
 
 
@@ -54,6 +52,6 @@ def csv_cells(row: RowValues) -> list[str]:
 
 
 FORMATS = {
-    "csv": Format("text/csv; charset=utf-8", BYTE_ORDER_MARK.encode() + csv_lines([TITLES]), write_csv),
     "jsonl": Format("application/jsonl", b"", write_json_lines),
+    "csv": Format(CSV_TYPE, BYTE_ORDER_MARK + csv_lines([TITLES]), write_csv),
 }

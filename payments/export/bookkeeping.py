@@ -1,0 +1,240 @@
+"""CSV files for a bookkeeper: chosen columns with the names of the admin's pages, local times, and totals.
+
+Refunded, fees and net are those of succeeded payments, so the sum of such a column is the total of the file. An import
+cannot read these files.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import partial
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from msgspec.structs import fields
+
+from payments.export.csv_files import BYTE_ORDER_MARK, CSV_TYPE, TEXT_TYPES, TITLES, csv_lines
+from payments.ingest.formats.spreadsheets import protect_formulas
+from payments.models import Mode, Status
+from payments.record import Details, DetailsDocument, Metadata, Time
+from payments.rows import COLUMN_INDEX, FIELDS, RowValues
+from payments.totals.figures import Figures, Total, add_up, figures_by_currency
+
+Cell = Callable[[RowValues], str]
+
+DECIMALS = {"point": ".", "comma": ","}
+DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
+
+# The headings that differ from the words of the field's name, such as `Sequence type`.
+HEADINGS = {
+    "id": "Payment",
+    "amount.value": "Amount",
+    "amount.currency": "Currency",
+    "amountNet.value": "Net amount",
+    "amountNet.currency": "Net currency",
+    "amountRemaining.value": "Remaining amount",
+    "amountRemaining.currency": "Remaining currency",
+    "redirectUrl": "Redirect URL",
+    "webhookUrl": "Webhook URL",
+    "organizationId": "Organization",
+    "createdAt": "Created",
+    "expiresAt": "Expires",
+    "paidAt": "Paid",
+    "customerId": "Customer",
+}
+DEFAULT_COLUMNS = (
+    *("id", "createdAt", "paidAt", "amount.value", "amount.currency", "refunded", "fees", "net"),
+    *("status", "method", "customerId", "description", "metadata"),
+)
+MEMBER = re.compile(r"(metadata|details)\.(.+)", re.DOTALL)
+
+TYPES = {title: field.type for field in FIELDS for title in field.titles}
+AMOUNT, CURRENCY, STATUS, MODE = (COLUMN_INDEX[name] for name in ("amount", "amount_currency", "status", "mode"))
+
+
+class UnknownColumn(ValueError):
+    """A file cannot have a column of this name."""
+
+
+@dataclass(frozen=True)
+class BookOptions:
+    """The choices for a file; the members of `DECIMALS` and `DELIMITERS` by name."""
+
+    columns: Sequence[str] = DEFAULT_COLUMNS
+    decimal: str = "point"
+    delimiter: str = "comma"
+    time_zone: str = "UTC"
+    totals: bool = False
+
+
+class Book:
+    """A CSV file for a bookkeeper, which is written in parts. `totals` are the sums of the parts that were written."""
+
+    content_type = CSV_TYPE
+
+    def __init__(self, options: BookOptions, totals: Iterable[Total] = ()) -> None:
+        self.options = options
+        self.totals = list(totals)
+        self.zone = ZoneInfo(options.time_zone)
+        self.cells = list(map(self.cell, options.columns))
+
+    @property
+    def start(self) -> bytes:
+        return BYTE_ORDER_MARK + self.lines([list(map(self.heading, self.options.columns))])
+
+    def write(self, rows: Iterable[RowValues]) -> bytes:
+        """Return the lines of payments, and add these to the totals."""
+        rows = list(rows)
+        if self.options.totals:
+            self.totals = add_up([*self.totals, *(total_of(row) for row in rows if row[STATUS] == Status.SUCCEEDED)])
+        return self.lines([cell(row) for cell in self.cells] for row in rows)
+
+    def end(self) -> bytes:
+        """Return an empty line and the totals of each currency; nothing without totals."""
+        figures = figures_by_currency(self.totals)
+        return b"\r\n" * bool(figures) + self.lines(line for row in figures for line in self.total_lines(row))
+
+    def total_lines(self, figures: Figures) -> Iterator[list[str]]:
+        label = f"Total {figures.currency}: "
+        yield [f"{label}succeeded payments", str(figures.succeeded)]
+        yield [f"{label}paid", self.money(figures.paid)]
+        amounts = {
+            "refunded": (figures.refunded, figures.remaining_known),
+            "fees": (figures.fees, figures.net_known),
+            "net": (figures.net, figures.net_known),
+        }
+        for name, (amount, known) in amounts.items():
+            note = [] if known == figures.succeeded else [f"known for {known} of {figures.succeeded} payments"]
+            yield [f"{label}{name}", self.money(amount if known else None), *note]
+
+    def lines(self, rows: Iterable[Sequence[str]]) -> bytes:
+        return csv_lines(rows, delimiter=DELIMITERS[self.options.delimiter])
+
+    def heading(self, column: str) -> str:
+        heading = protect_formulas(column_label(column))
+        return f"{heading} ({self.options.time_zone})" if TYPES.get(column) == Time else heading
+
+    def cell(self, column: str) -> Cell:
+        """Return the function that returns the column's cell of a row."""
+        if figure := FIGURES.get(column):
+            return lambda row: self.money(figure(row))
+        if member := MEMBER.fullmatch(column):
+            index, name = COLUMN_INDEX[member[1]], member[2]
+            return lambda row: protect_formulas(dict(text_members(row[index] or "{}")).get(name, ""))
+        index, convert = TITLES.index(column), self.converter(column)
+        return lambda row: convert(row[index] or "")
+
+    def converter(self, title: str) -> Callable[[str], str]:
+        """Return the function that returns a cell for the text in a row's column."""
+        type_ = TYPES[title]
+        if type_ == Time:
+            return partial(local_time, zone=self.zone)
+        if type_ in {Metadata, DetailsDocument}:
+            return lambda document: protect_formulas(", ".join(map(": ".join, text_members(document or "{}"))))
+        if type_ in TEXT_TYPES:
+            return protect_formulas
+        return self.decimal if title.endswith(".value") else str
+
+    def money(self, hundredths: int | None) -> str:
+        return "" if hundredths is None else self.decimal(f"{Decimal(hundredths).scaleb(-2):.2f}")
+
+    def decimal(self, value: str) -> str:
+        return value.replace(".", DECIMALS[self.options.decimal])
+
+
+def difference(row: RowValues, money: str) -> int | None:
+    """Return the amount of a succeeded payment without its `amount_net` or `amount_remaining`, in hundredths.
+
+    Return None for other payments, and if the record has no such amount in the currency of the amount.
+    """
+    if row[STATUS] != Status.SUCCEEDED or row[COLUMN_INDEX[f"{money}_currency"]] != row[CURRENCY]:
+        return None
+    return hundredths(row[AMOUNT]) - hundredths(row[COLUMN_INDEX[money]])
+
+
+def refunded(row: RowValues) -> int | None:
+    return difference(row, "amount_remaining")
+
+
+def fees(row: RowValues) -> int | None:
+    return difference(row, "amount_net")
+
+
+def net(row: RowValues) -> int | None:
+    known = fees(row)
+    return None if known is None else hundredths(row[AMOUNT]) - known
+
+
+FIGURES: Mapping[str, Callable[[RowValues], int | None]] = {"refunded": refunded, "fees": fees, "net": net}
+
+
+def total_of(row: RowValues) -> Total:
+    """Return the sums of a succeeded payment. Test payments have sums of their own: they moved no money."""
+    return Total(
+        f"{row[CURRENCY]} (test)" if row[MODE] == Mode.TEST else row[CURRENCY],
+        status=row[STATUS],
+        method="",
+        payments=1,
+        amount=hundredths(row[AMOUNT]),
+        net_known=int(net(row) is not None),
+        net=net(row) or 0,
+        fees=fees(row) or 0,
+        remaining_known=int(refunded(row) is not None),
+        refunded=refunded(row) or 0,
+    )
+
+
+def hundredths(value: str) -> int:
+    return int(value.replace(".", ""))
+
+
+def local_time(text: str, *, zone: ZoneInfo) -> str:
+    """Return a record's time in a zone; at the ends of the calendar, the first or last moment that exists."""
+    if not text:
+        return ""
+    try:
+        local = datetime.fromisoformat(text).replace(tzinfo=UTC).astimezone(zone)
+    except OverflowError:
+        return "0001-01-01 00:00:00" if text < "2" else "9999-12-31 23:59:59"
+    return local.replace(tzinfo=None).isoformat(" ", "seconds")
+
+
+def text_members(document: str | bytes) -> list[tuple[str, str]]:
+    """Return the members of a JSON object as texts. Values that are not texts stay in JSON."""
+    members: list[tuple[str, Any]] = json.loads(document).items()
+    return [
+        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in members
+    ]
+
+
+def words(name: str) -> str:
+    """Return a name in camel case as words: `Card number` for `cardNumber`."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).capitalize()
+
+
+def column_label(column: str) -> str:
+    if member := MEMBER.fullmatch(column):
+        return words(member[2]) if member[1] == "details" else f"Metadata: {member[2]}"
+    return HEADINGS.get(column) or words(column)
+
+
+# The columns that a page offers. Others are members of the metadata and the details.
+CARD_COLUMNS = [f"details.{field.encode_name}" for field in fields(Details)]
+COLUMNS = [*dict.fromkeys([*DEFAULT_COLUMNS, *TITLES, *CARD_COLUMNS])]
+
+
+def parse_columns(names: Iterable[str]) -> list[str]:
+    """Return the columns with these names, each once. The name of an amount stands for its value and its currency.
+
+    :raises UnknownColumn: there is no such column
+    """
+    columns = {field.json_name: field.titles for field in FIELDS} | {column: [column] for column in COLUMNS}
+    parsed: dict[str, None] = {}
+    for name in names:
+        if name not in columns and not MEMBER.fullmatch(name):
+            raise UnknownColumn(f"{name!r} is not a column. Use {', '.join(COLUMNS)}, or another metadata.KEY.")
+        parsed.update(dict.fromkeys(columns.get(name, [name])))
+    return list(parsed)
