@@ -49,14 +49,15 @@ DEFAULT_COLUMNS = (
     *("id", "createdAt", "paidAt", "amount.value", "amount.currency", "refunded", "fees", "net"),
     *("status", "method", "customerId", "description", "metadata"),
 )
-MEMBER = re.compile(r"(metadata|details)\.(.+)", re.DOTALL)
+MEMBER = re.compile(r"(metadata|details)\.([^\x00-\x1f\x7f]{1,1024})")
+COLUMNS_MAX = 100
 
 TYPES = {title: field.type for field in FIELDS for title in field.titles}
 AMOUNT, CURRENCY, STATUS, MODE = (COLUMN_INDEX[name] for name in ("amount", "amount_currency", "status", "mode"))
 
 
-class UnknownColumn(ValueError):
-    """A file cannot have a column of this name."""
+class InvalidColumns(ValueError):
+    """A file cannot have these columns. The text says why."""
 
 
 @dataclass(frozen=True)
@@ -145,45 +146,42 @@ class Book:
         return value.replace(".", DECIMALS[self.options.decimal])
 
 
-def difference(row: RowValues, money: str) -> int | None:
-    """Return the amount of a succeeded payment without its `amount_net` or `amount_remaining`, in hundredths.
+def known(row: RowValues, money: str) -> int | None:
+    """Return `amount_net` or `amount_remaining` of a succeeded payment, in hundredths.
 
     Return None for other payments, and if the record has no such amount in the currency of the amount.
     """
-    if row[STATUS] != Status.SUCCEEDED or row[COLUMN_INDEX[f"{money}_currency"]] != row[CURRENCY]:
-        return None
-    return hundredths(row[AMOUNT]) - hundredths(row[COLUMN_INDEX[money]])
+    is_known = row[STATUS] == Status.SUCCEEDED and row[COLUMN_INDEX[f"{money}_currency"]] == row[CURRENCY]
+    return hundredths(row[COLUMN_INDEX[money]]) if is_known else None
 
 
-def refunded(row: RowValues) -> int | None:
-    return difference(row, "amount_remaining")
+def difference(row: RowValues, money: str) -> int | None:
+    """Return the amount without the other amount; None if that is unknown."""
+    other = known(row, money)
+    return None if other is None else hundredths(row[AMOUNT]) - other
 
 
-def fees(row: RowValues) -> int | None:
-    return difference(row, "amount_net")
-
-
-def net(row: RowValues) -> int | None:
-    known = fees(row)
-    return None if known is None else hundredths(row[AMOUNT]) - known
-
-
-FIGURES: Mapping[str, Callable[[RowValues], int | None]] = {"refunded": refunded, "fees": fees, "net": net}
+FIGURES: Mapping[str, Callable[[RowValues], int | None]] = {
+    "refunded": partial(difference, money="amount_remaining"),
+    "fees": partial(difference, money="amount_net"),
+    "net": partial(known, money="amount_net"),
+}
 
 
 def total_of(row: RowValues) -> Total:
     """Return the sums of a succeeded payment. Test payments have sums of their own: they moved no money."""
+    refunded, fees, net = (figure(row) for figure in FIGURES.values())
     return Total(
         f"{row[CURRENCY]} (test)" if row[MODE] == Mode.TEST else row[CURRENCY],
         status=row[STATUS],
         method="",
         payments=1,
         amount=hundredths(row[AMOUNT]),
-        net_known=int(net(row) is not None),
-        net=net(row) or 0,
-        fees=fees(row) or 0,
-        remaining_known=int(refunded(row) is not None),
-        refunded=refunded(row) or 0,
+        net_known=int(net is not None),
+        net=net or 0,
+        fees=fees or 0,
+        remaining_known=int(refunded is not None),
+        refunded=refunded or 0,
     )
 
 
@@ -229,12 +227,14 @@ COLUMNS = [*dict.fromkeys([*DEFAULT_COLUMNS, *TITLES, *CARD_COLUMNS])]
 def parse_columns(names: Iterable[str]) -> list[str]:
     """Return the columns with these names, each once. The name of an amount stands for its value and its currency.
 
-    :raises UnknownColumn: there is no such column
+    :raises InvalidColumns: there is no such column, or they are too many
     """
     columns = {field.json_name: field.titles for field in FIELDS} | {column: [column] for column in COLUMNS}
     parsed: dict[str, None] = {}
     for name in names:
         if name not in columns and not MEMBER.fullmatch(name):
-            raise UnknownColumn(f"{name!r} is not a column. Use {', '.join(COLUMNS)}, or another metadata.KEY.")
+            raise InvalidColumns(f"{name!r} is not a column. Use {', '.join(COLUMNS)}, or another metadata.KEY.")
         parsed.update(dict.fromkeys(columns.get(name, [name])))
+    if len(parsed) > COLUMNS_MAX:
+        raise InvalidColumns(f"Choose at most {COLUMNS_MAX} columns.")
     return list(parsed)

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 
-from payments.export.bookkeeping import DECIMALS, DELIMITERS, Book, BookOptions, UnknownColumn, parse_columns
+from payments.export.bookkeeping import DECIMALS, DELIMITERS, Book, BookOptions, InvalidColumns, parse_columns
 from payments.export.csv_files import FORMATS, Format
 from payments.models import Organization
 from payments.models.days import validate_time_zone
@@ -43,7 +43,7 @@ def add_format_options(parser: ArgumentParser) -> None:
 def columns(text: str) -> list[str]:
     try:
         return parse_columns(text.split(","))
-    except UnknownColumn as error:
+    except InvalidColumns as error:
         raise ArgumentTypeError(str(error)) from None
 
 

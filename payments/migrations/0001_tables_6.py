@@ -177,6 +177,7 @@ class Migration(migrations.Migration):
                 ('organization_id', models.BigIntegerField(null=True)),
                 ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], db_default='live', default='live', max_length=4)),
                 ('columns', models.JSONField(null=True)),
+                ('export_options', models.JSONField(null=True)),
             ],
             options={
                 'default_permissions': (),

@@ -34,6 +34,7 @@ class StaffPreferences(models.Model):
     organization_id = models.BigIntegerField(null=True)
     mode = models.CharField(max_length=4, choices=Mode.choices, db_default=Mode.LIVE, default=Mode.LIVE)
     columns = models.JSONField(null=True)  # a list of names; None: the default columns
+    export_options = models.JSONField(null=True)  # the values of the form; None: the defaults
 
     class Meta:
         default_permissions = ()  # users change only their own

@@ -5,18 +5,23 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.db.models import F
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from payments.admin.payments.downloads import file_name
+from payments.export.bookkeeping import DEFAULT_COLUMNS
 from payments.export.csv_files import TITLES, csv_cells
 from payments.ingest.formats.spreadsheets import FORMULA, protect, unprotect
-from payments.models import Organization
+from payments.models import DayKind, Organization, Payment, StaffPreferences
 from payments.runtime.process import process
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 from tests.support.lines import line, record
@@ -27,6 +32,7 @@ pytestmark = pytest.mark.also("citus")
 
 CSV = "/admin/payments/payment/export.csv"
 JSON_LINES = "/admin/payments/payment/export.jsonl"
+EXPORT_OPTIONS = "/admin/payments/payment/export-options"
 
 # Texts, and whether a spreadsheet or a data library takes them for another value.
 TEXTS = list(map(json.loads, (ROOT / "tests/documents/spreadsheets.jsonl").read_text().splitlines()))
@@ -258,3 +264,183 @@ def test_other_file_formats_are_not_found(admin_client: Client, organization: Or
 
 def test_export_is_not_cached(admin_client: Client, organization: Organization) -> None:
     assert "no-store" in admin_client.get(CSV).headers["Cache-Control"]
+
+
+BOOK: dict[str, Any] = {
+    "columns": ["id", "createdAt", "amount.value", "metadata.order"],
+    "decimal": "comma",
+    "delimiter": "semicolon",
+}
+
+
+@pytest.fixture
+def five_payments(db: None) -> None:
+    organization = OrganizationFactory.create(id=1, time_zone="Asia/Tokyo")
+    for number, currency in enumerate(("EUR", "USD", "EUR", "JPY", "EUR")):
+        created_at = NOON + timedelta(days=number)
+        PaymentFactory.create(organization=organization, amount_currency=currency, created_at=created_at)
+
+
+# Options of the page and of the command.
+EQUAL_OPTIONS: list[tuple[dict[str, Any], list[str]]] = [
+    (BOOK, ["--columns", ",".join(BOOK["columns"]), "--decimal", "comma", "--delimiter", "semicolon"]),
+    ({"columns": ["id, metadata.order", "amount"]}, ["--columns", "id,metadata.order,amount"]),
+    ({"time_zone": "Europe/Paris", "delimiter": "tab"}, ["--time-zone", "Europe/Paris", "--delimiter", "tab"]),
+    ({"totals": "on", "decimal": "comma"}, ["--totals", "--decimal", "comma"]),
+    ({"decimal": ""}, ["--decimal", "point"]),
+    ({}, []),
+]
+
+
+@pytest.mark.parametrize("case", [(*equal, rows) for equal in EQUAL_OPTIONS for rows in (1, 2, 5)])
+def test_admin_and_command_write_the_same_bytes(
+    admin_client: Client,
+    five_payments: None,
+    settings: Settings,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    case: tuple[dict[str, Any], list[str], int],
+) -> None:
+    options, arguments, settings.PAYMENTS_EXPORT_PART_ROWS = case
+    call_command("export_payments", "--organization", "1", "--mode", "live", "--format", "csv", *arguments)
+
+    parts = [*fetch_parts(admin_client, CSV, **options)]
+
+    assert b"".join(parts) == capsysbinary.readouterr().out
+    assert len(parts) == -(-5 // settings.PAYMENTS_EXPORT_PART_ROWS)
+
+
+def test_totals_are_those_of_the_rows_although_payments_change_meanwhile(
+    admin_client: Client, five_payments: None, settings: Settings
+) -> None:
+    settings.PAYMENTS_EXPORT_PART_ROWS = 2
+    content = b""
+    for part in fetch_parts(admin_client, CSV, columns="amount", totals="on"):
+        content += part
+        Payment.objects.update(amount=F("amount") * 2)
+
+    assert content.decode("utf-8-sig").splitlines() == [
+        *("Amount,Currency", "10.00,EUR", "10.00,JPY", "20.00,EUR", "20.00,USD", "40.00,EUR", ""),
+        *("Total EUR: succeeded payments,3", "Total EUR: paid,70.00"),
+        *(f"Total EUR: {name},,known for 0 of 3 payments" for name in ("refunded", "fees", "net")),
+        *("Total JPY: succeeded payments,1", "Total JPY: paid,10.00"),
+        *(f"Total JPY: {name},,known for 0 of 1 payments" for name in ("refunded", "fees", "net")),
+        *("Total USD: succeeded payments,1", "Total USD: paid,20.00"),
+        *(f"Total USD: {name},,known for 0 of 1 payments" for name in ("refunded", "fees", "net")),
+    ]
+
+
+@pytest.mark.parametrize("sums", [None, "", "x", "W10:x:y"])
+def test_part_of_totals_needs_the_sums_of_the_parts_before(
+    admin_client: Client, organization: Organization, sums: str | None
+) -> None:
+    payment = PaymentFactory.create(organization=organization)
+    query = {"totals": "on", "from": payment.id}
+
+    response = admin_client.get(CSV, query if sums is None else {**query, "sums": sums})
+
+    assert response.status_code == 400
+    assert response.content.decode() == "This part does not follow another. Export again."
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"columns": ["id", "Amount"]}, "Columns: 'Amount' is not a column. Use id, "),
+        ({"columns": "metadata.\0"}, "Columns: 'metadata.\\x00' is not a column."),
+        ({"columns": ""}, "Columns: Choose a column."),
+        ({"time_zone": "Mars"}, "Time zone: Enter the IANA name of a time zone"),
+        ({"decimal": "."}, "Decimal: Select a valid choice."),
+        ({"delimiter": "|"}, "Delimiter: Select a valid choice."),
+    ],
+)
+def test_invalid_options_are_refused_and_not_stored(
+    admin_client: Client, organization: Organization, options: dict[str, Any], error: str
+) -> None:
+    responses = [admin_client.get(CSV, options), admin_client.post(EXPORT_OPTIONS, options)]
+
+    assert [response.status_code for response in responses] == [400, 400]
+    assert all(response.content.decode().startswith(error) for response in responses)
+    assert not StaffPreferences.objects.filter(export_options__isnull=False).exists()
+
+
+def test_options_are_remembered_for_the_user(admin_client: Client, organization: Organization) -> None:
+    PaymentFactory.create(organization=organization)
+    default = chosen(admin_client)
+
+    response = admin_client.post(EXPORT_OPTIONS, {**BOOK, "time_zone": "Asia/Tokyo", "totals": "on"})
+
+    assert response.status_code == 204
+    assert default == ([*DEFAULT_COLUMNS], "", [], [])
+    assert chosen(admin_client) == (
+        ["id", "createdAt", "amount.value"],
+        "metadata.order",
+        ["comma", "semicolon"],
+        ['name="time_zone" value="Asia/Tokyo"', 'name="totals"'],
+    )
+
+
+def chosen(client: Client) -> tuple[list[str], str, list[str], list[str]]:
+    """Return the options that the page shows: chosen columns, others, menus, and other fields with a value."""
+    page = client.get("/admin/payments/payment/").content.decode()
+    form = page.partition('<details class="column-choice export"')[2].partition("</form>")[0]
+    [others] = re.findall(r'<input type="text" name="columns" value="([^"]*)"', form)
+    return (
+        re.findall(r'name="columns" value="([^"]+)" checked', form),
+        others,
+        re.findall(r'<option value="([^"]+)" selected', form),
+        re.findall(r'name="time_zone" value="[^"]+"|name="totals"(?= [^>]*checked)', form),
+    )
+
+
+def test_options_are_stored_only_by_a_post_of_staff_who_view_payments(
+    admin_client: Client, client: Client, organization: Organization
+) -> None:
+    client.force_login(User.objects.create_user("clerk", is_staff=True))
+    token = client.get("/admin/").wsgi_request.META.get("CSRF_COOKIE", "")
+
+    refused = client.post(EXPORT_OPTIONS, {**BOOK, "csrfmiddlewaretoken": token})
+
+    assert (admin_client.get(EXPORT_OPTIONS).status_code, refused.status_code) == (403, 403)
+    assert not StaffPreferences.objects.filter(export_options__isnull=False).exists()
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("name", "first", "last", "expected"),
+    [
+        ("Demo Books", date(2026, 10, 1), date(2026, 10, 31), "demo-books-2026-10-paid"),
+        ("Demo Books", date(2024, 2, 1), date(2024, 2, 29), "demo-books-2024-02-paid"),
+        ("Demo Books", date(2026, 10, 1), date(2026, 10, 15), "demo-books-2026-10-01-to-2026-10-15-paid"),
+        ("Demo Books", date(2026, 10, 2), date(2026, 10, 31), "demo-books-2026-10-02-to-2026-10-31-paid"),
+        ("Demo Books", date(2026, 1, 1), date(2026, 12, 31), "demo-books-2026-01-01-to-2026-12-31-paid"),
+        ("Demo Books", date(9999, 12, 1), date(9999, 12, 31), "demo-books-9999-12-paid"),
+        ("Demo Books", date(2026, 10, 1), date(2026, 10, 1), "demo-books-2026-10-01-paid"),
+        ("Demo Books", date(2026, 10, 1), None, "demo-books-from-2026-10-01-paid"),
+        ("Demo Books", None, date(2026, 10, 1), "demo-books-to-2026-10-01-paid"),
+        ("Demo Books", None, None, "demo-books-paid"),
+        ("Bücher & ../Tee", None, None, "bucher-tee-paid"),
+        ("本屋", None, None, "organization-7-paid"),
+    ],
+)
+def test_file_is_named_after_the_organization_and_the_period(
+    name: str, first: date | None, last: date | None, expected: str
+) -> None:
+    assert file_name(Organization(id=7, name=name), first, last, DayKind.PAID) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ({}, "organization-1-created"),
+        ({"since": "2026-01-01", "until": "2026-01-31"}, "organization-1-2026-01-created"),
+        ({"since": "2026-01-01", "until": "2026-01-31", "by": "paid"}, "organization-1-2026-01-paid"),
+        ({"mode": "test"}, "organization-1-created-test"),
+    ],
+)
+def test_page_has_the_name_of_the_file(
+    admin_client: Client, organization: Organization, query: dict[str, str], name: str
+) -> None:
+    for mode in ("live", "test"):
+        PaymentFactory.create(organization=organization, mode=mode)
+
+    assert f'data-name="{name}"' in admin_client.get("/admin/payments/payment/", query).content.decode()

@@ -12,6 +12,7 @@ from django.forms import ChoiceField, DateField, MultipleChoiceField, TypedChoic
 
 from payments.admin.keys import ApiKeyForm
 from payments.admin.overview.views import OverviewForm
+from payments.admin.payments.downloads import ExportForm
 from payments.admin.payments.form import SearchForm
 from payments.admin.payments.reads import ReadsForm
 from payments.admin.periods import current_day
@@ -44,6 +45,7 @@ FIELDS_OF_QUERIES = {name: field for form in FORM_PAGES.values() for name, field
 PARAMETERS = (
     *FIELDS_OF_QUERIES,
     *("o", "p", "q", "all", "e", "_facets", "_popup", "_to_field", "_changelist_filters", "next", "q%5B%5D", "%00"),
+    *(*ExportForm.base_fields, "sums"),
     *("from", "term", "page", "app_label", "model_name", "field_name", "username", "groups", "query", "column"),
     *("mode__exact", "is_staff__exact", "groups__id__exact", "groups__isnull", "name__regex", "username__iregex"),
     *("name__icontains", "id__range", "id__in", "organization__name__contains", "keys__digest__startswith"),

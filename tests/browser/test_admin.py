@@ -13,11 +13,13 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from django.utils.text import slugify
 from playwright.sync_api import Page, expect
 
 from payments.demo import SHOPS
 from tests.browser.conftest import Staffed
-from tests.browser.pages import page_problems
+from tests.browser.pages import LOOKS, overflow, page_problems, set_look, violations
+from tests.support.commands import manage
 
 pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.xdist_group("browser"), pytest.mark.extended]
 
@@ -254,18 +256,13 @@ def test_payment_page_copies_the_api_response(staffed: Staffed) -> None:
         assert payment_id in ids(page)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_export_is_saved_as_one_file(staffed: Staffed, tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize(("button", "suffix"), [("Raw CSV (imports again)", "csv"), ("JSON Lines", "jsonl")])
+def test_export_is_saved_as_one_file(staffed: Staffed, tmp_path: Path, button: str, suffix: str) -> None:
     expected = exported(staffed)
 
     with staffed.page() as page:
-        page.goto(LIST)
-        with page.expect_download() as download:
-            page.get_by_role("button", name={"csv": "CSV", "jsonl": "JSON Lines"}[suffix]).click()
-        download.value.save_as(tmp_path / download.value.suggested_filename)
-        expect(page.get_by_role("status")).to_contain_text("MB, complete")
+        text = save_export(page, tmp_path, button=button)
 
-    text = (tmp_path / f"payments.{suffix}").read_text(encoding="utf-8-sig")
     lines = text.splitlines()
     assert len(lines) > 5000
     if suffix == "jsonl":
@@ -274,13 +271,83 @@ def test_export_is_saved_as_one_file(staffed: Staffed, tmp_path: Path, suffix: s
         assert [line.partition(",")[0] for line in lines[1:]] == exported_ids(staffed)
 
 
-def test_failed_export_saves_no_file_and_shows_the_reason(staffed: Staffed) -> None:
+def save_export(page: Page, directory: Path, *, button: str, query: str = "") -> str:
+    """Export the list, and return the content of the file. Its name is in the directory."""
+    page.goto(f"{LIST}?{query}")
+    page.get_by_text("Export", exact=True).click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name=button).click()
+    file = directory / download.value.suggested_filename
+    download.value.save_as(file)
+    expect(page.get_by_role("status")).to_contain_text("MB, complete")
+    return file.read_text(encoding="utf-8-sig")
+
+
+def test_bookkeepers_file_has_the_chosen_form_which_is_remembered(staffed: Staffed, tmp_path: Path) -> None:
+    options = {
+        "decimal": "comma",
+        "delimiter": "semicolon",
+        "time-zone": "Asia/Tokyo",
+        "columns": "id,paidAt,amount,net",
+    }
+    arguments = [f"--{name}={value}" for name, value in options.items()]
+    access = ("--organization", f"{staffed.organization}", "--mode", "live")
+    command = ("export_payments", *access, "--format", "csv", "--totals", *arguments)
+    expected = manage(*command, url=staffed.service.database_url).stdout.removeprefix("\ufeff")
+
     with staffed.page() as page:
         page.goto(LIST)
+        page.get_by_text("Export", exact=True).click()
+        columns = page.get_by_role("group", name="Columns of the file")
+        for checkbox in columns.get_by_role("checkbox").all():
+            checkbox.uncheck()
+        for column in ("Payment", "Paid", "Amount", "Currency", "Net"):
+            columns.get_by_label(column, exact=True).check()
+        page.get_by_label("Decimal").select_option("1234,50")
+        page.get_by_label("Delimiter").select_option("Semicolon")
+        page.get_by_label("Time zone").fill("Asia/Tokyo")
+        page.get_by_label("Totals by currency").check()
+        with page.expect_download():
+            page.get_by_role("button", name="Export CSV").click()
+        text = save_export(page, tmp_path, button="Export CSV")
+
+    assert text == expected
+    assert "Total EUR: paid;" in text
+    assert [file.name for file in tmp_path.iterdir()] == [f"{slugify(SHOPS[0].name)}-created.csv"]
+
+
+def test_invalid_options_of_an_export_are_shown(staffed: Staffed) -> None:
+    with staffed.page() as page:
+        page.goto(LIST)
+        page.get_by_text("Export", exact=True).click()
+        page.get_by_label("Time zone").fill("Mars")
+        page.get_by_role("button", name="Export CSV").click()
+
+        expect(page.get_by_role("status")).to_contain_text("no file was saved. Time zone: Enter the IANA name")
+
+
+@pytest.mark.parametrize("button", ["Export CSV", "Raw CSV"])
+def test_failed_export_saves_no_file_and_shows_the_reason(staffed: Staffed, button: str) -> None:
+    with staffed.page() as page:
+        page.goto(LIST)
+        page.get_by_text("Export", exact=True).click()
         page.context.clear_cookies()
-        page.get_by_role("button", name="CSV").click()
+        page.get_by_role("button", name=button).click()
 
         expect(page.get_by_role("status")).to_have_text("Export failed; no file was saved. Log in again.")
+
+
+def test_export_can_be_started_with_the_keyboard_and_fits_a_phone(staffed: Staffed) -> None:
+    with staffed.page(width=390, bypass_csp=True) as page:
+        page.goto(LIST)
+        page.get_by_text("Export", exact=True).focus()
+        page.keyboard.press("Enter")
+        for look in LOOKS:
+            set_look(page, look)
+            assert overflow(page) + violations(page) == []
+        page.get_by_label("Time zone").focus()
+        with page.expect_download():
+            page.keyboard.press("Enter")
 
 
 @pytest.mark.needs("curl")

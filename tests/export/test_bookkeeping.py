@@ -132,6 +132,10 @@ def test_every_field_can_be_chosen_and_has_a_heading(run: Run) -> None:
     assert row["Expires (UTC)"] == record["expiresAt"][:19].replace("T", " ")
 
 
+def many_columns(count: int) -> str:
+    return ",".join(f"metadata.{number}" for number in range(count))
+
+
 @pytest.mark.parametrize(
     ("names", "columns"),
     [
@@ -139,6 +143,8 @@ def test_every_field_can_be_chosen_and_has_a_heading(run: Run) -> None:
         ("paidAt,id,paidAt", ["paidAt", "id"]),
         ("amount", ["amount.value", "amount.currency"]),
         ("amount.currency,amountNet", ["amount.currency", "amountNet.value", "amountNet.currency"]),
+        (many_columns(100), many_columns(100).split(",")),
+        (f"details.{'k' * 1024}", [f"details.{'k' * 1024}"]),
         ("net,metadata.order.no,details.cardNumber", ["net", "metadata.order.no", "details.cardNumber"]),
     ],
 )
@@ -153,6 +159,9 @@ def test_columns_have_the_names_of_the_api(names: str, columns: list[str]) -> No
         (["--format", "csv", "--columns", ""], "--columns: '' is not a column"),
         (["--format", "csv", "--columns", "id,"], "--columns: '' is not a column"),
         (["--format", "csv", "--columns", "metadata."], "--columns: 'metadata.' is not a column"),
+        (["--format", "csv", "--columns", "metadata.a\0"], "--columns: 'metadata.a\\x00' is not a column"),
+        (["--format", "csv", "--columns", f"metadata.{'k' * 1025}"], "kk' is not a column"),
+        (["--format", "csv", "--columns", many_columns(101)], "--columns: Choose at most 100 columns."),
         (["--format", "csv", "--time-zone", "Mars"], "--time-zone: Enter the IANA name of a time zone"),
         (["--format", "csv", "--time-zone", "../UTC"], "--time-zone: Enter the IANA name of a time zone"),
         (["--format", "csv", "--decimal", ","], "--decimal: invalid choice: ','"),

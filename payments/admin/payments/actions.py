@@ -1,17 +1,19 @@
-"""The forms of the payment list that change something: saved filters and columns. Each leads back to the list.
+"""The forms of the payment list that change something: saved filters, columns and options of an export.
 
 Each user saves searches of the list under a name, and opens them for any organization and mode.
 """
 
+from http import HTTPStatus
 from typing import Any, NamedTuple, cast
 
 from django import forms
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import HttpRequest, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path, reverse
 
+from payments.admin.payments.downloads import ExportForm, InvalidExport
 from payments.admin.payments.form import SearchForm
 from payments.admin.payments.query import ACCESS_FIELDS, list_query
 from payments.admin.preferences import chosen_columns, write_preferences
@@ -60,6 +62,7 @@ def action_urls(site: AdminSite) -> list[URLPattern]:
         path("save-filter", site.admin_view(save_filter_view), name="payments_payment_save_filter"),
         path("delete-filter", site.admin_view(delete_filter_view), name="payments_payment_delete_filter"),
         path("columns", site.admin_view(columns_view), name="payments_payment_columns"),
+        path("export-options", site.admin_view(export_options_view), name="payments_payment_export_options"),
     ]
 
 
@@ -116,6 +119,16 @@ def columns_view(request: HttpRequest) -> HttpResponseRedirect:
     columns: Any = None if "default" in request.POST else chosen_columns(request.POST.getlist("column"))
     write_preferences(user_id, columns=columns)
     return redirect_to_list(posted_search(request))
+
+
+def export_options_view(request: HttpRequest) -> HttpResponse:
+    """Store the options of an export, before the page's script requests it."""
+    user_id = require_permission_to_post(request)
+    try:
+        write_preferences(user_id, export_options=ExportForm(request.POST).options)
+    except InvalidExport as error:
+        return HttpResponse(str(error), status=HTTPStatus.BAD_REQUEST, content_type="text/plain; charset=utf-8")
+    return HttpResponse(status=HTTPStatus.NO_CONTENT)
 
 
 def require_permission_to_post(request: HttpRequest) -> int:

@@ -13,6 +13,7 @@ from django.http import QueryDict
 from payments.admin.access_form import access_query
 from payments.admin.payments.actions import SaveFilterForm, filter_links, filter_query
 from payments.admin.payments.display import PaymentDisplay, payment_href
+from payments.admin.payments.downloads import ExportForm, file_name
 from payments.admin.payments.form import TIMED_OUT, SearchForm
 from payments.admin.payments.query import chips, list_query, query_for_words
 from payments.admin.payments.search import PAGE_ROWS, SearchedPage, fetch_search
@@ -97,6 +98,7 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
     """Return the template context of the list beside its payments. The form must be valid."""
     columns = chosen_columns(preferences.columns)
     form.offer_known_words()
+    organization = form.cleaned_data["organization"]
     return {
         "access": form.access,
         "access_query": form.access_query,
@@ -112,6 +114,8 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
         "period": f"paid {form.days}" if form.kind == DayKind.PAID else form.days,
         "unpaid_query": list_query(form, without=["status"]).urlencode(),
         "definitions": DEFINITIONS,
+        "export_form": ExportForm.for_page(preferences.export_options, organization=organization),
+        "export_name": file_name(organization, *form.days, form.kind),
     }
 
 

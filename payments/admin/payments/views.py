@@ -17,6 +17,7 @@ from payments.admin.access_form import access_query
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.payments.actions import action_urls
 from payments.admin.payments.display import PaymentDisplay, payment_href
+from payments.admin.payments.downloads import InvalidExport, query_of_options, requested_file
 from payments.admin.payments.form import TIMED_OUT, SearchForm
 from payments.admin.payments.list import ListedPayments, fetch_list, fetch_selected, find_list_context, list_context
 from payments.admin.payments.query import filter_names, list_query, query_of_parts
@@ -26,6 +27,7 @@ from payments.api.errors import RETRY_SECONDS
 from payments.api.links import Links
 from payments.api.serializers import build_records
 from payments.conf import conf
+from payments.export.bookkeeping import Book
 from payments.export.csv_files import FORMATS, Format
 from payments.listing.filters import parse_selection
 from payments.listing.page import UnknownStart, fetch_page
@@ -123,7 +125,10 @@ class PaymentAdmin(ReadOnlyAdmin):
         if not form.is_valid() or form.search.payment_id:
             return export_error("The search is invalid. Correct it and export again.", HTTPStatus.BAD_REQUEST)
         try:
-            return export_response(request, form, FORMATS[suffix])
+            file = requested_file(request.GET, suffix, organization=form.cleaned_data["organization"])
+            return export_response(request, form, file)
+        except InvalidExport as error:
+            return export_error(str(error), HTTPStatus.BAD_REQUEST)
         except NoPlace:
             return export_error("Another export is running. Try again in a second.", HTTPStatus.SERVICE_UNAVAILABLE)
         except UnknownStart:
@@ -176,7 +181,7 @@ def other_customer_payments(payment: PaymentDisplay, access: Access) -> list[Pay
     return [other for other in payments if other.record.id != payment.record.id][:CUSTOMER_PAYMENTS_MAX]
 
 
-def export_response(request: HttpRequest, form: SearchForm, file_format: Format) -> HttpResponse:
+def export_response(request: HttpRequest, form: SearchForm, file: Format | Book) -> HttpResponse:
     """Return a part of an export.
 
     :raises NoPlace: the worker is writing another part
@@ -184,11 +189,13 @@ def export_response(request: HttpRequest, form: SearchForm, file_format: Format)
     start = request.GET.get("from")
     with process.shares.exports():
         page = fetch_selected(form, start=start, limit=conf.EXPORT_PART_ROWS).page
-        content = (file_format.start if start is None else b"") + file_format.write(page.rows)
+        content = (file.start if start is None else b"") + file.write(page.rows)
     record_read(request.user, ReadKind.EXPORT, form.access, page.rows, filters=filter_names(form))
-    response = HttpResponse(content, content_type=file_format.content_type)
-    if page.next_from:
-        response.headers["Link"] = f'<?{query_of_parts(form)}&from={page.next_from}>; rel="next"'
+    if not page.next_from:
+        return HttpResponse(content + file.end(), content_type=file.content_type)
+    response = HttpResponse(content, content_type=file.content_type)
+    next_query = f"{query_of_parts(form)}{query_of_options(request.GET, file)}&from={page.next_from}"
+    response.headers["Link"] = f'<?{next_query}>; rel="next"'
     return response
 
 

@@ -1,6 +1,7 @@
-// Export buttons. A response holds a part of the file; its Link header leads to the next part. The browser joins the
-// parts and saves them as one file.
-const exportBar = document.querySelector(".export");
+// Exports. A response holds a part of the file; its Link header leads to the next part. The browser joins the parts and
+// saves them as one file. The form's options are stored for the next export.
+const exportBar = document.querySelector("details.export");
+const output = exportBar?.querySelector("output");
 
 async function fetchPart(url) {
     const response = await fetch(url);
@@ -34,18 +35,41 @@ function save(parts, name) {
     setTimeout(() => URL.revokeObjectURL(href), 60000);
 }
 
-for (const button of exportBar?.querySelectorAll("button") ?? []) {
-    const output = exportBar.querySelector("output");
-    button.hidden = false;
-    button.addEventListener("click", async () => {
-        button.disabled = true;
-        try {
-            const url = `${button.dataset.href}?${exportBar.dataset.query}`;
-            save(await fetchParts(url, (progress) => { output.textContent = progress; }), button.dataset.name);
-            output.textContent += ", complete";
-        } catch (error) {
-            output.textContent = `Export failed; no file was saved. ${error.message}`;
-        }
-        button.disabled = false;
-    });
+async function exportFile({ href, suffix }, options = "") {
+    const url = `${href}?${exportBar.dataset.query}${options}`;
+    const parts = await fetchParts(url, (progress) => { output.textContent = progress; });
+    save(parts, `${exportBar.dataset.name}.${suffix}`);
 }
+
+async function storeOptions(form, body) {
+    const response = await fetch(form.action, { method: "POST", body });
+    if (response.redirected || response.status === 403) throw new Error("Log in again.");
+    if (!response.ok) throw new Error(await response.text());
+}
+
+async function run(button, work) {
+    button.disabled = true;
+    try {
+        await work();
+        output.textContent += ", complete";
+    } catch (error) {
+        output.textContent = `Export failed; no file was saved. ${error.message}`;
+    }
+    button.disabled = false;
+}
+
+for (const button of exportBar?.querySelectorAll("button") ?? []) {
+    button.hidden = false;
+    if (button.type === "button") button.addEventListener("click", () => run(button, () => exportFile(button.dataset)));
+}
+
+exportBar?.querySelector("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const form = event.target;
+    run(event.submitter, async () => {
+        const options = new FormData(form);
+        await storeOptions(form, options);
+        options.delete("csrfmiddlewaretoken");
+        await exportFile(form.dataset, `&${new URLSearchParams(options)}`);
+    });
+});
