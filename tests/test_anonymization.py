@@ -88,7 +88,7 @@ def test_columns_without_personal_data_are_known() -> None:
     assert sorted(OTHER_COLUMNS) == [
         *("amount", "amount_currency", "amount_net", "amount_net_currency", "amount_remaining"),
         *("amount_remaining_currency", "created_at", "expires_at", "id", "method", "mode", "organization_id"),
-        *("paid_at", "sequence_type", "status"),
+        *("paid_at", "paid_before", "sequence_type", "status"),
     ]
 
 
