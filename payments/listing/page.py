@@ -16,9 +16,10 @@ from django.db.models.functions import Coalesce
 from payments.database.statements import Placeholder
 from payments.listing.content import NO_VALUE, Content, ContentStatement, Query, content_sql, proof_row
 from payments.listing.filters import Selection
+from payments.listing.paid_days import PaidDays, paid_days
 from payments.listing.query import Listing, UnboundPayments, filter_values, payments_by_value, payments_of_list, select
 from payments.models import PaymentQuerySet
-from payments.models.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position
+from payments.models.ordering import NEWEST_FIRST, Order, is_at_or_after, is_before, opposite, position, sort_sql
 from payments.rows import named
 
 # With filters, a statement reads at least so many rows: for fewer, PostgreSQL would expect to find them soon by reading
@@ -55,33 +56,39 @@ class PageQuerySets(NamedTuple):
     proof: PaymentQuerySet | None = None
 
 
-def page_querysets(
+def page_querysets(  # noqa: PLR0913  all that a page depends on
     payments: PaymentQuerySet,
     *,
     within: PaymentQuerySet,
     start: Expression | None,
     limit: int,
     order: Order = NEWEST_FIRST,
+    paid: PaidDays | None = None,
 ) -> PageQuerySets:
     """Return the QuerySets for a page of `payments`, which filters have selected of `within`.
 
     `start` is the ID of a payment of `within`. Without filters, both are the same object, and the start is the first
     payment of the page. With filters, the page may lack the start, and a second QuerySet proves that it exists.
+    `paid`: the filters' paid days, if they are few.
 
     Cost: at most `2 * limit + 3` index entries, and the entries that filters skip.
     """
     has_filters = payments is not within
     rows = max(limit, FILTERED_ROWS_MIN) if has_filters else limit
     if start is None:
+        if paid:
+            listed = within.filter(paid.from_first(order))
+            payments = paid.find(listed & payments, listed=listed, order=order, rows=rows + 1)
         return PageQuerySets(payments.annotate(previous_from=NO_VALUE).order_by(*order)[: rows + 1])
     starts = payments_by_value() if isinstance(within, UnboundPayments) else within
     start_position = position_of(starts, start)
     # The position comes before the filters. If two conditions bound an index in the same direction, the
     # database starts the scan at the condition written first.
-    page, preceding = (
-        (within.filter(condition) & payments) if has_filters else payments.filter(condition)
-        for condition in (is_at_or_after(start_position, order), is_before(start_position, order))
-    )
+    listed, before = (within.filter(side(start_position, order)) for side in (is_at_or_after, is_before))
+    page, preceding = (listed & payments, before & payments) if has_filters else (listed, before)
+    if paid:
+        page = paid.find(page, listed=listed, order=order, rows=rows + 1)
+        preceding = paid.find(preceding, listed=before, order=opposite(order), rows=rows)
     if not has_filters:
         previous = previous_start(preceding, limit=limit, order=order)
         return PageQuerySets(page.annotate(previous_from=previous).order_by(*order)[: rows + 1])
@@ -127,11 +134,6 @@ class FilteredPreviousStart(Subquery):
         super().__init__(preceding_rows, output_field=TextField(), template=template)
 
 
-def sort_sql(order: Order) -> str:
-    """Return an order in SQL: `created_at DESC, id DESC`."""
-    return ", ".join(f"{name[1:]} DESC" if name.startswith("-") else name for name in order)
-
-
 def build_page(rows: list[Any], *, start: str | None, limit: int, proof: Any, row_of: Callable[[Any], Any]) -> Page:
     """Return the page of what the QuerySets have found. `proof` is the start, if they look it up.
 
@@ -162,12 +164,13 @@ def evaluate_page(
 
 
 @lru_cache(STATEMENTS_MAX)
-def page_statement(
+def page_statement(  # noqa: PLR0913, PLR0917  all that a page depends on
     payments: PaymentQuerySet,
     within: UnboundPayments,
     limit: int,
     has_start: bool,  # noqa: FBT001  a positional argument: lru_cache finds it faster, and each request calls this
     order: Order = NEWEST_FIRST,
+    paid: PaidDays | None = None,
 ) -> ContentStatement:
     """Return the statement for a page of unbound payments; see `page_querysets`.
 
@@ -175,7 +178,7 @@ def page_statement(
     statement's parts come in order, because requests run without parallel workers (database/postgresql/base.py).
     """
     start = Placeholder("start") if has_start else None
-    page, proof = page_querysets(payments, within=within, start=start, limit=limit, order=order)
+    page, proof = page_querysets(payments, within=within, start=start, limit=limit, order=order, paid=paid)
     previous_from = F("previous_from")
     return ContentStatement(
         content_sql(page, previous_from=previous_from),
@@ -188,7 +191,9 @@ def page_query(
     payments: PaymentQuerySet, *, within: UnboundPayments, selection: Selection, start: str | None, limit: int
 ) -> Query:
     """Return the query for a page of unbound payments, which the selection's filters have selected of `within`."""
-    statement = page_statement(payments, within, limit, start is not None, selection.order)
+    statement = page_statement(
+        payments, within, limit, start is not None, selection.order, paid_days(selection.filters)
+    )
     values: dict[str, Any] = {"start": start}
     if selection.filters:
         values |= filter_values(selection.filters)

@@ -85,10 +85,11 @@ def select(
 
 
 @lru_cache(SHAPES_MAX)
-def select_unbound(payments: PaymentQuerySet, shape: Shape) -> PaymentQuerySet:
+def select_unbound(payments: PaymentQuerySet, shape: Shape, access: Access | None = UNBOUND_ACCESS) -> PaymentQuerySet:
+    """Return the payments that match all filters. Without `access`, PostgreSQL uses no index of terms."""
     for part in shape:
         values = part.values or tuple(map(Placeholder, part.placeholders))
-        payments = part.filter.apply(payments, values, UNBOUND_ACCESS)
+        payments = part.filter.apply(payments, values, access)
     return payments
 
 

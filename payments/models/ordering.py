@@ -16,6 +16,11 @@ def opposite(order: Order) -> Order:
     return OLDEST_FIRST if order == NEWEST_FIRST else NEWEST_FIRST
 
 
+def sort_sql(order: Order) -> str:
+    """Return an order in SQL: `created_at DESC, id DESC`."""
+    return ", ".join(f"{name[1:]} DESC" if name.startswith("-") else name for name in order)
+
+
 def position(created_at: BaseExpression | F, payment_id: BaseExpression | F) -> Expression:
     """Return the position of a payment: the row value `(created_at, id)`. Django has no field for it."""
     return Func(created_at, payment_id, template="(%(expressions)s)", arg_joiner=", ", output_field=TextField())
