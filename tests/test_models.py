@@ -202,5 +202,6 @@ def test_payments_have_exactly_these_indexes() -> None:
         "payment_status": [*access, ("status", "ASC"), *newest_first],
         "payment_in_flight": [*access, *newest_first],
         "payment_customer": [*access, ("customer_id", "ASC"), *newest_first],
+        "payment_paid": [*access, ("created_at", "DESC")],  # the paid day is an expression
         "payment_change": [("change_id", "ASC"), *access],
     }

@@ -41,6 +41,10 @@ TABLES = ("payments_payment", "payments_change", "payments_accessstate", "paymen
 # A page of two reads at most so many buffers. To read the index of the list takes 130, and the list with its index 350.
 PAGE = 60
 
+# A page of paid days reads so many payments of the list before it uses its index.
+# Without statistics of the paid days, PostgreSQL reads the list instead of the index, once for each day.
+PAID, PAID_BY_LIST = 250, 600
+
 # Without statistics of the terms, PostgreSQL reads the list, but only once for the page and for the previous page.
 LIST = 450
 
@@ -67,7 +71,8 @@ def store_payments(organization: int, mode: str, number: int) -> None:
             CASE WHEN n % 1000 = 77 THEN 'rare' ELSE 'creditcard' END,
             CASE n % 200 WHEN 17 THEN 'open' WHEN 18 THEN 'pending' WHEN 19 THEN 'failed' ELSE 'succeeded' END,
             'oneoff', '', '', '{{"number":"' || n || '","shop":"web"}}', timestamptz '{NOON}' + n * interval '1 minute',
-            timestamptz '{NOON}', 'ct_' || n / 10, {first_change} + n / 250
+            timestamptz '{NOON}' + (n + CASE n % 50 WHEN 8 THEN 2880 ELSE 1 END) * interval '1 minute',
+            'ct_' || n / 10, {first_change} + n / 250
         FROM generate_series(0, {number - 1}) AS n
     """)  # noqa: S608
     execute(f"""
@@ -255,6 +260,9 @@ class Case(NamedTuple):
     buffers_without_statistics: int | None = None
 
 
+# Without a start, the list has them soon. From `START`, it has them late.
+DAYS = {"paidAt[gte]": "2026-01-02", "paidAt[lt]": "2026-01-03"}
+
 # By the kind of statement. The limits of a filter with terms differ: without statistics, none shows that it is rare.
 CASES = {
     "first page": Case(request(limit=2)),
@@ -279,6 +287,9 @@ CASES = {
             ("customer", {"customerId": "ct_300"}, PAGE, None),
             ("two customers", {"customerId": "ct_300,ct_400"}, PAGE, LIST),
             ("range", {"createdAt[gte]": "2026-01-02", "createdAt[lt]": "2026-01-08"}, 150, None),
+            ("paid days", DAYS, PAID, PAID_BY_LIST),
+            ("paid days and frequent method", {**DAYS, "method": "creditcard"}, PAID, PAID_BY_LIST),
+            ("paid days and rare method", {**DAYS, "method": "rare"}, PAID + PAGE, PAID_BY_LIST + LIST),
             ("method", {"method": "rare"}, PAGE, LIST),
             ("frequent method", {"method": "creditcard"}, PAGE, None),
             ("currency", {"currency": "CHF"}, PAGE, LIST),
