@@ -32,13 +32,15 @@ WORDS = frozenset({"method", "currency", "sequenceType"})
 SAMPLE, FREQUENT = 100, 3
 
 SOURCES = """
-    WITH near AS MATERIALIZED ({near}) SELECT id FROM near
+    WITH near AS MATERIALIZED ({near}),
+    rest(is_by_day) AS MATERIALIZED (SELECT CASE WHEN (SELECT count(*) FROM near) < {rows} THEN {is_frequent} END)
+    SELECT id FROM near
     UNION ALL (
-        SELECT paid.id FROM {days} CROSS JOIN LATERAL ({paid}) AS paid WHERE {is_short} AND {is_frequent}
+        SELECT paid.id FROM {days} CROSS JOIN LATERAL ({paid}) AS paid WHERE (SELECT is_by_day FROM rest)
         ORDER BY {order} LIMIT {rows}
     )
 """
-OTHERWISE = "UNION ALL SELECT id FROM ({page}) AS page WHERE {is_short} AND NOT {is_frequent}"
+OTHERWISE = "UNION ALL SELECT id FROM ({page}) AS page WHERE NOT (SELECT is_by_day FROM rest)"
 IS_FREQUENT = """
     (SELECT count(sample.id) >= {frequent} * count(DISTINCT days.day) FROM {days}
     LEFT JOIN LATERAL ({sample}) AS sample ON TRUE)
@@ -67,7 +69,6 @@ class PaidDays(NamedTuple):
             "days": self.days,
             "paid": positions(of_day(listed & self.selected), order, rows),
             "page": positions(page, order, rows),
-            "is_short": f"(SELECT count(*) FROM near) < {rows}",
             "is_frequent": "TRUE",
             "order": sort_sql(order),
             "rows": rows,
@@ -99,7 +100,10 @@ def positions(payments: PaymentQuerySet, order: Sequence[str], rows: int) -> str
 def paid_days(filters: Sequence[AppliedFilter]) -> PaidDays | None:
     """Return the paid days of filters; None if they are too many, or if another filter has an index of its own."""
     lower, upper = ([bound for bound in filters if bound.name in names] for names in BOUNDS)
-    if connection.vendor != "postgresql" or not (lower and upper and all(map(is_combined, filters))):
+    # Citus does not send these statements to one shard as they are, so they would take a second.
+    if connection.vendor != "postgresql" or getattr(connection, "uses_citus", False):
+        return None
+    if not (lower and upper and all(map(is_combined, filters))):
         return None
     if upper[0].values[0] - lower[0].values[0] > SPAN_MAX:
         return None
