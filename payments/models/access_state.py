@@ -152,7 +152,10 @@ def delete_totals(access: Access, utc_days: Collection[UtcDay] | None, *, using:
     if utc_days is None:
         totals.delete()
         return
-    zone = Organization.objects.using(using).get(id=access.organization_id).zone
+    organization = Organization.objects.using(using).filter(id=access.organization_id).first()
+    if organization is None:  # the transaction cannot commit
+        return
+    zone = organization.zone
     for kind in DayKind:
         days = {day for utc_day in utc_days if utc_day.kind == kind for day in days_of_utc_day(utc_day.day, zone)}
         if days:
