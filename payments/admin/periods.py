@@ -5,7 +5,6 @@ The days are those of the organization's time zone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta, tzinfo
 from typing import NamedTuple
@@ -106,10 +105,13 @@ class Period:
 
     @property
     def parts(self) -> list[Period]:
+        return self.divided_by(self.part_unit)
+
+    def divided_by(self, unit: str) -> list[Period]:
         """Return the days, weeks from Monday, or months. The first and the last contain only days of the period."""
-        if self.part_unit == "day":
+        if unit == "day":
             return [Period(day, day) for day in self.days]
-        firsts = [day for day in self.days if day == self.first or start_of(day, self.part_unit) == day]
+        firsts = [day for day in self.days if day == self.first or start_of(day, unit) == day]
         lasts = [*(day - DAY for day in firsts[1:]), self.last]
         return list(map(Period, firsts, lasts))
 
@@ -172,17 +174,6 @@ def start_of_next(day: date, unit: str) -> date:
 def year_before(day: date) -> date:
     """Return the same day of the year before; 28 February for 29 February."""
     return (day.replace(day=28) if (day.month, day.day) == (2, 29) else day).replace(year=day.year - 1)
-
-
-def join_days(days: Sequence[date]) -> list[Period]:
-    """Return the periods of consecutive days in ascending `days`."""
-    periods: list[Period] = []
-    for day in days:
-        if periods and periods[-1].last + DAY == day:
-            periods[-1] = Period(periods[-1].first, day)
-        else:
-            periods.append(Period(day, day))
-    return periods
 
 
 def preset_period(preset: str, *, today: date) -> Period:

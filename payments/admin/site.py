@@ -22,6 +22,7 @@ from payments.admin.login import (
     password_attempt,
 )
 from payments.admin.overview.views import overview_context
+from payments.api.errors import RETRY_SECONDS
 from payments.conf import conf
 
 UNUSED_URLS = ("autocomplete", "view_on_site")
@@ -96,8 +97,12 @@ class PaymentsAdminSite(AdminSite):
             return response
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        """Show the figures of a period. While some are missing, the browser loads the page again by itself."""
         context = overview_context(request) if request.user.has_perm("payments.view_payment") else {}
-        return super().index(request, {**(extra_context or {}), **context})
+        response = super().index(request, {**(extra_context or {}), **context})
+        if context.get("overview") and context["overview"].missing:
+            response.headers["Refresh"] = str(RETRY_SECONDS)
+        return response
 
 
 def sign_in_urls() -> list[URLPattern]:

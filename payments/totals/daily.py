@@ -75,11 +75,12 @@ def stored_days(calendar: Calendar, days: Sequence[date]) -> QuerySet[SummedDay]
     return stored.filter(day__gte=min(days), day__lte=max(days)) if days else stored.none()
 
 
-def sum_in_time(calendar: Calendar, *, days: Sequence[date]) -> None:
+def sum_in_time(*calendars: Calendar, days: Sequence[date]) -> None:
     """Compute and store the missing totals of `days` until the time of a request for this is up."""
     stop_at = time.monotonic() + time_limits.SUMMING_DAYS.seconds
     try:
-        sum_missing_days(calendar, days=days, has_time=lambda: time.monotonic() < stop_at)
+        for calendar in calendars:
+            sum_missing_days(calendar, days=days, has_time=lambda: time.monotonic() < stop_at)
     except OperationalError as error:
         if not (is_timeout(error) or is_locked(error)):
             raise

@@ -1,54 +1,97 @@
-"""Charts are drawn to scale."""
+"""Charts are drawn to scale, with round numbers on the axis and marks at weeks, months or half years."""
+
+from datetime import date
 
 import pytest
 
-from payments.admin.overview.charts import (
-    Bar,
-    BarChart,
-    Label,
-    LineChart,
-    bar_chart,
-    line_chart,
-)
+from payments.admin.overview.charts import Part, axis_texts, money_chart, round_up
+from payments.admin.periods import Period
 
 pytestmark = pytest.mark.once
 
 
-def labels(count: int) -> list[Label]:
-    return [Label(f"day {number}", f"?day={number}") for number in range(count)]
+def parts(*amounts: int, compared: tuple[int, ...] = (), period: Period | None = None) -> list[Part]:
+    """Return a part for each amount: the days from 2 November 2026, a Monday, or those of another period."""
+    periods = (period or Period(date(2026, 11, 2), date(2026, 12, 31))).parts[: len(amounts)]
+    before = [(Period(date(2026, 10, 5), date(2026, 10, 5)), amount) for amount in compared]
+    before += [(None, 0)] * (len(amounts) - len(compared))
+    return [Part(part, paid, "?", *compared, "") for part, paid, compared in zip(periods, amounts, before, strict=True)]
 
 
 @pytest.mark.parametrize(
-    ("number", "top"), [(0, 1), (1, 1), (2, 2), (3, 5), (5, 5), (6, 10), (11, 20), (21, 50), (51, 100), (501, 1000)]
+    ("hundredths", "top"),
+    [
+        (0, 100),
+        (100, 100),
+        (101, 200),
+        (201, 250),
+        (251, 500),
+        (501, 1000),
+        (1_360_000, 2_000_000),
+        (226_000, 250_000),
+        (10**18 + 1, 2 * 10**18),
+    ],
 )
-def test_full_height_stands_for_a_round_number(number: int, top: int) -> None:
-    assert bar_chart([number], parts=[0], labels=labels(1)).top == top
+def test_full_height_stands_for_a_round_amount(hundredths: int, top: int) -> None:
+    assert round_up(hundredths) == top
 
 
-def test_bars_are_side_by_side_and_as_high_as_their_numbers() -> None:
-    chart = bar_chart([0, 4, 10], parts=[0, 1, 5], labels=labels(3))
-
-    bars = [Bar(1, 8, 0, 0), Bar(11, 8, 400, 100), Bar(21, 8, 1000, 500)]
-    assert chart == BarChart(bars, labels(3), width=30, top=10)
-
-
-def test_small_number_has_a_visible_bar() -> None:
-    chart = bar_chart([100_000, 1], parts=[0, 1], labels=labels(2))
-
-    assert chart.bars[1].height == 10
-
-
-def test_negative_number_has_no_bar() -> None:
-    chart = bar_chart([-5], parts=[-5], labels=labels(1))
-
-    assert chart.bars[0].height == 0
+@pytest.mark.parametrize(
+    ("top", "texts"),
+    [
+        (100, ["1", "0.5", "0"]),
+        (250, ["2.5", "1.25", "0"]),
+        (2_000_000, ["20,000", "10,000", "0"]),
+        (10**8, ["1 M", "0.5 M", "0"]),
+        (25 * 10**11, ["25,000 M", "12,500 M", "0"]),
+    ],
+)
+def test_axis_has_three_round_numbers(top: int, texts: list[str]) -> None:
+    assert axis_texts(top) == texts
 
 
-def test_line_is_interrupted_where_a_value_is_missing() -> None:
-    chart = line_chart([1, 0.5, None, 0, None, None], labels=labels(6))
+def test_bars_are_side_by_side_and_as_high_as_their_amounts() -> None:
+    chart = money_chart(parts(0, 1, 500, 1000, -5), unit="day")
 
-    assert chart == LineChart(["5,0 15,500", "31,1000 39,1000"], labels(6), width=60)
+    assert [bar.height for bar in chart.bars] == [0, 1, 50, 100, 0]
+    assert [bar.top for bar in chart.bars] == [100, 99, 50, 0, 100]
+    assert [bar.column for bar in chart.bars] == [0, 20, 40, 60, 80]
+    assert [bar.left for bar in chart.bars] == [2.4, 22.4, 42.4, 62.4, 82.4]
+    assert (chart.width, chart.bar_width) == (20, 15.2)
 
 
-def test_line_without_data_has_no_segments() -> None:
-    assert line_chart([None, None], labels=labels(2)) == LineChart([], labels(2), width=20)
+def test_line_shows_the_compared_amounts_at_the_middle_of_the_columns() -> None:
+    chart = money_chart(parts(100, 100, 100, compared=(1000, -7)), unit="day")
+
+    assert (chart.line, chart.line_width) == ("5,0 15,1000", 30)
+    assert chart.axis == ["10", "5", "0"]
+
+
+def test_chart_without_comparison_has_no_line() -> None:
+    assert money_chart(parts(100, 100), unit="day").line == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "marks", "labels"),
+    [
+        ("2026-11-24", "2026-11-27", 4, ["24 Nov", "25 Nov", "26 Nov", "27 Nov"]),
+        ("2026-11-01", "2026-11-30", 5, ["2 Nov", "9 Nov", "16 Nov", "23 Nov", "30 Nov"]),
+        ("2026-09-01", "2026-11-30", 13, ["7 Sep", "28 Sep", "19 Oct", "9 Nov", "30 Nov"]),
+        ("2026-01-01", "2026-11-30", 11, ["Jan", "Mar", "May", "Jul", "Sep", "Nov"]),
+        ("2024-03-01", "2026-11-30", 5, ["Jul 2024", "Jan 2025", "Jul 2025", "Jan 2026", "Jul 2026"]),
+    ],
+)
+def test_marks_are_at_mondays_months_or_half_years(first: str, last: str, marks: int, labels: list[str]) -> None:
+    period = Period(date.fromisoformat(first), date.fromisoformat(last))
+
+    chart = money_chart(parts(*[1] * len(period.parts), period=period), unit=period.part_unit)
+
+    assert len(chart.ticks) == marks
+    assert [tick.label for tick in chart.ticks if tick.label] == labels
+    assert all(0 < tick.x < 100 for tick in chart.ticks)
+
+
+def test_days_are_named_with_their_weekday() -> None:
+    [part] = parts(1, compared=(2,))
+
+    assert (str(part), part.compared_text) == ("Mon 2 November 2026", "Mon 5 October 2026")

@@ -1,50 +1,49 @@
-"""Texts that compare a figure with the period before."""
+"""Texts that compare a figure with that of another period."""
 
 import pytest
 
-from payments.admin.overview.statistics import compare_amounts, compare_numbers, compare_rates
+from payments.admin.overview.figures import Change
+from payments.templatetags.numbers import grouped, money
+
+pytestmark = pytest.mark.once
 
 
 @pytest.mark.parametrize(
-    ("number", "previous", "text"),
+    ("number", "before", "change"),
     [
-        (9, 8, "Up 12.5 %"),
-        (7, 8, "Down 12.5 %"),
-        (8, 8, "No change"),
-        (0, 8, "Down 100.0 %"),
-        (100_000, 1, "Up 9,999,900.0 %"),
-        (10_001, 10_000, "Up less than 0.1 %"),
-        (9_999, 10_000, "Down less than 0.1 %"),
-        (0, 0, "No payments before"),
-        (5, 0, "No payments before"),
+        (9, 8, ("up", "12.5 %", "8")),
+        (7, 8, ("down", "12.5 %", "8")),
+        (8, 8, ("", "0.0 %", "8")),
+        (0, 8, ("down", "100.0 %", "8")),
+        (100_000, 1, ("up", "9,999,900.0 %", "1")),
+        (10_001, 10_000, ("", "0.0 %", "10,000")),
+        (9_994, 10_000, ("down", "0.1 %", "10,000")),
+        (0, 0, ("", "", "0")),
+        (5, 0, ("", "", "0")),
     ],
 )
-def test_numbers_are_compared_in_percent(number: int, previous: int, text: str) -> None:
-    assert compare_numbers(number, previous) == text
+def test_numbers_are_compared_in_percent(number: int, before: int, change: tuple[str, str, str]) -> None:
+    assert Change.in_percent(number, before, text=grouped) == change
 
 
 @pytest.mark.parametrize(
-    ("hundredths", "previous", "text"),
+    ("hundredths", "before", "change"),
     [
-        (150, 100, "Up 50.0 %"),
-        (-50, 100, "Down 150.0 %"),
-        (10**18 + 1, 10**18, "Up less than 0.1 %"),
-        (5, 0, "0.00 before"),
-        (5, -123_456, "-1,234.56 before"),
+        (150, 100, ("up", "50.0 %", "1.00")),
+        (-50, 100, ("down", "150.0 %", "1.00")),
+        (10**18 + 1, 10**18, ("", "0.0 %", "10,000,000,000,000,000.00")),
+        (5, -123_456, ("", "", "-1,234.56")),
     ],
 )
-def test_amounts_are_compared_in_percent_of_a_positive_amount(hundredths: int, previous: int, text: str) -> None:
-    assert compare_amounts(hundredths, previous) == text
+def test_amounts_are_compared_in_percent_of_a_positive_amount(
+    hundredths: int, before: int, change: tuple[str, str, str]
+) -> None:
+    assert Change.in_percent(hundredths, before, text=money) == change
 
 
 @pytest.mark.parametrize(
-    ("percent", "previous", "text"),
-    [
-        (80.0, 78.5, "Up 1.5 percentage points"),
-        (0.0, 100.0, "Down 100.0 percentage points"),
-        (80.0, 80.0, "No change"),
-        (80.0, None, "No completed payments before"),
-    ],
+    ("difference", "change"),
+    [(1.5, ("up", "1.5 points")), (-100.0, ("down", "100.0 points")), (0.04, ("", "0.0 points")), (None, ("", ""))],
 )
-def test_rates_are_compared_in_percentage_points(percent: float, previous: float | None, text: str) -> None:
-    assert compare_rates(percent, previous) == text
+def test_rates_are_compared_in_points(difference: float | None, change: tuple[str, str]) -> None:
+    assert Change.of(difference, unit="points", before="80.0 %") == (*change, "80.0 %")

@@ -7,7 +7,7 @@ from django.http import QueryDict
 
 from payments.admin.access_form import AccessForm
 from payments.admin.period_fields import PeriodFields
-from payments.admin.periods import DateRange, Period, Preset, join_days, preset_period
+from payments.admin.periods import DateRange, Period, Preset, preset_period
 
 TODAY = date(2026, 3, 31)
 
@@ -138,16 +138,6 @@ def test_weeks_have_each_day_of_the_period_once(first: str, last: str) -> None:
     period = days(first, last)
 
     assert [day for week in period.parts for day in week.days] == period.days
-
-
-def test_consecutive_days_are_joined() -> None:
-    period = days("2026-01-30", "2026-02-02")
-
-    assert list(map(str, join_days([*period.days, date(2026, 2, 4)]))) == [
-        "30 January to 2 February 2026",
-        "4 February 2026",
-    ]
-    assert join_days([]) == []
 
 
 @pytest.mark.parametrize(

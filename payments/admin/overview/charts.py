@@ -1,90 +1,139 @@
-"""Bar and line charts as SVG coordinates in whole units. The page stretches the drawing to its own size.
+"""A chart of money: a bar for each part of a period, and a line for the period that it is compared with.
 
-A chart has a column for each day or week. The column is a link with a tooltip.
+The page draws it as SVG. Lengths are percent of the chart. Only the line has its own units, which the page stretches.
 """
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-HEIGHT = 1000
-STEP = 10  # from one column to the next
-GAP = 2  # between two bars
-STROKE = 8  # of a single point
+from payments.admin.periods import Period
+
+BAR_SHARE = 0.76  # of the width of a column
+HEIGHT_MIN = 1.0  # of the bar of a positive amount
+LINE_STEP, LINE_HEIGHT = 10, 1000
+
+LABELS_MAX = 6  # have room on a phone
+DAYS_WITH_LABELS_MAX = 7  # longer periods have labels at Mondays
 
 
-class Label(NamedTuple):
-    """The tooltip of a column, and its link."""
+class Part(NamedTuple):
+    """What was paid in a part of the period, its list, and the part of the compared period at the same place."""
 
-    title: str
+    period: Period
+    paid: int
     href: str
+    compared: Period | None
+    compared_paid: int
+    style: str  # `current` if it has not ended, `missing` if some of its days have no totals
+
+    def __str__(self) -> str:
+        return part_text(self.period)
+
+    @property
+    def compared_text(self) -> str:
+        return part_text(self.compared) if self.compared else ""
 
 
 class Bar(NamedTuple):
-    """A bar, and the height of its darker part."""
+    """The bar of a part: the left sides of its column and of the bar, and its height."""
 
-    x: int
-    width: int
-    height: int
-    part_height: int
+    part: Part
+    column: float
+    left: float
+    height: float
+
+    @property
+    def top(self) -> float:
+        return 100 - self.height
 
 
-class BarChart(NamedTuple):
-    """Bars side by side, each in a column. `top` is the number at the full height."""
+class Tick(NamedTuple):
+    """A mark below the chart, with a label if there is room."""
+
+    x: float
+    label: str
+
+
+class Chart(NamedTuple):
+    """The drawing, and the texts of its axis from the top to zero."""
 
     bars: Sequence[Bar]
-    labels: Sequence[Label]
-    width: int
-    top: int
+    width: float  # of a column
+    line: str  # the points of an SVG polyline
+    line_width: int
+    ticks: Sequence[Tick]
+    axis: Sequence[str]
+
+    @property
+    def bar_width(self) -> float:
+        return round(self.width * BAR_SHARE, 3)
 
 
-class LineChart(NamedTuple):
-    """A line from column to column, as SVG points. Columns without a value divide it into segments."""
-
-    segments: Sequence[str]
-    labels: Sequence[Label]
-    width: int
-
-
-def bar_chart(numbers: Sequence[int], *, parts: Sequence[int], labels: Sequence[Label]) -> BarChart:
-    """Draw a bar for each number, with a darker part that stands for the number in `parts`."""
-    top = round_up(max(numbers, default=0))
+def money_chart(parts: Sequence[Part], *, unit: str) -> Chart:
+    """Return the chart of parts, which are days, weeks or months."""
+    top = round_up(max((max(part.paid, part.compared_paid) for part in parts), default=0))
+    width = 100 / len(parts)
+    gap = width * (1 - BAR_SHARE) / 2
+    lefts = [index * width for index in range(len(parts))]
     bars = [
-        Bar(index * STEP + GAP // 2, STEP - GAP, bar_height(number, top), bar_height(part, top))
-        for index, (number, part) in enumerate(zip(numbers, parts, strict=True))
+        Bar(part, round(left, 3), round(left + gap, 3), bar_height(part.paid, top))
+        for part, left in zip(parts, lefts, strict=True)
     ]
-    return BarChart(bars, labels, len(bars) * STEP, top)
+    points = [
+        f"{index * LINE_STEP + LINE_STEP // 2},{LINE_HEIGHT - max(0, part.compared_paid) * LINE_HEIGHT // top}"
+        for index, part in enumerate(parts)
+        if part.compared
+    ]
+    marks = ticks([part.period for part in parts], unit)
+    return Chart(bars, round(width, 3), " ".join(points), len(parts) * LINE_STEP, marks, axis_texts(top))
 
 
-def bar_height(number: int, top: int) -> int:
-    """Return the height of a bar; a positive number has at least a visible one, a negative number has none."""
-    return max(HEIGHT // 100, number * HEIGHT // top) if number > 0 else 0
+def bar_height(amount: int, top: int) -> float:
+    """Return the height of a bar; a positive amount has at least a visible one, a negative amount has none."""
+    return max(HEIGHT_MIN, round(100 * amount / top, 1)) if amount > 0 else 0.0
 
 
-def round_up(number: int) -> int:
-    """Return the next number that is 1, 2 or 5 times a power of ten."""
-    power = 1
+def round_up(hundredths: int) -> int:
+    """Return the next amount that is 1, 2, 2.5 or 5 times a power of ten, at least 1."""
+    power = 100
     while True:
-        for factor in (1, 2, 5):
-            if number <= factor * power:
-                return factor * power
+        for tenths in (10, 20, 25, 50):
+            if hundredths <= power * tenths // 10:
+                return power * tenths // 10
         power *= 10
 
 
-def line_chart(shares: Sequence[float | None], *, labels: Sequence[Label]) -> LineChart:
-    """Draw shares from 0 to 1 as a line that is interrupted where a share is None."""
-    segments: list[list[str]] = [[]]
-    for index, share in enumerate(shares):
-        if share is None:
-            segments.append([])
-        else:
-            segments[-1].append(f"{index * STEP + STEP // 2},{round((1 - share) * HEIGHT)}")
-    lines = [" ".join(visible_points(points)) for points in segments if points]
-    return LineChart(lines, labels, len(shares) * STEP)
+def axis_texts(top: int) -> list[str]:
+    """Return the texts of an amount, of half of it, and of zero: `20,000`, `2.5 M`."""
+    size, unit = (10**8, " M") if top >= 10**8 else (100, "")
+    return [*(f"{number / size:,.2f}".rstrip("0").rstrip(".") + unit for number in (top, top // 2)), "0"]
 
 
-def visible_points(points: Sequence[str]) -> Sequence[str]:
-    """Return points that draw a visible line: a single point becomes a short stroke."""
-    if len(points) > 1:
-        return points
-    x, _, y = points[0].partition(",")
-    return [f"{int(x) - STROKE // 2},{y}", f"{int(x) + STROKE // 2},{y}"]
+def ticks(periods: Sequence[Period], unit: str) -> list[Tick]:
+    """Return the marks of Mondays, of first days of months, or of half years; in a short period, of each day."""
+    texts = [tick_text(period, unit, is_short=len(periods) <= DAYS_WITH_LABELS_MAX) for period in periods]
+    marked = [index for index, text in enumerate(texts) if text]
+    step = -(-len(marked) // LABELS_MAX) or 1
+    labelled = set(marked[::step])
+    return [
+        Tick(round(100 * (index + 0.5) / len(periods), 3), texts[index] if index in labelled else "")
+        for index in marked
+    ]
+
+
+def tick_text(period: Period, unit: str, *, is_short: bool) -> str:
+    """Return the label of the mark of a part; an empty text if it has no mark."""
+    first = period.first
+    match unit:
+        case "day":
+            return f"{first:%-d %b}" if is_short or first.weekday() == 0 else ""
+        case "week":
+            return next((f"{day:%b}" for day in period.days if day.day == 1), "")
+    return f"{first:%b %Y}" if first.month in {1, 7} else ""
+
+
+def part_text(period: Period) -> str:
+    """Return the text of a day, week or month: `Mon 2 November 2026`."""
+    return f"{period.first:%a} {period}" if period.length == 1 else str(period)

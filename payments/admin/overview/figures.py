@@ -1,221 +1,141 @@
-"""The figures of the start page: those of a period as tiles, charts and tables, compared with the period before."""
+"""The figures of the start page: three numbers, a chart and tables. Each leads to the list of exactly its payments."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
+from itertools import chain, repeat
 from typing import NamedTuple
-from urllib.parse import urlencode
 
-from django.urls import reverse
-
-from payments.admin.access_form import access_query
-from payments.admin.overview.charts import BarChart, Label, LineChart, bar_chart, line_chart
-from payments.admin.overview.statistics import (
-    Amount,
-    Group,
-    PeriodPart,
-    Statistics,
-    compare_amounts,
-    compare_numbers,
-    compare_rates,
-)
-from payments.admin.periods import Period, current_day, join_days
-from payments.listing.filter_types import VALUES_MAX
-from payments.models import IN_PROGRESS, Access, Payment, Status
-from payments.models.ordering import NEWEST_FIRST
+from payments.admin.overview.charts import Chart, Part, money_chart
+from payments.admin.overview.tables import Table, currency_table, method_table, status_table
+from payments.admin.overview.totals import FINAL, UNSUCCESSFUL, Lists, PeriodTotals
+from payments.admin.periods import Period
 from payments.templatetags.numbers import grouped, money, percent
 
-CURRENCIES_MAX = 4  # with a tile and a chart
-MISSING_PERIODS_MAX = 5  # in the text that names the missing days
-
-IN_PROGRESS_STATUSES = [status.value for status in Status if status in IN_PROGRESS]
-COMPLETED_STATUSES = [status.value for status in Status if status not in IN_PROGRESS]
+FALL_MAX = 5  # points by which the success rate may fall before someone should look
 
 
-class Tile(NamedTuple):
-    """A figure, its change since the period before, and the list of its payments."""
+class Change(NamedTuple):
+    """A change since the compared period: `up`, `down` or nothing, its size, and the text of the figure before."""
+
+    direction: str
+    size: str
+    before: str
+
+    @classmethod
+    def of(cls, difference: float | None, *, unit: str, before: str) -> Change:
+        """Return the change. A difference of None has no size."""
+        if difference is None:
+            return cls("", "", before)
+        size = f"{abs(difference):,.1f}"
+        return cls("" if size == "0.0" else "up" if difference > 0 else "down", f"{size} {unit}", before)
+
+    @classmethod
+    def in_percent(cls, number: int, before: int, *, text: Callable[[int], str]) -> Change:
+        """Return the change of a number. A percentage needs a positive number to start from."""
+        difference = 100 * (number - before) / before if before > 0 else None
+        return cls.of(difference, unit="%", before=text(before))
+
+
+class Number(NamedTuple):
+    """A large number. `change` is None if it is not compared."""
 
     name: str
     value: str
-    note: str
-    change: str  # empty if the period before is not summed
-    href: str
-
-
-class PaidChart(NamedTuple):
-    """The amounts that were paid in a currency, and the list of their payments."""
-
-    paid: Amount
-    chart: BarChart
+    change: Change | None
     href: str
 
 
 @dataclass(frozen=True)
 class Overview:
-    """The statistics of a period and of the period before, as texts, charts and links."""
+    """The totals of a period as numbers, a chart and tables. Without `before`, the period is not compared."""
 
-    access: Access
-    statistics: Statistics
-    previous: Statistics
+    now: PeriodTotals
+    before: PeriodTotals | None
+    lists: Lists
+    today: date
 
     @property
     def period(self) -> Period:
-        return self.statistics.period
+        return self.now.period
 
     @property
-    def unit(self) -> str:
-        return self.period.part_unit
+    def missing(self) -> set[date]:
+        return self.now.missing | (self.before.missing if self.before else set())
 
     @property
-    def compared(self) -> Statistics | None:
-        """Return the statistics of the period before; None while some of its days are missing.
-
-        Today alone is not compared: it is not over yet.
-        """
-        is_today = self.period.first == self.period.last == current_day()
-        return None if self.previous.missing_days or is_today else self.previous
-
-    def href(self, period: Period | None = None, **filters: str | Sequence[str]) -> str:
-        """Return the list of the payments of the period, or of a part of it. `filters` are fields of its form."""
-        period = period or self.period
-        fields = urlencode({**filters, "since": period.first, "until": period.last}, doseq=True)
-        return f"{reverse('admin:payments_payment_changelist')}?{access_query(self.access)}&{fields}"
-
-    @property
-    def completed_href(self) -> str:
-        return self.href(status=COMPLETED_STATUSES)
-
-    # Tiles.
-
-    @property
-    def tiles(self) -> list[Tile]:
-        """Return the figures of the period. A success rate without completed payments has no value, and no tile."""
-        now, before = self.statistics, self.compared
-        change = compare_numbers(now.payments, before.payments) if before else ""
-        tiles = [Tile("Payments", grouped(now.payments), "", change, self.href())]
-        if (rate := now.success_percent) is not None:
-            change = compare_rates(rate, before.success_percent) if before else ""
-            tiles.append(Tile("Success rate", percent(rate), "of completed payments", change, self.completed_href))
-        change = compare_numbers(now.in_progress, before.in_progress) if before else ""
-        href = self.href(status=IN_PROGRESS_STATUSES)
-        tiles.append(Tile("In progress", grouped(now.in_progress), "open, pending or authorized", change, href))
-        return [*tiles, *map(self.paid_tile, self.main_paid)]
-
-    def paid_tile(self, paid: Amount) -> Tile:
-        change = compare_amounts(paid.hundredths, self.compared.paid_in[paid.currency]) if self.compared else ""
-        return Tile(f"Paid in {paid.currency}", money(paid.hundredths), "", change, self.paid_href(paid.currency))
-
-    def paid_href(self, currency: str) -> str:
-        return self.href(status=[Status.SUCCEEDED], currency=currency)
-
-    @property
-    def main_paid(self) -> Sequence[Amount]:
-        """Return what was paid in the most frequent currencies."""
-        return self.statistics.paid[:CURRENCIES_MAX]
-
-    @property
-    def other_paid(self) -> Sequence[Amount]:
-        return self.statistics.paid[CURRENCIES_MAX:]
-
-    # Charts.
-
-    @property
-    def has_charts(self) -> bool:
-        """Return whether there are several bars: the only bar of a day would repeat the tile."""
-        return len(self.parts) > 1
+    def compared(self) -> PeriodTotals | None:
+        """Return the totals of the compared period; None without payments in it, and while days are missing."""
+        return None if self.missing or not self.before or self.before.is_empty else self.before
 
     @cached_property
-    def parts(self) -> Sequence[PeriodPart]:
-        return self.statistics.by_part
+    def currency(self) -> str:
+        """Return the main currency, that of most payments; an empty text if nothing was paid in both periods."""
+        figures = [*self.now.currencies, *(self.before.currencies if self.before else ())]
+        return figures[0].currency if figures else ""
 
     @property
-    def part_rows(self) -> list[tuple[PeriodPart, str]]:
-        """Return the figures of each day or week, and the list of its payments."""
-        return [(part, self.href(part.period)) for part in reversed(self.parts)]
-
-    @property
-    def payments_chart(self) -> BarChart:
-        return bar_chart(
-            [part.payments for part in self.parts],
-            parts=[part.succeeded for part in self.parts],
-            labels=[
-                Label(
-                    f"{part.period}: {grouped(part.payments)} payment{'s' * (part.payments != 1)}, "
-                    f"{grouped(part.succeeded)} succeeded",
-                    self.href(part.period),
-                )
-                for part in self.parts
-            ],
-        )
-
-    @property
-    def success_chart(self) -> LineChart:
-        rates = [part.success_percent for part in self.parts]
-        labels = [
-            Label(f"{part.period}: {percent(part.success_percent)}", self.href(part.period, status=COMPLETED_STATUSES))
-            for part in self.parts
+    def numbers(self) -> list[Number]:
+        now, before, lists = self.now, self.compared, self.lists
+        paid = now.paid(self.currency)
+        paid_change = Change.in_percent(paid, before.paid(self.currency), text=money) if before else None
+        count_change = Change.in_percent(now.payments, before.payments, text=grouped) if before else None
+        success = before.success_percent if before else None
+        rate_change = Change.of(self.points, unit="points", before=percent(success)) if before else None
+        numbers = [
+            Number("Payments", grouped(now.payments), count_change, lists.counted()),
+            Number("Success rate", percent(now.success_percent), rate_change, lists.counted(status=FINAL)),
         ]
-        return line_chart([None if rate is None else rate / 100 for rate in rates], labels=labels)
+        if self.currency:
+            numbers.insert(0, Number(f"Paid in {self.currency}", money(paid), paid_change, self.paid_href))
+        return numbers
 
     @property
-    def paid_charts(self) -> list[PaidChart]:
-        return [
-            PaidChart(paid, self.paid_chart(index, paid.currency), self.paid_href(paid.currency))
-            for index, paid in enumerate(self.main_paid)
-        ]
-
-    def paid_chart(self, currency_index: int, currency: str) -> BarChart:
-        amounts = [part.paid[currency_index] for part in self.parts]
-        labels = [
-            Label(
-                f"{part.period}: {money(amount)} {currency}",
-                self.href(part.period, status=[Status.SUCCEEDED], currency=currency),
-            )
-            for part, amount in zip(self.parts, amounts, strict=True)
-        ]
-        return bar_chart(amounts, parts=amounts, labels=labels)
-
-    # Tables of groups.
-
-    @property
-    def status_rows(self) -> list[tuple[Group, str]]:
-        """Return the figures of each status, and the list of its payments."""
-        return [(group, self.href(status=group.values)) for group in self.statistics.groups_by_status]
-
-    @property
-    def method_rows(self) -> list[tuple[Group, str]]:
-        """Return the figures of each method, and the list of its payments; empty if no filter selects them."""
-        return [
-            (group, self.href(method=group.values) if all(group.values) and len(group.values) <= VALUES_MAX else "")
-            for group in self.statistics.groups_by_method
-        ]
-
-    # Missing figures.
-
-    @property
-    def has_missing_days(self) -> bool:
-        return bool(self.statistics.missing_days or self.previous.missing_days)
-
-    @property
-    def missing_periods(self) -> list[Period]:
-        return join_days(self.statistics.missing_days)[:MISSING_PERIODS_MAX]
-
-    @property
-    def has_more_missing_periods(self) -> bool:
-        return len(join_days(self.statistics.missing_days)) > MISSING_PERIODS_MAX
+    def paid_href(self) -> str:
+        return self.lists.paid(self.currency)
 
     @cached_property
-    def newest_day(self) -> Period | None:
-        """Return the day of the newest payment, even outside of the period; None if there are no payments."""
-        payments = Payment.objects.visible_to(self.access).order_by(*NEWEST_FIRST)
-        created_at = payments.values_list("created_at", flat=True).first()
-        return None if created_at is None else Period(created_at.date(), created_at.date())
+    def points(self) -> float | None:
+        """Return the change of the success rate in points; None if it is not compared."""
+        rate, before = (totals.success_percent if totals else None for totals in (self.now, self.compared))
+        return None if rate is None or before is None else rate - before
 
     @property
-    def is_without_payments(self) -> bool:
-        """Return whether the organization has no payments in this mode at all. It can cost one query."""
-        return not (self.statistics.payments or self.statistics.missing_days or self.newest_day)
+    def has_fallen(self) -> bool:
+        return self.points is not None and round(self.points, 1) < -FALL_MAX
 
     @property
-    def newest_href(self) -> str:
-        return self.href(self.newest_day)
+    def unsuccessful_href(self) -> str:
+        return self.lists.counted(status=UNSUCCESSFUL)
+
+    @cached_property
+    def parts(self) -> Sequence[Part]:
+        """Return the days, weeks or months, with those of the compared period in the same order."""
+        unit = self.period.part_unit
+        parts = self.now.paid_in_parts(self.currency, unit)
+        before = self.compared.paid_in_parts(self.currency, unit) if self.compared else []
+        no_part: tuple[Period | None, int] = (None, 0)
+        return [
+            Part(period, paid, self.lists.paid(self.currency, period=period), *compared, self.style(period))
+            for (period, paid), compared in zip(parts, chain(before, repeat(no_part)), strict=False)
+        ]
+
+    def style(self, part: Period) -> str:
+        if not self.now.missing.isdisjoint(part.days):
+            return "missing"
+        return "current" if part.first <= self.today <= part.last else ""
+
+    @cached_property
+    def chart(self) -> Chart | None:
+        """Return the chart of the main currency; None for a single day, whose bar would repeat the number."""
+        has_chart = self.currency and self.period.length > 1
+        return money_chart(self.parts, unit=self.period.part_unit) if has_chart else None
+
+    @property
+    def tables(self) -> list[Table]:
+        now, lists = self.now, self.lists
+        tables = (currency_table(now, lists), status_table(now, lists))
+        return [table for table in (*tables, method_table(now, lists, currency=self.currency)) if table.rows]

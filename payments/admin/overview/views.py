@@ -1,10 +1,9 @@
 """The start page: its form selects an organization, a mode and a period; days without stored totals are summed."""
 
-from collections.abc import Sequence
 from datetime import date
-from random import randrange
-from typing import Any, NamedTuple, Self
-from urllib.parse import urlencode
+from functools import cached_property
+from random import randrange, shuffle
+from typing import Any, Self
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -13,77 +12,90 @@ from django.http import HttpRequest, QueryDict
 
 from payments.admin.access_form import AccessForm
 from payments.admin.overview.figures import Overview
-from payments.admin.overview.statistics import Statistics
+from payments.admin.overview.totals import Lists, PeriodTotals
 from payments.admin.period_fields import PeriodFields
-from payments.admin.periods import Period, Preset, current_day, preset_period
+from payments.admin.periods import Comparison, Period, Preset, current_day, preset_period
 from payments.admin.preferences import read_preferences, remember_access
-from payments.models import Access, DayKind, Organization, StaffPreferences
+from payments.models import Access, DayKind, Mode, Organization, Payment, StaffPreferences
+from payments.models.days import day_of
+from payments.models.ordering import NEWEST_FIRST
+from payments.templatetags.texts import DIRECTION_CONTROLS
 from payments.totals.daily import Calendar, daily_totals, sum_in_time
+from payments.totals.figures import DEFINITIONS
 
-DAYS_MAX = 366
-
-
-class PresetLink(NamedTuple):
-    """A link to the overview of a period."""
-
-    name: str
-    href: str
-    is_current: bool
+DAYS_MAX = 5 * 366
+DEFAULT_PRESET = Preset.DAYS_30
 
 
 class OverviewForm(PeriodFields, AccessForm):
-    """Selects an organization, a mode and a period. The default is the last 30 days."""
+    """Selects an organization, a mode, a period, the kind of day of money, and the compared period."""
 
     period = forms.ChoiceField(choices=Preset.choices)
+    compare = forms.ChoiceField(label="Compare with", choices=Comparison.choices, required=False)
+
+    default_kind = DayKind.PAID
 
     @classmethod
     def from_query(cls, query: QueryDict, *, preferences: StaffPreferences | None = None) -> Self:
         values = query.copy()
         if not values.get("period"):
             has_dates = values.get("since") or values.get("until")
-            values["period"] = Preset.CUSTOM if has_dates else Preset.DAYS_30
+            values["period"] = Preset.CUSTOM if has_dates else DEFAULT_PRESET
         return super().from_query(values, preferences=preferences)
 
     def clean(self) -> dict[str, Any]:
-        """Validate that a custom period has both dates, is not too long and does not end in the future."""
+        """Validate that custom dates are not too long and do not end in the future. `To` is today if it is empty."""
         values = super().clean()
-        if values.get("period") == Preset.CUSTOM and {"since", "until"} <= values.keys():
-            check_dates(values["since"], values["until"])
+        if values.get("period") == Preset.CUSTOM and not self.errors:
+            values["until"] = values["until"] or self.today
+            check_dates(values["since"], values["until"], today=self.today)
         return values
 
     @property
+    def is_custom(self) -> bool:
+        return bool(self.data["period"] == Preset.CUSTOM)
+
+    @property
+    def shown_fields(self) -> list[BoundField]:
+        dates = ("since", "until") if self.is_custom else ()
+        return [self[name] for name in ("organization", "mode", "period", *dates, "by", "compare")]
+
+    @cached_property
+    def today(self) -> date:
+        return current_day(self.cleaned_data["organization"].zone)
+
+    @cached_property
     def selected(self) -> Period:
         values = self.cleaned_data
         if values["period"] == Preset.CUSTOM:
-            return Period(values["since"], values["until"])
-        return preset_period(values["period"], today=current_day())
+            return Period.of_dates(values["since"], values["until"])
+        return preset_period(values["period"], today=self.today)
 
     @property
-    def title(self) -> str:
-        preset = Preset(self.cleaned_data["period"])
-        return str(self.selected if preset == Preset.CUSTOM else preset.label)
+    def compared(self) -> Period | None:
+        """Return the compared period; None for today alone, which is not over yet."""
+        is_today = self.selected.first == self.selected.last == self.today
+        return None if is_today else self.selected.compared_with(self.cleaned_data["compare"] or Comparison.BEFORE)
 
     @property
-    def access_fields(self) -> list[BoundField]:
-        return [self[name] for name in AccessForm.base_fields]
+    def lists(self) -> Lists:
+        values = self.cleaned_data
+        dates = {"since": f"{self.selected.first}", "until": f"{self.selected.last}"}
+        query = dates if self.is_custom else {"period": values["period"]}
+        return Lists(self.access, self.kind, self.selected, query)
 
-    @property
-    def preset_links(self) -> list[PresetLink]:
-        access = {name: self[name].value() or "" for name in AccessForm.base_fields}
-        return [
-            PresetLink(str(preset.label), f"?{urlencode({**access, 'period': preset})}", preset == self.data["period"])
-            for preset in Preset
-            if preset != Preset.CUSTOM
-        ]
+    def calendar(self, kind: DayKind) -> Calendar:
+        return Calendar.of(self.cleaned_data["organization"], self.access.mode, kind)
 
 
-def check_dates(since: date | None, until: date | None) -> None:
-    if since is None or until is None:
-        raise ValidationError({"until" if since else "since": "Enter a date."})
-    if until > current_day():
-        raise ValidationError({"until": "Enter today (UTC) or an earlier date."})
+def check_dates(since: date | None, until: date, *, today: date) -> None:
+    if since is None:
+        raise ValidationError({"since": "Enter a date."})
+    for name, day in (("since", since), ("until", until)):
+        if day > today:
+            raise ValidationError({name: "Enter today or an earlier date."})
     if Period(since, until).length > DAYS_MAX:
-        raise ValidationError({"until": f"Choose at most {DAYS_MAX} days."})
+        raise ValidationError({"since": "Choose at most five years."})
 
 
 def overview_context(request: HttpRequest) -> dict[str, Any]:
@@ -94,37 +106,61 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
         return {"form": form}
     if form.names_access(request.GET):
         remember_access(preferences, form.access)
+    overview = read_overview(form)
+    organization: Organization = form.cleaned_data["organization"]
+    name = DIRECTION_CONTROLS.sub("", organization.name)
+    mode = Mode(form.access.mode).label
     return {
         "form": form,
-        "title": form.title,
+        "title": f"{name} · {form.selected} · {mode}",
+        "mode": mode,
+        "organization": organization,
         "access": form.access,
         "access_query": form.access_query,
-        "overview": read_overview(form.cleaned_data["organization"], form.access, form.selected),
+        "definitions": DEFINITIONS,
+        "overview": overview,
+        "newest_day": newest_day(form.access, organization) if overview.now.is_empty else None,
     }
 
 
-def read_overview(organization: Organization, access: Access, period: Period) -> Overview:
-    """Return the overview of a period, without the days that cannot be summed in time."""
-    calendar = Calendar.of(organization, access.mode, DayKind.CREATED)
-    overview = stored_overview(calendar, period)
-    if overview.has_missing_days:
-        sum_in_random_order(calendar, period.days, overview.previous.period.days)
-        overview = stored_overview(calendar, period)
+def read_overview(form: OverviewForm) -> Overview:
+    """Return the overview, without the days that cannot be summed in time."""
+    overview = stored_overview(form)
+    if overview.missing:
+        sum_in_random_order(form)
+        overview = stored_overview(form)
     return overview
 
 
-def stored_overview(calendar: Calendar, period: Period) -> Overview:
-    statistics = (
-        Statistics(part, daily_totals(calendar, days=part.days)) for part in (period, period.compared_with("before"))
-    )
-    return Overview(calendar.access, *statistics)
+def stored_overview(form: OverviewForm) -> Overview:
+    """Return the overview of the stored totals. Cost: one or two queries for each of one or two periods."""
+    before = stored_totals(form, form.compared) if form.compared else None
+    return Overview(stored_totals(form, form.selected), before, form.lists, form.today)
 
 
-def sum_in_random_order(calendar: Calendar, days: Sequence[date], before: Sequence[date]) -> None:
-    """Compute and store the missing totals of the days of a period and of the period before, until the time is up.
+def stored_totals(form: OverviewForm, period: Period) -> PeriodTotals:
+    by_kind = {kind: daily_totals(form.calendar(kind), days=period.days) for kind in {form.kind, DayKind.CREATED}}
+    return PeriodTotals(period, by_kind[form.kind], by_kind[DayKind.CREATED])
 
-    The next request sums the remaining days. A request begins at a random day of the period, or with the period before:
-    a day that takes too long ends the request, and would otherwise block the same days in each request.
+
+def sum_in_random_order(form: OverviewForm) -> None:
+    """Compute and store the missing totals of both periods, until the time is up.
+
+    The next request sums the remaining days. A request begins at a random day of the period, or with the compared
+    period: a day that takes too long ends the request, and would otherwise block the same days in each request.
     """
+    days, before = form.selected.days, form.compared.days if form.compared else []
     start = randrange(len(days) + 1)  # noqa: S311  no secret
-    sum_in_time(calendar, days=[*days[start:], *before, *days[:start]])
+    calendars = [form.calendar(kind) for kind in {form.kind, DayKind.CREATED}]
+    shuffle(calendars)
+    sum_in_time(*calendars, days=list(dict.fromkeys([*days[start:], *before, *days[:start]])))
+
+
+def newest_day(access: Access, organization: Organization) -> Period | None:
+    """Return the created day of the newest payment; None if there are no payments."""
+    payments = Payment.objects.visible_to(access).order_by(*NEWEST_FIRST)
+    created_at = payments.values_list("created_at", flat=True).first()
+    if created_at is None:
+        return None
+    day = day_of(created_at, organization.zone)
+    return Period(day, day)

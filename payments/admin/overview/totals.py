@@ -1,0 +1,97 @@
+"""The totals of a period, and the lists of their payments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from payments.admin.payments.form import EXACT
+from payments.admin.payments.totals import SUMMED_DAYS_MAX
+from payments.admin.periods import Period
+from payments.models import IN_PROGRESS, Access, DayKind, Status
+from payments.totals.daily import DailyTotals
+from payments.totals.figures import Figures, Total, add_up, figures_by_currency, number_of_payments, selected
+from payments.totals.figures import success_percent as success_percent_of
+
+FINAL = [status.value for status in Status if status not in IN_PROGRESS]
+UNSUCCESSFUL = [status for status in FINAL if status != Status.SUCCEEDED]
+
+
+@dataclass(frozen=True)
+class PeriodTotals:
+    """The totals of a period: money by the chosen kind of day, counts by created day. Missing days count as empty."""
+
+    period: Period
+    daily_money: DailyTotals
+    daily_counts: DailyTotals
+
+    @cached_property
+    def missing(self) -> set[date]:
+        return {*self.daily_money.missing, *self.daily_counts.missing}
+
+    @cached_property
+    def money(self) -> list[Total]:
+        return add_up(self.daily_money.totals)
+
+    @cached_property
+    def counts(self) -> list[Total]:
+        return add_up(self.daily_counts.totals)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.counts or self.money or self.missing)
+
+    @property
+    def payments(self) -> int:
+        return number_of_payments(self.counts)
+
+    @property
+    def success_percent(self) -> float | None:
+        return success_percent_of(self.counts)
+
+    @cached_property
+    def currencies(self) -> list[Figures]:
+        """Return the money of each currency with succeeded payments, the most frequent currency first."""
+        return [figures for figures in figures_by_currency(self.money) if figures.succeeded]
+
+    def paid(self, currency: str) -> int:
+        return paid_in(self.money, currency)
+
+    def paid_in_parts(self, currency: str, unit: str) -> list[tuple[Period, int]]:
+        """Return what was paid in each day, week or month."""
+        paid = {day: paid_in(totals, currency) for day, totals in self.daily_money.by_day.items()}
+        return [(part, sum(paid.get(day, 0) for day in part.days)) for part in self.period.divided_by(unit)]
+
+
+def paid_in(totals: Sequence[Total], currency: str) -> int:
+    return sum(total.amount for total in selected(totals, currency=[currency], status=[Status.SUCCEEDED]))
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The lists of the payments of a period. `query` has the period as fields of the list's form."""
+
+    access: Access
+    kind: DayKind
+    period: Period
+    query: Mapping[str, str]
+
+    def paid(self, currency: str, *, period: Period | None = None, method: Sequence[str] = ()) -> str:
+        """Return the list of the succeeded payments in a currency, also those of a part of the period."""
+        return self.href(self.kind, period, status=[Status.SUCCEEDED.value], currency=currency, method=method)
+
+    def counted(self, **filters: str | Sequence[str]) -> str:
+        """Return the list of the payments that were created in the period. `filters` are fields of its form."""
+        return self.href(DayKind.CREATED, None, **filters)
+
+    def href(self, kind: DayKind, part: Period | None, **filters: str | Sequence[str]) -> str:
+        access = {"organization": self.access.organization_id, "mode": self.access.mode}
+        days = {"since": part.first, "until": part.last} if part else self.query
+        count = {"count": EXACT} if (part or self.period).length > SUMMED_DAYS_MAX else {}
+        fields = {**access, "by": kind.value, **days, **filters, **count}
+        return f"{reverse('admin:payments_payment_changelist')}?{urlencode(fields, doseq=True)}"
