@@ -13,7 +13,8 @@ pytestmark = pytest.mark.once
 def parts(*amounts: int, compared: tuple[int, ...] = (), period: Period | None = None) -> list[Part]:
     """Return a part for each amount: the days from 2 November 2026, a Monday, or those of another period."""
     periods = (period or Period(date(2026, 11, 2), date(2026, 12, 31))).parts[: len(amounts)]
-    before = [(Period(date(2026, 10, 5), date(2026, 10, 5)), amount) for amount in compared]
+    day = Period(date(2026, 10, 5), date(2026, 10, 5))
+    before: list[tuple[Period | None, int]] = [(day, amount) for amount in compared]
     before += [(None, 0)] * (len(amounts) - len(compared))
     return [Part(part, paid, "?", *compared, "") for part, paid, compared in zip(periods, amounts, before, strict=True)]
 

@@ -51,7 +51,9 @@ def total(status: str, payments: int, amount: int = 0, *, currency: str = "EUR",
 
 def period_totals(*totals: Total, period: Period = BOTH_DAYS, missing: Sequence[date] = ()) -> PeriodTotals:
     """Return the totals of a period with all payments on its first day, created and paid."""
-    by_day = {day: [] for day in period.days if day not in missing} | {period.first: list(totals)}
+    by_day: dict[date, list[Total]] = {day: [] for day in period.days if day not in missing} | {
+        period.first: list(totals)
+    }
     return PeriodTotals(period, DailyTotals(by_day, missing), DailyTotals(by_day, missing))
 
 
@@ -335,7 +337,7 @@ def test_methods_beyond_the_table_share_a_row(others: list[str], filtered: list[
 
 
 def test_method_that_was_only_paid_in_the_period_has_a_row() -> None:
-    by_day = {FIRST: [total("succeeded", 2, 500, method="banktransfer")], SECOND: []}
+    by_day: dict[date, list[Total]] = {FIRST: [total("succeeded", 2, 500, method="banktransfer")], SECOND: []}
     totals = PeriodTotals(BOTH_DAYS, DailyTotals(by_day, []), DailyTotals({FIRST: [], SECOND: []}, []))
 
     [money_table, methods] = overview(totals).tables

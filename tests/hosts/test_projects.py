@@ -364,7 +364,7 @@ def test_charts_are_drawn_whatever_the_language_of_the_project(project: Project)
     done = project.run("-c", OVERVIEW)
 
     assert done.returncode == 0, done.stderr[-3000:]
-    charts = re.findall(r'<svg viewBox="0 0 [^>]*preserveAspectRatio.*?</svg>', done.stdout, re.DOTALL)
+    charts = re.findall(r'<div class="plot">.*?</div>|<td class="meter"><svg.*?</svg>', done.stdout, re.DOTALL)
     assert sum("polyline" in chart for chart in charts) > 1
     grouped = re.compile(r'(?:x|width|height)="[0-9]+,|[0-9]\.[0-9]{3}\b')
     assert [found[0] for found in map(grouped.search, charts) if found] == []

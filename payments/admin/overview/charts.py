@@ -68,7 +68,7 @@ class Chart(NamedTuple):
 
     @property
     def bar_width(self) -> float:
-        return round(self.width * BAR_SHARE, 3)
+        return round(self.width * BAR_SHARE, 2)
 
 
 def money_chart(parts: Sequence[Part], *, unit: str) -> Chart:
@@ -78,7 +78,7 @@ def money_chart(parts: Sequence[Part], *, unit: str) -> Chart:
     gap = width * (1 - BAR_SHARE) / 2
     lefts = [index * width for index in range(len(parts))]
     bars = [
-        Bar(part, round(left, 3), round(left + gap, 3), bar_height(part.paid, top))
+        Bar(part, round(left, 2), round(left + gap, 2), bar_height(part.paid, top))
         for part, left in zip(parts, lefts, strict=True)
     ]
     points = [
@@ -87,7 +87,7 @@ def money_chart(parts: Sequence[Part], *, unit: str) -> Chart:
         if part.compared
     ]
     marks = ticks([part.period for part in parts], unit)
-    return Chart(bars, round(width, 3), " ".join(points), len(parts) * LINE_STEP, marks, axis_texts(top))
+    return Chart(bars, round(width, 2), " ".join(points), len(parts) * LINE_STEP, marks, axis_texts(top))
 
 
 def bar_height(amount: int, top: int) -> float:
@@ -118,7 +118,7 @@ def ticks(periods: Sequence[Period], unit: str) -> list[Tick]:
     step = -(-len(marked) // LABELS_MAX) or 1
     labelled = set(marked[::step])
     return [
-        Tick(round(100 * (index + 0.5) / len(periods), 3), texts[index] if index in labelled else "")
+        Tick(round(100 * (index + 0.5) / len(periods), 2), texts[index] if index in labelled else "")
         for index in marked
     ]
 
