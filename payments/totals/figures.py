@@ -59,12 +59,10 @@ GROUPS = ("currency", "status", "method")
 
 def add_up(totals: Iterable[Total]) -> list[Total]:
     """Return one total for each currency, status and method."""
-    groups: dict[tuple[str, str, str], list[int]] = {}
+    groups: dict[tuple[str, str, str], list[tuple[int, ...]]] = defaultdict(list)
     for total in totals:
-        sums = groups.setdefault(total[:3], [0] * 7)
-        for index, number in enumerate(total[3:]):
-            sums[index] += number
-    return [Total(*group, *sums) for group, sums in groups.items()]
+        groups[total[:3]].append(total[3:])
+    return [Total(*group, *map(sum, zip(*sums, strict=True))) for group, sums in groups.items()]
 
 
 def figures_by_currency(totals: Iterable[Total]) -> list[Figures]:

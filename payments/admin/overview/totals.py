@@ -15,7 +15,7 @@ from payments.admin.payments.totals import SUMMED_DAYS_MAX
 from payments.admin.periods import Period
 from payments.models import IN_PROGRESS, Access, DayKind, Status
 from payments.totals.daily import DailyTotals
-from payments.totals.figures import Figures, Total, add_up, figures_by_currency, number_of_payments, selected
+from payments.totals.figures import Figures, Total, add_up, figures_by_currency, number_of_payments
 from payments.totals.figures import success_percent as success_percent_of
 
 FINAL = [status.value for status in Status if status not in IN_PROGRESS]
@@ -69,7 +69,8 @@ class PeriodTotals:
 
 
 def paid_in(totals: Sequence[Total], currency: str) -> int:
-    return sum(total.amount for total in selected(totals, currency=[currency], status=[Status.SUCCEEDED]))
+    succeeded = Status.SUCCEEDED.value
+    return sum(total.amount for total in totals if total.currency == currency and total.status == succeeded)
 
 
 @dataclass(frozen=True)
