@@ -56,15 +56,14 @@ def test_bars_are_side_by_side_and_as_high_as_their_amounts() -> None:
 
     assert [bar.height for bar in chart.bars] == [0, 1, 50, 100, 0]
     assert [bar.top for bar in chart.bars] == [100, 99, 50, 0, 100]
-    assert [bar.column for bar in chart.bars] == [0, 20, 40, 60, 80]
-    assert [bar.left for bar in chart.bars] == [2.4, 22.4, 42.4, 62.4, 82.4]
-    assert (chart.width, chart.bar_width) == (20, 15.2)
+    assert [bar.left for bar in chart.bars] == [0, 20, 40, 60, 80]
+    assert chart.width == 20
 
 
 def test_line_shows_the_compared_amounts_at_the_middle_of_the_columns() -> None:
     chart = money_chart(parts(100, 100, 100, compared=(1000, -7)), unit="day")
 
-    assert (chart.line, chart.line_width) == ("5,0 15,1000", 30)
+    assert chart.line == "16.67,0.0 50.00,100.0"
     assert chart.axis == ["10", "5", "0"]
 
 

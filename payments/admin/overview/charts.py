@@ -1,6 +1,6 @@
 """A chart of money: a bar for each part of a period, and a line for the period that it is compared with.
 
-The page draws it as SVG. Lengths are percent of the chart. Only the line has its own units, which the page stretches.
+The page draws it as SVG. All lengths are percent of the chart.
 """
 
 from __future__ import annotations
@@ -10,10 +10,7 @@ from typing import NamedTuple
 
 from payments.admin.periods import Period
 
-BAR_SHARE = 0.76  # of the width of a column
 HEIGHT_MIN = 1.0  # of the bar of a positive amount
-LINE_STEP, LINE_HEIGHT = 10, 1000
-
 LABELS_MAX = 6  # have room on a phone
 DAYS_WITH_LABELS_MAX = 7  # longer periods have labels at Mondays
 
@@ -37,16 +34,15 @@ class Part(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """The bar of a part: the left sides of its column and of the bar, and its height."""
+    """The bar of a part in its column: the column's left side, and the bar's height."""
 
     part: Part
-    column: float
     left: float
     height: float
 
     @property
     def top(self) -> float:
-        return 100 - self.height
+        return round(100 - self.height, 1)
 
 
 class Tick(NamedTuple):
@@ -62,32 +58,21 @@ class Chart(NamedTuple):
     bars: Sequence[Bar]
     width: float  # of a column
     line: str  # the points of an SVG polyline
-    line_width: int
     ticks: Sequence[Tick]
     axis: Sequence[str]
-
-    @property
-    def bar_width(self) -> float:
-        return round(self.width * BAR_SHARE, 2)
 
 
 def money_chart(parts: Sequence[Part], *, unit: str) -> Chart:
     """Return the chart of parts, which are days, weeks or months."""
-    top = round_up(max((max(part.paid, part.compared_paid) for part in parts), default=0))
+    top = round_up(max(max(part.paid, part.compared_paid) for part in parts))
     width = 100 / len(parts)
-    gap = width * (1 - BAR_SHARE) / 2
-    lefts = [index * width for index in range(len(parts))]
-    bars = [
-        Bar(part, round(left, 2), round(left + gap, 2), bar_height(part.paid, top))
-        for part, left in zip(parts, lefts, strict=True)
-    ]
-    points = [
-        f"{index * LINE_STEP + LINE_STEP // 2},{LINE_HEIGHT - max(0, part.compared_paid) * LINE_HEIGHT // top}"
+    bars = [Bar(part, round(index * width, 2), bar_height(part.paid, top)) for index, part in enumerate(parts)]
+    line = [
+        f"{(index + 0.5) * width:.2f},{100 - bar_height(part.compared_paid, top):.1f}"
         for index, part in enumerate(parts)
         if part.compared
     ]
-    marks = ticks([part.period for part in parts], unit)
-    return Chart(bars, round(width, 2), " ".join(points), len(parts) * LINE_STEP, marks, axis_texts(top))
+    return Chart(bars, round(width, 2), " ".join(line), ticks([part.period for part in parts], unit), axis_texts(top))
 
 
 def bar_height(amount: int, top: int) -> float:

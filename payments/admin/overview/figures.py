@@ -77,7 +77,7 @@ class Overview:
         figures = [*self.now.currencies, *(self.before.currencies if self.before else ())]
         return figures[0].currency if figures else ""
 
-    @property
+    @cached_property
     def numbers(self) -> list[Number]:
         now, before, lists = self.now, self.compared, self.lists
         paid = now.paid(self.currency)
@@ -119,7 +119,7 @@ class Overview:
         before = self.compared.paid_in_parts(self.currency, unit) if self.compared else []
         no_part: tuple[Period | None, int] = (None, 0)
         return [
-            Part(period, paid, self.lists.paid(self.currency, period=period), *compared, self.style(period))
+            Part(period, paid, self.lists.paid(self.currency, part=period), *compared, self.style(period))
             for (period, paid), compared in zip(parts, chain(before, repeat(no_part)), strict=False)
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from payments.admin.access_form import access_query
 from payments.admin.payments.form import EXACT
 from payments.admin.payments.totals import SUMMED_DAYS_MAX
 from payments.admin.periods import Period
@@ -75,24 +76,26 @@ def paid_in(totals: Sequence[Total], currency: str) -> int:
 
 @dataclass(frozen=True)
 class Lists:
-    """The lists of the payments of a period. `query` has the period as fields of the list's form."""
+    """The lists of the payments of a period, which may be a preset."""
 
     access: Access
     kind: DayKind
     period: Period
-    query: Mapping[str, str]
+    preset: str = ""
 
-    def paid(self, currency: str, *, period: Period | None = None, method: Sequence[str] = ()) -> str:
+    def paid(self, currency: str, *, part: Period | None = None, method: Sequence[str] = ()) -> str:
         """Return the list of the succeeded payments in a currency, also those of a part of the period."""
-        return self.href(self.kind, period, status=[Status.SUCCEEDED.value], currency=currency, method=method)
+        status = Status.SUCCEEDED.value
+        return self.href(part, by=self.kind.value, status=status, currency=currency, method=method)
 
     def counted(self, **filters: str | Sequence[str]) -> str:
         """Return the list of the payments that were created in the period. `filters` are fields of its form."""
-        return self.href(DayKind.CREATED, None, **filters)
+        return self.href(None, by=DayKind.CREATED.value, **filters)
 
-    def href(self, kind: DayKind, part: Period | None, **filters: str | Sequence[str]) -> str:
-        access = {"organization": self.access.organization_id, "mode": self.access.mode}
-        days = {"since": part.first, "until": part.last} if part else self.query
-        count = {"count": EXACT} if (part or self.period).length > SUMMED_DAYS_MAX else {}
-        fields = {**access, "by": kind.value, **days, **filters, **count}
-        return f"{reverse('admin:payments_payment_changelist')}?{urlencode(fields, doseq=True)}"
+    def href(self, part: Period | None, **filters: str | Sequence[str]) -> str:
+        period = part or self.period
+        dates = {"since": period.first, "until": period.last}
+        days = {"period": self.preset} if self.preset and not part else dates
+        count = {"count": EXACT} if period.length > SUMMED_DAYS_MAX else {}
+        query = f"{access_query(self.access)}&{urlencode({**days, **filters, **count}, doseq=True)}"
+        return f"{reverse('admin:payments_payment_changelist')}?{query}"

@@ -16,7 +16,7 @@ from payments.admin.overview.totals import Lists, PeriodTotals
 from payments.admin.period_fields import PeriodFields
 from payments.admin.periods import Comparison, Period, Preset, current_day, preset_period
 from payments.admin.preferences import read_preferences, remember_access
-from payments.models import Access, DayKind, Mode, Organization, Payment, StaffPreferences
+from payments.models import DayKind, Mode, Organization, Payment, StaffPreferences
 from payments.models.days import day_of
 from payments.models.ordering import NEWEST_FIRST
 from payments.templatetags.texts import DIRECTION_CONTROLS
@@ -24,7 +24,6 @@ from payments.totals.daily import Calendar, daily_totals, sum_in_time
 from payments.totals.figures import DEFINITIONS
 
 DAYS_MAX = 5 * 366
-DEFAULT_PRESET = Preset.DAYS_30
 
 
 class OverviewForm(PeriodFields, AccessForm):
@@ -40,7 +39,7 @@ class OverviewForm(PeriodFields, AccessForm):
         values = query.copy()
         if not values.get("period"):
             has_dates = values.get("since") or values.get("until")
-            values["period"] = Preset.CUSTOM if has_dates else DEFAULT_PRESET
+            values["period"] = Preset.CUSTOM if has_dates else Preset.DAYS_30
         return super().from_query(values, preferences=preferences)
 
     def clean(self) -> dict[str, Any]:
@@ -67,7 +66,7 @@ class OverviewForm(PeriodFields, AccessForm):
     @cached_property
     def selected(self) -> Period:
         values = self.cleaned_data
-        if values["period"] == Preset.CUSTOM:
+        if self.is_custom:
             return Period.of_dates(values["since"], values["until"])
         return preset_period(values["period"], today=self.today)
 
@@ -76,13 +75,6 @@ class OverviewForm(PeriodFields, AccessForm):
         """Return the compared period; None for today alone, which is not over yet."""
         is_today = self.selected.first == self.selected.last == self.today
         return None if is_today else self.selected.compared_with(self.cleaned_data["compare"] or Comparison.BEFORE)
-
-    @property
-    def lists(self) -> Lists:
-        values = self.cleaned_data
-        dates = {"since": f"{self.selected.first}", "until": f"{self.selected.last}"}
-        query = dates if self.is_custom else {"period": values["period"]}
-        return Lists(self.access, self.kind, self.selected, query)
 
     def calendar(self, kind: DayKind) -> Calendar:
         return Calendar.of(self.cleaned_data["organization"], self.access.mode, kind)
@@ -119,7 +111,7 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
         "access_query": form.access_query,
         "definitions": DEFINITIONS,
         "overview": overview,
-        "newest_day": newest_day(form.access, organization) if overview.now.is_empty else None,
+        "newest_day": newest_day(form) if overview.now.is_empty else None,
     }
 
 
@@ -135,7 +127,9 @@ def read_overview(form: OverviewForm) -> Overview:
 def stored_overview(form: OverviewForm) -> Overview:
     """Return the overview of the stored totals. Cost: one or two queries for each of one or two periods."""
     before = stored_totals(form, form.compared) if form.compared else None
-    return Overview(stored_totals(form, form.selected), before, form.lists, form.today)
+    preset = "" if form.is_custom else form.cleaned_data["period"]
+    lists = Lists(form.access, form.kind, form.selected, preset)
+    return Overview(stored_totals(form, form.selected), before, lists, form.today)
 
 
 def stored_totals(form: OverviewForm, period: Period) -> PeriodTotals:
@@ -156,11 +150,8 @@ def sum_in_random_order(form: OverviewForm) -> None:
     sum_in_time(*calendars, days=list(dict.fromkeys([*days[start:], *before, *days[:start]])))
 
 
-def newest_day(access: Access, organization: Organization) -> Period | None:
+def newest_day(form: OverviewForm) -> date | None:
     """Return the created day of the newest payment; None if there are no payments."""
-    payments = Payment.objects.visible_to(access).order_by(*NEWEST_FIRST)
+    payments = Payment.objects.visible_to(form.access).order_by(*NEWEST_FIRST)
     created_at = payments.values_list("created_at", flat=True).first()
-    if created_at is None:
-        return None
-    day = day_of(created_at, organization.zone)
-    return Period(day, day)
+    return None if created_at is None else day_of(created_at, form.cleaned_data["organization"].zone)
