@@ -103,10 +103,6 @@ class Period:
             return "day"
         return "week" if self.length <= WEEKLY_PARTS_MAX else "month"
 
-    @property
-    def parts(self) -> list[Period]:
-        return self.divided_by(self.part_unit)
-
     def divided_by(self, unit: str) -> list[Period]:
         """Return the days, weeks from Monday, or months. The first and the last contain only days of the period."""
         if unit == "day":

@@ -34,15 +34,11 @@ class Part(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """The bar of a part in its column: the column's left side, and the bar's height."""
+    """The bar of a part: the left side of its column, and its upper end."""
 
     part: Part
     left: float
-    height: float
-
-    @property
-    def top(self) -> float:
-        return round(100 - self.height, 1)
+    top: float
 
 
 class Tick(NamedTuple):
@@ -66,18 +62,18 @@ def money_chart(parts: Sequence[Part], *, unit: str) -> Chart:
     """Return the chart of parts, which are days, weeks or months."""
     top = round_up(max(max(part.paid, part.compared_paid) for part in parts))
     width = 100 / len(parts)
-    bars = [Bar(part, round(index * width, 2), bar_height(part.paid, top)) for index, part in enumerate(parts)]
+    bars = [Bar(part, round(index * width, 2), upper_end(part.paid, top)) for index, part in enumerate(parts)]
     line = [
-        f"{(index + 0.5) * width:.2f},{100 - bar_height(part.compared_paid, top):.1f}"
+        f"{(index + 0.5) * width:.2f},{upper_end(part.compared_paid, top)}"
         for index, part in enumerate(parts)
         if part.compared
     ]
     return Chart(bars, round(width, 2), " ".join(line), ticks([part.period for part in parts], unit), axis_texts(top))
 
 
-def bar_height(amount: int, top: int) -> float:
-    """Return the height of a bar; a positive amount has at least a visible one, a negative amount has none."""
-    return max(HEIGHT_MIN, round(100 * amount / top, 1)) if amount > 0 else 0.0
+def upper_end(amount: int, top: int) -> float:
+    """Return the distance of a bar from the top. A positive amount has a visible bar, a negative amount has none."""
+    return round(100 - max(HEIGHT_MIN, 100 * amount / top), 1) if amount > 0 else 100.0
 
 
 def round_up(hundredths: int) -> int:
@@ -100,12 +96,9 @@ def ticks(periods: Sequence[Period], unit: str) -> list[Tick]:
     """Return the marks of Mondays, of first days of months, or of half years; in a short period, of each day."""
     texts = [tick_text(period, unit, is_short=len(periods) <= DAYS_WITH_LABELS_MAX) for period in periods]
     marked = [index for index, text in enumerate(texts) if text]
-    step = -(-len(marked) // LABELS_MAX) or 1
-    labelled = set(marked[::step])
-    return [
-        Tick(round(100 * (index + 0.5) / len(periods), 2), texts[index] if index in labelled else "")
-        for index in marked
-    ]
+    labelled = set(marked[:: -(-len(marked) // LABELS_MAX) or 1])
+    width = 100 / len(periods)
+    return [Tick(round((index + 0.5) * width, 2), texts[index] if index in labelled else "") for index in marked]
 
 
 def tick_text(period: Period, unit: str, *, is_short: bool) -> str:

@@ -8,7 +8,7 @@ from payments.admin.overview.totals import FINAL, Lists, PeriodTotals, paid_in
 from payments.listing.filter_types import VALUES_MAX
 from payments.models import Status
 from payments.templatetags.numbers import grouped, money, percent
-from payments.totals.figures import Figures, number_of_payments, selected, success_percent
+from payments.totals.figures import number_of_payments, selected, success_percent
 
 METHODS_MAX = 10
 
@@ -46,7 +46,13 @@ def currency_table(totals: PeriodTotals, lists: Lists) -> Table:
         Row(
             figures.currency,
             bar_length(figures.succeeded, payments),
-            [Cell(grouped(figures.succeeded)), Cell(money(figures.paid)), *known_amounts(figures)],
+            [
+                Cell(grouped(figures.succeeded)),
+                Cell(money(figures.paid)),
+                known_amount(figures.refunded, figures.remaining_known, of=figures.succeeded),
+                known_amount(figures.fees, figures.net_known, of=figures.succeeded),
+                known_amount(figures.net, figures.net_known, of=figures.succeeded),
+            ],
             lists.paid(figures.currency),
         )
         for figures in totals.currencies
@@ -54,14 +60,8 @@ def currency_table(totals: PeriodTotals, lists: Lists) -> Table:
     return Table("currencies", "Paid by currency", ["Currency", "Payments", "Paid", "Refunded", "Fees", "Net"], rows)
 
 
-def known_amounts(figures: Figures) -> list[Cell]:
-    """Return the amounts that some succeeded payments lack, with the number of those that have it."""
-    refunded = (figures.refunded, figures.remaining_known)
-    fees, net = (figures.fees, figures.net_known), (figures.net, figures.net_known)
-    return [known_amount(*amount, of=figures.succeeded) for amount in (refunded, fees, net)]
-
-
 def known_amount(amount: int, known: int, *, of: int) -> Cell:
+    """Return a sum that is known for some payments."""
     return Cell(money(amount) if known else "-", note=f"known for {grouped(known)}" if 0 < known < of else "")
 
 
