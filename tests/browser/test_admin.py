@@ -144,7 +144,7 @@ def test_numbers_rows_and_bars_lead_to_their_payments(staffed: Staffed) -> None:
         text = bars.nth(2).locator("text").text_content() or ""
         with page.expect_navigation():
             bars.nth(2).locator(".column").click()
-        assert text.partition(": ")[2].split()[0] in page.get_by_label("Totals").inner_text()
+        assert text.partition(": ")[2].split()[0] in page.get_by_role("region", name="Totals").inner_text()
         assert page.get_by_label("From", exact=True).input_value() == page.get_by_label("To", exact=True).input_value()
 
         page.go_back()
