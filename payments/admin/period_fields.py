@@ -52,13 +52,17 @@ class PeriodFields(forms.Form):
     default_kind = DayKind.CREATED
 
     def __init__(self, data: dict[str, Any] | None = None, **options: Any) -> None:
-        """Leave the dates out if a preset is chosen, which replaces them."""
+        """Leave the dates out if a preset is chosen, which replaces them, and select the default kind of day."""
         super().__init__(data, **options)
-        if self.data.get("period") not in {None, "", Preset.CUSTOM}:
-            values: Any = copy(self.data)
+        if not self.is_bound:
+            return
+        values: Any = copy(self.data)
+        if values.get("period") not in {None, "", Preset.CUSTOM}:
             for name in {"since", "until"} & values.keys():
                 del values[name]
-            self.data = values
+        if not values.get("by"):
+            values["by"] = self.default_kind.value
+        self.data = values
 
     def clean(self) -> dict[str, Any]:
         """Validate the dates, and set `period` to `custom` if it is empty and there are dates."""
