@@ -111,7 +111,7 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
         "page_names": PAGE_NAMES[form.selection.order],
         "save_form": SaveFilterForm(),
         "zone": form.zone,
-        "period": f"paid {form.days}" if form.kind == DayKind.PAID else form.days,
+        "period": f"paid {form.days}" if form.kind == DayKind.PAID else str(form.days),
         "unpaid_query": list_query(form, without=["status"]).urlencode(),
         "definitions": DEFINITIONS,
         "export_form": ExportForm.for_page(preferences.export_options, organization=organization),
