@@ -93,6 +93,10 @@ class ReadView(GenericAPIView[Payment]):
         """
         raise NotImplementedError
 
+    def find_state(self, _request: Request) -> tuple[Any, ...]:
+        """Return what the response depends on, besides the request and the payments."""
+        return ()
+
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
         """Return the request, and prepare the reader. The API reads no bodies, so it needs no parsers."""
         self.request_id = request_ids.assign(request.META)

@@ -93,6 +93,12 @@ class QueryTimeout(Unavailable):
     field = "createdAt"
 
 
+class FiguresNotReady(Unavailable):
+    """The totals of some days could not be computed in time. The next request computes more of them."""
+
+    default_detail = "The figures are being computed. Repeat the request after the seconds in Retry-After."
+
+
 class TooManyFilters(exceptions.Throttled):
     """Requests with filters of the same key use their share of the threads."""
 

@@ -55,7 +55,8 @@ def conditional(get: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
         renderer: Any = request.accepted_renderer
         if renderer.media_type != HAL:
             return Response(get(view, request, **kwargs), headers=CACHING)
-        identity = (view.links.parts, request.auth.access, request.path, request.META["QUERY_STRING"])
+        path, query = request.path, request.META["QUERY_STRING"]
+        identity = (view.links.parts, request.auth.access, path, query, *view.find_state(request))
         if view.known and (etag := find_current(view.known, identity, view.reader.revision)):
             return not_modified(etag)
         body = renderer.render(get(view, request, **kwargs))

@@ -1,6 +1,8 @@
 """Label values for paths and methods. There are few of them, so that clients cannot create more time series."""
 
-PATHS = frozenset({"/", "/v2/payments", "/v2/payments/changes", "/healthz", "/readyz", "/metrics"})
+PATHS = frozenset(
+    {"/", "/v2/payments", "/v2/payments/changes", "/v2/payments/totals", "/healthz", "/readyz", "/metrics"}
+)
 PREFIXES = ("/docs/", "/admin/", "/static/")
 PAYMENT = "/v2/payments/"
 OTHER = "other"

@@ -1,0 +1,194 @@
+"""Reports of a range of days: figures by period and by method, and the payments that are still open."""
+
+import re
+from calendar import monthrange
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from django.db.models import TextChoices
+
+from payments.conf import conf
+from payments.models import IN_PROGRESS, DayKind, Organization, Payment
+from payments.models.days import DAY, days_between, end_of_day
+from payments.models.expressions import Day
+from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
+from payments.totals.daily import Calendar, daily_totals, sum_in_time
+from payments.totals.figures import Figures, Total, figures_by_currency
+
+MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
+
+
+class TotalsNotReady(Exception):
+    """The totals of so many days could not be computed in time. The next request computes more of them."""
+
+    def __init__(self, days: int) -> None:
+        super().__init__(f"The totals of {days} days are missing.")
+        self.days = days
+
+
+class Unit(TextChoices):
+    """The length of the periods of a report."""
+
+    DAY = "day"
+    MONTH = "month"
+    TOTAL = "total"
+
+    def period_of(self, day: date) -> str:
+        """Return the name of the period with a day: `2026-10-31`, `2026-10` or `total`."""
+        return {Unit.DAY: f"{day}", Unit.MONTH: month_of(day)}.get(self, self.value)
+
+
+class Row(NamedTuple):
+    """The figures of the payments of a period or a method in one currency."""
+
+    name: str
+    figures: Figures
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """Return the figures as members of a JSON object. Amounts are decimal strings."""
+        figures = self.figures
+        amounts = {name: decimal_text(getattr(figures, name)) for name in ("paid", "refunded", "fees", "net")}
+        return {
+            "currency": figures.currency,
+            **amounts,
+            "payments": figures.payments,
+            "succeeded": figures.succeeded,
+            "netKnown": figures.net_known,
+            "remainingKnown": figures.remaining_known,
+        }
+
+
+class OpenPayments(NamedTuple):
+    """The payments in one currency that are still in progress."""
+
+    currency: str
+    payments: int
+    amount: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """The report of a month. `last_day` is its last day or, if the month is not over, today."""
+
+    organization: Organization
+    calendar: Calendar
+    month: date
+    last_day: date
+    by_day: Mapping[date, Sequence[Total]]
+    open_payments: Sequence[OpenPayments] | None  # None: too many to be added up
+
+    @property
+    def note(self) -> str:
+        """Return a sentence if the month is not over."""
+        if self.last_day == last_of_month(self.month):
+            return ""
+        return f"This month is not over: figures up to {self.last_day.day} {self.last_day:%B}."
+
+    @property
+    def by_currency(self) -> list[Row]:
+        return period_rows(self.by_day, Unit.TOTAL)
+
+    @property
+    def daily(self) -> list[Row]:
+        return period_rows(self.by_day, Unit.DAY)
+
+    @property
+    def by_method(self) -> list[Row]:
+        return rows((total.method, total) for totals in self.by_day.values() for total in totals)
+
+
+def read_report(organization: Organization, *, mode: str, kind: DayKind, month: date, today: date) -> Report:
+    """Return the report of a month that has begun.
+
+    :raises TotalsNotReady: some days could not be summed in time
+    """
+    calendar = Calendar.of(organization, mode, kind)
+    days = days_of_month(month, today=today)
+    by_day = complete_totals(calendar, days=days)
+    return Report(organization, calendar, month, days[-1], by_day, read_open_payments(calendar, last_day=days[-1]))
+
+
+def complete_totals(calendar: Calendar, *, days: Sequence[date]) -> Mapping[date, list[Total]]:
+    """Return the totals of `days`, and compute those that are missing. Days without payments can be left out.
+
+    :raises TotalsNotReady: some days could not be summed in time
+    """
+    missing: Sequence[date] = ()
+    for is_last in (False, True):
+        stored = daily_totals(calendar, days=days)
+        # Read later than the totals, so all other days had no payments when the totals were read.
+        missing = days_with_payments(calendar, stored.missing)
+        if not missing:
+            return stored.by_day
+        if not is_last:
+            sum_in_time(calendar, days=missing)
+    raise TotalsNotReady(len(missing))
+
+
+def days_with_payments(calendar: Calendar, days: Sequence[date]) -> list[date]:
+    """Return the days between the first and the last payment. The others need no stored totals: there can be many."""
+    if not days:
+        return []
+    column, access = calendar.kind.column, calendar.access
+    payments = Payment.objects.visible_to(access).filter(**{f"{column}__isnull": False}).annotate(day=Day(column))
+    order = OLDEST_FIRST if calendar.kind == DayKind.CREATED else ["day"]  # as in the indexes
+    utc_days = payments.order_by(*order).values_list("day", flat=True)
+    first, last = utc_days.first(), utc_days.reverse().first()
+    if first is None or last is None:
+        return []
+    # The zone may be a day ahead of UTC, or behind.
+    return [day for day in days if day - first >= -DAY and day - last <= DAY]
+
+
+def rows(totals: Iterable[tuple[str, Total]]) -> list[Row]:
+    """Return the figures of each name and currency, sorted."""
+    groups: dict[str, list[Total]] = defaultdict(list)
+    for name, total in totals:
+        groups[name].append(total)
+    return [Row(name, figures) for name in sorted(groups) for figures in sorted(figures_by_currency(groups[name]))]
+
+
+def period_rows(by_day: Mapping[date, Sequence[Total]], unit: Unit) -> list[Row]:
+    return rows((unit.period_of(day), total) for day, totals in by_day.items() for total in totals)
+
+
+def read_open_payments(calendar: Calendar, *, last_day: date) -> list[OpenPayments] | None:
+    """Return the payments in progress now that were created up to a day; None if there are too many."""
+    payments = Payment.objects.visible_to(calendar.access).with_status(IN_PROGRESS)
+    created = payments.created(end_of_day(last_day, calendar.zone), bound="lt").order_by(*NEWEST_FIRST)
+    amounts: dict[str, list[Decimal]] = defaultdict(list)
+    for currency, amount in created.values_list("amount_currency", "amount")[: conf.SUMMED_PAYMENTS_MAX + 1]:
+        amounts[currency].append(amount)
+    if sum(map(len, amounts.values())) > conf.SUMMED_PAYMENTS_MAX:
+        return None
+    return [
+        OpenPayments(currency, len(amounts[currency]), int(sum(amounts[currency]) * 100))
+        for currency in sorted(amounts)
+    ]
+
+
+def decimal_text(hundredths: int) -> str:
+    return f"{Decimal(hundredths).scaleb(-2):.2f}"
+
+
+def parse_month(text: str) -> date | None:
+    """Return the first day of a month such as `2026-10`; None for another text."""
+    return date.fromisoformat(f"{text}-01") if MONTH.fullmatch(text) and not text.startswith("0000") else None
+
+
+def month_of(day: date) -> str:
+    return f"{day}"[:7]
+
+
+def last_of_month(month: date) -> date:
+    return month.replace(day=monthrange(month.year, month.month)[1])
+
+
+def days_of_month(month: date, *, today: date) -> list[date]:
+    """Return the days of a month up to today; none of a month that has not begun."""
+    return days_between(month, min(last_of_month(month), today))
