@@ -13,6 +13,7 @@ import msgspec
 from payments import __version__
 from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX, NOW
 from payments.api.problems import Problem
+from payments.api.totals import FILTER_NAMES
 from payments.hal import HAL
 from payments.listing.filter_types import Filter
 from payments.listing.filters import FILTERS, ORDERS
@@ -32,6 +33,7 @@ PAGE: Mapping[str, Any] = CONTENTS["page"]
 EXAMPLES = {
     "PaginatedPaymentList": PAGE,
     "PaginatedPaymentChangeList": {**PAGE, "_links": CONTENTS["changesLinks"]},
+    "PaymentTotals": CONTENTS["totals"],
     "Payment": PAYMENT,
 }
 
@@ -65,6 +67,7 @@ def openapi_document() -> dict[str, Any]:
         "paths": {
             "/v2/payments": {"get": list_operation()},
             "/v2/payments/changes": {"get": changes_operation()},
+            "/v2/payments/totals": {"get": totals_operation()},
             "/v2/payments/{payment_id}": {"get": payment_operation()},
         },
         "components": {"schemas": schemas(), **CONTENTS["components"]},
@@ -99,6 +102,21 @@ def changes_operation() -> dict[str, Any]:
         **COMMON,
         "parameters": [limit_parameter(), token, PARAMETERS["IfNoneMatch"]],
         "responses": responses("PaginatedPaymentChangeList", "A page of payments.", errors=errors),
+    }
+
+
+def totals_operation() -> dict[str, Any]:
+    return {
+        "operationId": "getPaymentTotals",
+        "summary": "Get totals",
+        "description": "Sums of payments by currency, for days of the organization's time zone.",
+        **COMMON,
+        "parameters": [
+            *CONTENTS["totalsParameters"],
+            *(filter_parameter(name, FILTERS[name]) for name in FILTER_NAMES),
+            PARAMETERS["IfNoneMatch"],
+        ],
+        "responses": responses("PaymentTotals", "The totals.", errors=LIST_ERRORS),
     }
 
 
@@ -168,9 +186,9 @@ def describe_filter(name: str, filter_: Filter) -> str:
 
 def responses(schema: str, description: str, *, errors: tuple[HTTPStatus, ...]) -> dict[str, Any]:
     content = {HAL: {"schema": reference("schemas", schema), "example": EXAMPLES[schema]}}
-    not_modified = CONTENTS["components"]["responses"]["NotModified"]
+    headers = CONTENTS["components"]["responses"]["NotModified"]["headers"]
     return {
-        "200": {"description": description, "headers": not_modified["headers"], "content": content},
+        "200": {"description": description, "headers": headers, "content": content},
         **{str(status.value): response(status) for status in sorted((HTTPStatus.NOT_MODIFIED, *errors))},
     }
 
@@ -196,7 +214,8 @@ def schemas() -> dict[str, Any]:
         "PaginatedPaymentChangeList": page_schema("self", "later", "documentation", optional=("next",)),
         **problems,
     }
-    return {name: complete(schema, CONTENTS["descriptions"][name]) for name, schema in components.items()}
+    described = {name: complete(schema, CONTENTS["descriptions"][name]) for name, schema in components.items()}
+    return described | CONTENTS["totalsSchemas"]
 
 
 def complete(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> Mapping[str, Any]:
@@ -207,14 +226,13 @@ def complete(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> Mapping[
     if "properties" not in schema:
         return schema
     properties = {
-        name: {**complete(inner, meanings), "description": f"{': '.join([meanings[name], *rule_of(inner)])}."}
+        name: {
+            **complete(inner, meanings),
+            "description": f"{': '.join(filter(None, [meanings[name], inner.get('description')]))}.",
+        }
         for name, inner in schema["properties"].items()
     }
     return {"additionalProperties": True, **schema, "properties": properties}
-
-
-def rule_of(schema: Mapping[str, Any]) -> list[str]:
-    return [schema["description"]] if "description" in schema else []
 
 
 def page_schema(*links: str, optional: Sequence[str]) -> Mapping[str, Any]:

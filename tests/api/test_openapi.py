@@ -17,7 +17,8 @@ from pytest_django import Settings
 
 from payments import __version__
 from payments.docs.views import openapi_json
-from payments.models import Organization, Status
+from payments.models import DayKind, Organization, Status
+from payments.totals.report import Unit
 from tests.support.api import Api
 from tests.support.commands import output_of
 from tests.support.factories import PaymentFactory
@@ -80,6 +81,7 @@ def test_every_status_of_every_operation_is_declared(schema: Any) -> None:
     assert {path: set(operations["get"]["responses"]) for path, operations in schema["paths"].items()} == {
         "/v2/payments": STATUSES,
         "/v2/payments/changes": STATUSES | {"410"},
+        "/v2/payments/totals": STATUSES,
         "/v2/payments/{payment_id}": STATUSES | {"404"},
     }
 
@@ -116,6 +118,23 @@ def test_parameters_of_the_feed_have_their_bounds(schema: Any) -> None:
         "from": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,200}$"},
         "If-None-Match": {"type": "string"},
     }
+
+
+def test_parameters_of_totals_have_their_bounds(schema: Any) -> None:
+    day = {"type": "string", "format": "date"}
+
+    parameters = parameters_of(schema, "/v2/payments/totals")
+
+    assert {item["name"]: item["schema"] for item in parameters} == {
+        "from": day,
+        "to": day,
+        "by": {"type": "string", "enum": Unit.values, "default": "total"},
+        "day": {"type": "string", "enum": DayKind.values, "default": "paid"},
+        "method": list_schema(pattern="^[A-Za-z0-9_-]{1,32}$"),
+        "currency": list_schema(pattern="^[A-Z]{3}$"),
+        "If-None-Match": {"type": "string"},
+    }
+    assert [item["name"] for item in parameters if item.get("required")] == ["from", "to"]
 
 
 @pytest.mark.parametrize(
@@ -170,6 +189,7 @@ def test_operations_keep_their_ids(schema: Any) -> None:
     assert {operation["operationId"] for operation in operations} == {
         "listPayments",
         "listPaymentChanges",
+        "getPaymentTotals",
         "getPayment",
     }
     assert {tag for operation in operations for tag in operation["tags"]} == {tag["name"] for tag in schema["tags"]}
@@ -286,6 +306,10 @@ def test_responses_match_their_schemas(api: Api, schema: Any, organization: Orga
     validate(schema, "PaginatedPaymentList", api.get(limit=1, from_=payments[0].id).json())
     for parameters in ({}, {"limit": 1}, {"from": "now"}):
         validate(schema, "PaginatedPaymentChangeList", api.get("/v2/payments/changes", **parameters).json())
+    for day in ("paid", "created"):
+        totals = api.get("/v2/payments/totals", from_="2026-01-01", to="2026-01-01", day=day).json()
+        validate(schema, "PaymentTotals", totals)
+        assert totals["count"] == 1
     validate(schema, "Payment", api.get(f"/v2/payments/{payments[1].id}").json())
     validate(schema, "Problem", api.get(limit=0).json())
     validate(schema, "Problem", api.get("/v2/payments/changes", from_="x").json())

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.once
 
 DOCUMENT = openapi_document()
 PATHS = DOCUMENT["paths"]
+TOTALS = "/v2/payments/totals?from=2026-11-20&to=2026-11-20"
 NEWER, OLDER = (PAGE["_links"][relation]["href"].rpartition("=")[2] for relation in ("previous", "next"))
 
 
@@ -89,9 +90,11 @@ def test_examples_are_what_the_service_responds_with(api: Api) -> None:
     page = api.get(limit=1, from_=PAYMENT["id"]).json()
     payment = api.get(f"/v2/payments/{PAYMENT['id']}").json()
     changes = api.get("/v2/payments/changes", limit=1).content.decode()
+    totals = api.get("/v2/payments/totals", from_="2026-11-20", to="2026-11-20", by="month").json()
 
     assert page == example_of("/v2/payments", "200")
     assert payment == example_of("/v2/payments/{payment_id}", "200")
+    assert totals == example_of("/v2/payments/totals", "200")
     expected = json.dumps(example_of("/v2/payments/changes", "200"))
     assert without_tokens(changes) == without_tokens(expected)
 
@@ -137,11 +140,11 @@ def assert_headers_match(response: HttpResponse) -> None:
             assert errors_of(header["schema"], value) == [], name
 
 
-@pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/changes", f"/v2/payments/{PAYMENT['id']}"])
+@pytest.mark.parametrize("path", ["/v2/payments", "/v2/payments/changes", TOTALS, f"/v2/payments/{PAYMENT['id']}"])
 def test_responses_have_the_described_headers(api: Api, path: str) -> None:
     described = DOCUMENT["components"]["responses"]["NotModified"]["headers"]
 
-    response = api.get(path)
+    response = api.send("GET", path)
     not_modified = api.send("GET", path, If_None_Match=response.headers["ETag"])
 
     assert (response.status_code, not_modified.status_code) == (200, 304)

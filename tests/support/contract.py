@@ -100,6 +100,7 @@ PAGE_QUERY = rf"limit=[1-9][0-9]*(&from=pt_[A-Za-z0-9]+)?(&{ENCODED}={ENCODED})*
 
 PROBLEM_KEYS = ["type", "title", "status", "detail", "field", "requestId", "_links"]
 PAGE_KEYS = ["count", "_embedded", "_links"]
+TOTALS_KEYS = ["count", "timeZone", "_embedded", "_links"]
 PAGE_LINKS = ["self", "previous", "next", "documentation"]
 CHANGES_LINKS = ["self", "next", "later", "documentation"]
 CHANGES_QUERY = "limit=[1-9][0-9]*(&from=[A-Za-z0-9_-]+)?"
@@ -116,6 +117,8 @@ def assert_meets_contract(response: Response, *, method: str, base: str) -> Any:
     document = json.loads(response.body)
     if response.status != HTTPStatus.OK:
         assert_problem(document, response.status, base)
+    elif "timeZone" in document:
+        assert_keys(document, TOTALS_KEYS)
     elif "count" in document:
         assert_page(document, base)
     elif "id" in document:

@@ -84,7 +84,9 @@ class Expected:
     def assert_document(self, document: Any) -> None:
         assert document.get("field") == self.field
         assert document.get("detail", "").startswith(self.detail)
-        if "later" in document.get("_links", {}):
+        if "timeZone" in document:
+            assert document["_links"]["self"]["href"].endswith(f"/totals?{self.page}")
+        elif "later" in document.get("_links", {}):
             assert document["_links"]["self"]["href"] == f"{self.base}{CHANGES}?{self.page_of_changes}"
             ids = sorted(VISIBLE_IDS) if self.ids is None else self.ids
             assert [record["id"] for record in document["_embedded"]["payments"]] == ids
