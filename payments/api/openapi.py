@@ -215,7 +215,7 @@ def schemas() -> dict[str, Any]:
         **problems,
     }
     described = {name: complete(schema, CONTENTS["descriptions"][name]) for name, schema in components.items()}
-    return described | CONTENTS["totalsSchemas"]
+    return {**described, **CONTENTS["totalsSchemas"]}
 
 
 def complete(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> Mapping[str, Any]:
