@@ -8,6 +8,7 @@ does not support them.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from payments.models.days import DAY, end_of_day, start_of_day
 from payments.models.expressions import Day
 from payments.runtime import time_limits
 from payments.runtime.database_errors import is_locked, is_timeout
+from payments.runtime.time_limits import TimeLimit
 from payments.totals.figures import Total
 
 GROUP_COLUMNS = ("amount_currency", "status", "method")
@@ -94,12 +96,13 @@ def sum_missing_days(
     days: Sequence[date],
     has_time: Callable[[], bool] = lambda: True,
     payments_max: int = PAYMENTS_MAX,
+    limit: TimeLimit | None = time_limits.SUMMING_A_DAY,
 ) -> None:
     """Compute and store the missing totals of `days`, in their order, as long as `has_time()` is true.
 
     Consecutive days are summed together, as many as have about `payments_max` payments if they are like the days before
     them. Cost: one query, and six for the days that are summed together. One of the six reads all their payments by
-    an index.
+    an index, within `limit`; None: no limit.
 
     :raises OperationalError: if an import holds the lock for too long, or if reading the payments takes too long; the
         totals of earlier days remain stored
@@ -108,7 +111,7 @@ def sum_missing_days(
     count = 1
     while missing and has_time():
         together, missing = split_consecutive(missing, count)
-        payments = sum_days(calendar, together)
+        payments = sum_days(calendar, together, limit=limit)
         count = max(1, min(2 * len(together), payments_max * len(together) // max(1, payments)))
 
 
@@ -121,7 +124,7 @@ def split_consecutive(days: Sequence[date], count: int) -> tuple[Sequence[date],
 
 
 @transaction.atomic
-def sum_days(calendar: Calendar, days: Sequence[date]) -> int:
+def sum_days(calendar: Calendar, days: Sequence[date], *, limit: TimeLimit | None = time_limits.SUMMING_A_DAY) -> int:
     """Compute and store the totals of consecutive days, except those that another process has stored meanwhile.
 
     Return the number of payments. An import of these payments cannot commit during the transaction, so the totals
@@ -133,7 +136,7 @@ def sum_days(calendar: Calendar, days: Sequence[date]) -> int:
     stored = daily_totals(calendar, days=days)
     totals = stored.by_day
     if stored.missing:
-        with statement_limit(time_limits.SUMMING_A_DAY):
+        with statement_limit(limit) if limit else nullcontext():
             totals = compute_totals(calendar, days)
     organization_id, mode = calendar.access
     values = {"organization_id": organization_id, "mode": mode, "kind": calendar.kind, "time_zone": calendar.time_zone}

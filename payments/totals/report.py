@@ -134,11 +134,11 @@ def days_with_payments(calendar: Calendar, days: Sequence[date]) -> list[date]:
     """Return the days between the first and the last payment. The others need no stored totals: there can be many."""
     if not days:
         return []
-    column, access = calendar.kind.column, calendar.access
-    payments = Payment.objects.visible_to(access).filter(**{f"{column}__isnull": False}).annotate(day=Day(column))
-    order = OLDEST_FIRST if calendar.kind == DayKind.CREATED else ["day"]  # as in the indexes
-    utc_days = payments.order_by(*order).values_list("day", flat=True)
-    first, last = utc_days.first(), utc_days.reverse().first()
+    column, utc_day = calendar.kind.column, Day(calendar.kind.column)
+    payments = Payment.objects.visible_to(calendar.access).filter(**{f"{column}__isnull": False})
+    # The orders of the indexes.
+    ends = (OLDEST_FIRST, NEWEST_FIRST) if calendar.kind == DayKind.CREATED else ([utc_day.asc()], [utc_day.desc()])
+    first, last = (payments.order_by(*end).values_list(utc_day, flat=True).first() for end in ends)
     if first is None or last is None:
         return []
     # The zone may be a day ahead of UTC, or behind.

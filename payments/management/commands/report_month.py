@@ -21,8 +21,8 @@ class Command(PaymentsCommand):
     """`report_month --organization ID --month YYYY-MM [--mode live|test] [--by paid|created] [--format FORMAT]`."""
 
     help = """
-        Write the figures of a month to stdout: paid, refunded, fees and net by currency,
-        by method and by day, and the payments that are still open.
+        Write the figures of a month to stdout: paid, refunded, fees and net by
+        currency, by method and by day, and the payments that are still open.
 
         The days are those of the organization's time zone. Payments count on the day
         on which they were paid or, with --by created, created. The figures of days
@@ -64,4 +64,4 @@ def sum_days(calendar: Calendar, days: list[date]) -> None:
     """Compute and store the missing totals, however long it takes."""
     missing = daily_totals(calendar, days=days).missing
     for day in tqdm(missing, unit=" days", disable=None):
-        sum_missing_days(calendar, days=[day])
+        sum_missing_days(calendar, days=[day], limit=None)
