@@ -22,6 +22,7 @@ from payments.admin.login import (
     password_attempt,
 )
 from payments.admin.overview.views import overview_context
+from payments.admin.report import month_report
 from payments.api.errors import RETRY_SECONDS
 from payments.conf import conf
 
@@ -52,7 +53,12 @@ class PaymentsAdminSite(AdminSite):
     def get_urls(self) -> list[Any]:
         """Return Django's URLs without those that our pages do not use: they read objects of any model."""
         unused = UNUSED_URLS if conf.PASSWORD_LOGIN else (*UNUSED_URLS, *PASSWORD_URLS)
-        return [*sign_in_urls(), *(url for url in super().get_urls() if getattr(url, "name", None) not in unused)]
+        report = path("report/", self.admin_view(month_report), name="month_report")
+        return [
+            report,
+            *sign_in_urls(),
+            *(url for url in super().get_urls() if getattr(url, "name", None) not in unused),
+        ]
 
     def has_permission(self, request: HttpRequest) -> bool:
         return super().has_permission(request) and not lacks_second_factor(request)

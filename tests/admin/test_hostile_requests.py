@@ -16,6 +16,7 @@ from payments.admin.payments.downloads import ExportForm
 from payments.admin.payments.form import SearchForm
 from payments.admin.payments.reads import ReadsForm
 from payments.admin.periods import current_day
+from payments.admin.report import MonthForm
 from tests.support.admin_site import KEY, Request, Response, Staff, create_objects, paths, paths_with
 from tests.support.scale import SEED, report, times
 
@@ -33,6 +34,7 @@ VALUES = (
 # The forms whose fields are in a query string, and their pages.
 FORM_PAGES: dict[str, Any] = {
     "/admin/": OverviewForm,
+    "/admin/report/": MonthForm,
     "/admin/payments/payment/": SearchForm,
     "/admin/payments/payment/export.csv": SearchForm,
     "/admin/payments/payment/export.jsonl": SearchForm,

@@ -152,8 +152,11 @@ class Response(NamedTuple):
 
 
 def is_bounded(statement: str, path: str) -> bool:
-    """Return whether a statement reads one payment, those of a page or, for the start page, those of some days."""
+    """Return whether a statement reads one payment, those of a page, or those of some days."""
+    is_of_days = SOME_DAYS.search(statement) is not None
     if path == START_PAGE:
         is_one = statement.endswith(NEWEST) or ANY_OF_ORGANIZATION.fullmatch(statement) is not None
-        return is_one or SOME_DAYS.search(statement) is not None
-    return path.startswith(PAYMENT_PAGES) and (LIMIT in statement or ONE_PAYMENT in statement)
+        return is_one or is_of_days
+    return path.startswith((PAYMENT_PAGES, "/admin/report/")) and (
+        LIMIT in statement or ONE_PAYMENT in statement or is_of_days
+    )

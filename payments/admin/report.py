@@ -1,0 +1,174 @@
+"""The report of a month: a page that prints, and the same figures as text, CSV and JSON."""
+
+from collections.abc import Iterable, Iterator
+from datetime import date
+from http import HTTPStatus
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from payments.admin.access_form import AccessForm
+from payments.admin.period_fields import YEARS
+from payments.admin.periods import Preset, current_day, start_of, start_of_next
+from payments.admin.preferences import read_preferences, remember_access
+from payments.api.errors import RETRY_HEADERS
+from payments.conf import conf
+from payments.models import DayKind, StaffPreferences, Status
+from payments.models.days import DAY
+from payments.totals.figures import DEFINITIONS, Figures
+from payments.totals.report import Report, Row, TotalsNotReady, month_of, parse_month, read_report
+from payments.totals.report_files import FORMATS, ReportFormat
+
+
+class MonthForm(AccessForm):
+    """Selects an organization, a mode, a month that has begun, and the kind of day. The default is the last month."""
+
+    month = forms.CharField(widget=forms.TextInput(attrs={"type": "month"}))
+    by = forms.ChoiceField(label="Days", choices=DayKind.choices)
+
+    @classmethod
+    def from_query(cls, query: QueryDict, *, preferences: StaffPreferences | None = None) -> Self:
+        values = query.copy()
+        values.setdefault("month", month_of(start_of(current_day(), "month") - DAY))
+        values.setdefault("by", DayKind.PAID)
+        return super().from_query(values, preferences=preferences)
+
+    def clean_month(self) -> date:
+        month = parse_month(self.cleaned_data["month"])
+        if month is None or month.year not in YEARS:
+            raise ValidationError(f"Enter a month such as 2026-10, in the years {YEARS[0]} to {YEARS[-1]}.")
+        return month
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or self.cleaned_data
+        if {"organization", "month"} <= values.keys() and values["month"] > current_day(values["organization"].zone):
+            raise ValidationError({"month": "Enter a month that has begun."})
+        return values
+
+    def read_report(self) -> Report:
+        values = self.cleaned_data
+        return read_report(
+            values["organization"],
+            mode=values["mode"],
+            kind=DayKind(values["by"]),
+            month=values["month"],
+            today=current_day(values["organization"].zone),
+        )
+
+    def query(self, **changes: str) -> str:
+        """Return the query string of the page with other values of some fields."""
+        values = {"month": month_of(self.cleaned_data["month"]), "by": self.cleaned_data["by"], **changes}
+        return f"{self.access_query}&{urlencode(values)}"
+
+
+class Line(NamedTuple):
+    """A line of a table: the figures of a method or a day, and the list of their payments."""
+
+    name: str
+    figures: Figures
+    href: str
+
+
+class Section(NamedTuple):
+    """The figures of a currency: in total, by method and by day."""
+
+    total: Line
+    tables: list[tuple[str, list[Line]]]
+
+
+@require_safe
+def month_report(request: HttpRequest) -> HttpResponse:
+    """Show the report of a month, or return it as a file if the query string has `format`."""
+    if not request.user.has_perm("payments.view_payment"):
+        raise PermissionDenied
+    preferences = read_preferences(request)
+    form = MonthForm.from_query(request.GET, preferences=preferences)
+    report, missing_days = None, 0
+    if form.is_valid():
+        if form.names_access(request.GET):
+            remember_access(preferences, form.access)
+        try:
+            report = form.read_report()
+        except TotalsNotReady as error:
+            missing_days = error.days
+    if "format" in request.GET:
+        return file_response(report, FORMATS.get(request.GET["format"]), is_valid=form.is_valid())
+    context = {
+        **admin.site.each_context(request),
+        "form": form,
+        "missing_days": missing_days,
+        "title": "Month-end report",
+    }
+    if form.is_valid():
+        context |= page_context(form, report)
+    response = TemplateResponse(request, "admin/report.html", context)
+    if missing_days:
+        response.headers["Refresh"] = RETRY_HEADERS["Retry-After"]
+    return response
+
+
+def page_context(form: MonthForm, report: Report | None) -> dict[str, Any]:
+    month = form.cleaned_data["month"]
+    following = start_of_next(month, "month")
+    return {
+        "title": f"{month:%B} {month.year}",
+        "access": form.access,
+        "access_query": form.access_query,
+        "report": report,
+        "sections": list(sections(form, report)) if report else [],
+        "downloads": [(name, form.query(format=name)) for name in FORMATS],
+        "previous": form.query(month=month_of(start_of(month - DAY, "month"))),
+        "next": form.query(month=month_of(following))
+        if following <= current_day(form.cleaned_data["organization"].zone)
+        else "",
+        "definitions": DEFINITIONS,
+        "open_max": conf.SUMMED_PAYMENTS_MAX,
+    }
+
+
+def sections(form: MonthForm, report: Report) -> Iterator[Section]:
+    """Yield the sections of the currencies, the one with the most payments first."""
+
+    def line(row: Row, first: date = report.month, last: date = report.last_day, method: str = "") -> Line:
+        fields = {"period": Preset.CUSTOM, "since": first, "until": last, "by": report.calendar.kind}
+        filters = {
+            "status": Status.SUCCEEDED,
+            "currency": row.figures.currency,
+            **({"method": method} if method else {}),
+        }
+        query = f"{form.access_query}&{urlencode(fields | filters)}"
+        return Line(row.name, row.figures, f"{reverse('admin:payments_payment_changelist')}?{query}")
+
+    def of_currency(rows: Iterable[Row], currency: str) -> list[Row]:
+        return [row for row in rows if row.figures.currency == currency]
+
+    for total in sorted(report.by_currency, key=lambda row: -row.figures.payments):
+        currency = total.figures.currency
+        methods = [line(row, method=row.name) for row in of_currency(report.by_method, currency)]
+        days = [
+            line(row, first=(day := date.fromisoformat(row.name)), last=day)
+            for row in of_currency(report.daily, currency)
+        ]
+        yield Section(line(total), [("Method", methods), ("Day", days)])
+
+
+def file_response(report: Report | None, file_format: ReportFormat | None, *, is_valid: bool) -> HttpResponse:
+    """Return the report as a file; an error as plain text if there is no report."""
+    if not is_valid or file_format is None:
+        text = "The organization, mode, month or format is invalid."
+        return HttpResponse(text, status=HTTPStatus.BAD_REQUEST, content_type="text/plain")
+    if report is None:
+        text = "The figures are being computed. Try again in a second."
+        status, content_type = HTTPStatus.SERVICE_UNAVAILABLE, "text/plain"
+        return HttpResponse(text, status=status, headers=RETRY_HEADERS, content_type=content_type)
+    access, kind = report.calendar.access, report.calendar.kind.value
+    name = f"report-{access.organization_id}-{access.mode}-{month_of(report.month)}-{kind}.{file_format.suffix}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return HttpResponse(file_format.write(report), headers=headers, content_type=file_format.content_type)
