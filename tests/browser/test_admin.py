@@ -1,5 +1,6 @@
 """Tasks of staff in the admin, done in a browser."""
 
+import csv
 import json
 import re
 import sqlite3
@@ -154,6 +155,23 @@ def test_numbers_rows_and_bars_lead_to_their_payments(staffed: Staffed) -> None:
             row.get_by_role("cell").nth(1).click(force=True)  # the link of the row covers the cell
         assert len(ids(page)) == number
         assert set(page.locator(".label.pending").all_inner_texts()) <= {"pending"}
+
+
+def test_report_of_a_month_leads_to_its_payments_and_files(staffed: Staffed) -> None:
+    with staffed.page() as page:
+        read_overview(page, f"/admin/report/?organization={staffed.organization}&mode=test")
+        click(page, "← Previous month")
+        expect(page.get_by_role("status")).to_have_count(0, timeout=30_000)
+        row = page.get_by_role("region", name="EUR by Method").get_by_role("row").last
+        method, count, *_ = row.inner_text().split("\t")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="CSV").click()
+        lines = list(csv.DictReader(download.value.path().read_text().splitlines()))
+        with page.expect_navigation():
+            row.get_by_role("link").click()
+
+        assert [line["succeeded"] for line in lines if (line["name"], line["currency"]) == (method, "EUR")] == [count]
+        assert len(ids(page)) == int(count)
 
 
 def test_charts_of_long_periods_fit_a_phone(staffed: Staffed) -> None:
@@ -466,6 +484,8 @@ def test_admin_pages_are_accessible_and_fit_the_screen(staffed: Staffed) -> None
             f"/admin/?organization={staffed.organization}&mode=live&period=year",
             "/admin/?since=2020-01-01&until=2020-12-31",
             "/admin/?period=custom",
+            "/admin/report/?by=created",
+            "/admin/report/?by=x",
             LIST,
             f"{LIST}?status=failed",
             f"{LIST}?method=No!",

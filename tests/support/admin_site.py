@@ -155,8 +155,6 @@ def is_bounded(statement: str, path: str) -> bool:
     """Return whether a statement reads one payment, those of a page, or those of some days."""
     is_of_days = SOME_DAYS.search(statement) is not None
     if path == START_PAGE:
-        is_one = statement.endswith(NEWEST) or ANY_OF_ORGANIZATION.fullmatch(statement) is not None
-        return is_one or is_of_days
-    return path.startswith((PAYMENT_PAGES, "/admin/report/")) and (
-        LIMIT in statement or ONE_PAYMENT in statement or is_of_days
-    )
+        return is_of_days or statement.endswith(NEWEST) or ANY_OF_ORGANIZATION.fullmatch(statement) is not None
+    is_short = is_of_days or LIMIT in statement or ONE_PAYMENT in statement
+    return is_short and path.startswith((PAYMENT_PAGES, "/admin/report/"))
