@@ -79,7 +79,9 @@ def test_pages_are_those_of_django() -> None:
 
 
 def test_navigation_leads_to_users_and_groups(admin_client: Client) -> None:
-    assert navigation(admin_client)[:6] == ["Overview", "Payments", "Organizations", "API keys", "Users", "Groups"]
+    pages = ["Overview", "Report", "Payments", "Organizations", "API keys", "Users", "Groups"]
+
+    assert navigation(admin_client)[: len(pages)] == pages
 
 
 def test_navigation_contains_only_permitted_pages(clerk_client: Client, clerk: User) -> None:
