@@ -108,8 +108,8 @@ class PaymentTotals(ReadView):
         calendar = Calendar.of(self.organization, request.auth.access.mode, kind)  # type: ignore[union-attr]
         _ = self.reader.content  # before the totals: its revision must not be newer
         try:
-            with process.shares.filters(request.auth.digest):  # type: ignore[union-attr]
-                by_day = complete_totals(calendar, days=days_between(first, last))
+            share = process.shares.filters(request.auth.digest)  # type: ignore[union-attr]
+            by_day = complete_totals(calendar, days=days_between(first, last), share=share)
         except TotalsNotReady:
             raise FiguresNotReady from None
         groups = {applied.name: applied.values for applied in selection.filters}

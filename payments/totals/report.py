@@ -4,6 +4,7 @@ import re
 from calendar import monthrange
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -113,8 +114,12 @@ def read_report(organization: Organization, *, mode: str, kind: DayKind, month: 
     return Report(organization, calendar, month, days[-1], by_day, read_open_payments(calendar, last_day=days[-1]))
 
 
-def complete_totals(calendar: Calendar, *, days: Sequence[date]) -> Mapping[date, list[Total]]:
+def complete_totals(
+    calendar: Calendar, *, days: Sequence[date], share: AbstractContextManager[None] | None = None
+) -> Mapping[date, list[Total]]:
     """Return the totals of `days`, and compute those that are missing. Days without payments can be left out.
+
+    `share` is open while totals are computed, which can take long.
 
     :raises TotalsNotReady: some days could not be summed in time
     """
@@ -126,7 +131,8 @@ def complete_totals(calendar: Calendar, *, days: Sequence[date]) -> Mapping[date
         if not missing:
             return stored.by_day
         if not is_last:
-            sum_in_time(calendar, days=missing)
+            with share or nullcontext():
+                sum_in_time(calendar, days=missing)
     raise TotalsNotReady(len(missing))
 
 

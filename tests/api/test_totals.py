@@ -1,5 +1,6 @@
 """GET /v2/payments/totals: sums by period and currency, in the organization's time zone."""
 
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -7,7 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from payments.api.errors import InvalidParameter
+from payments.api.totals import parse_totals_parameters
 from payments.models import Organization, Payment, SummedDay
+from payments.runtime.process import process
 from tests.support.api import BROWSER, Api, payment_ids
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.totals.october import at, create_october
@@ -190,12 +194,12 @@ DAY_RULE = "must be a day such as 2026-10-31."
         (f"{OCTOBER}&to=2026-10-31", "to", "to must occur only once."),
     ],
 )
-def test_invalid_parameter_is_refused(api: Api, query: str, field: str, detail: str) -> None:
-    response = api.send("GET", f"{TOTALS}?{query}")
+def test_first_invalid_parameter_is_refused(query: str, field: str, detail: str) -> None:
+    with pytest.raises(InvalidParameter) as raised:
+        parse_totals_parameters(query)
 
-    assert response.status_code == 400
-    assert response.json()["field"] == field
-    assert response.json()["detail"].startswith(detail)
+    assert raised.value.field == field
+    assert str(raised.value.detail).startswith(detail)
 
 
 @pytest.mark.once
@@ -205,22 +209,22 @@ def test_checks_of_all_requests_come_first(api: Api, query: str) -> None:
 
     assert api.send("GET", path, Accept="text/css").status_code == 406
     assert api.client.get(path).status_code == 401
+    assert api.get(TOTALS, from_="x").status_code == 400
     assert api.send("POST", path).status_code == 405
     assert api.client.options(path).status_code == 200
 
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    "query",
+    ("time_zone", "query"),
     [
-        "from=0001-01-01&to=0001-01-01",
-        "from=9999-12-31&to=9999-12-31",
-        "from=2026-01-01&to=2031-01-05",
-        "from=2026-01-01&to=2027-01-02&by=day",
+        ("Pacific/Kiritimati", "from=0001-01-01&to=0001-01-01"),
+        ("Etc/GMT+12", "from=9999-12-31&to=9999-12-31"),
+        ("UTC", "from=2026-01-01&to=2031-01-05"),
+        ("UTC", "from=2026-01-01&to=2027-01-02&by=day"),
     ],
 )
-@pytest.mark.parametrize("time_zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
-def test_longest_and_extreme_ranges_are_valid(api: Api, october: Organization, query: str, time_zone: str) -> None:
+def test_longest_and_extreme_ranges_are_valid(api: Api, october: Organization, time_zone: str, query: str) -> None:
     move_to(october, time_zone)
 
     document = fetch(api, query)
@@ -281,6 +285,19 @@ def test_figures_that_are_not_ready_get_503_without_figures(
 
     assert (response.status_code, response["Retry-After"]) == (503, "1")
     assert response.json()["detail"].startswith("The figures are being computed.")
+
+
+@pytest.mark.once
+def test_key_that_uses_its_share_gets_only_stored_figures(api: Api, october: Organization, settings: Settings) -> None:
+    fetch(api)
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 0.05  # a request for the share waits for a part of this
+
+    with ExitStack() as stack:
+        for _ in range(process.shares.filters_max):
+            stack.enter_context(process.shares.filters(api.key.digest))
+        stored, missing = (api.send("GET", f"{TOTALS}?{query}") for query in (OCTOBER, f"{OCTOBER}&day=created"))
+
+    assert (stored.status_code, missing.status_code) == (200, 429)
 
 
 @pytest.mark.once

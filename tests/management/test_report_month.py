@@ -10,7 +10,8 @@ from django.utils import timezone
 from payments.models import Organization, SummedDay
 from payments.models.days import day_of
 from payments.totals.report import last_of_month, month_of
-from tests.totals.october import create_october
+from tests.support.factories import PaymentFactory
+from tests.totals.october import at, create_october
 
 pytestmark = pytest.mark.also("citus")
 
@@ -35,15 +36,13 @@ def test_report_is_written_to_stdout(organization: Organization, capsys: pytest.
 def test_options_select_mode_kind_of_day_and_format(
     organization: Organization, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    create_october(organization)
+    PaymentFactory.create(organization=organization, test=True, created_at=at(31, 23, 59), paid_at=at(1, 0, month=11))
+    options = ("--month", "2026-10", "--mode", "test", "--by", "created", "--format")
 
-    live = json.loads(run(capsys, "--month", "2026-10", "--by", "created", "--format", "json"))
-    test = json.loads(run(capsys, "--month", "2026-10", "--mode", "test", "--format", "json"))
-    table = run(capsys, "--month", "2026-10", "--format", "csv")
+    document, table = json.loads(run(capsys, *options, "json")), run(capsys, *options, "csv")
 
-    assert [row["paid"] for row in live["totals"]] == ["877.00"]
-    assert (test["mode"], test["totals"], test["open"]) == ("test", [], [])
-    assert table.startswith("section,name,currency,")
+    assert (document["mode"], document["by"], document["totals"][0]["paid"]) == ("test", "created", "10.00")
+    assert table.splitlines()[1].startswith("total,2026-10,EUR,1,1,10.00,")
 
 
 @pytest.mark.once
