@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from io import StringIO
 from typing import Any
@@ -131,6 +132,11 @@ def run_walks(prefix: str) -> dict[str, Any]:
     feed = list(walk(client, f"{prefix}/v2/payments/changes?limit={LIMIT}", "next"))
     if sorted(listed(feed)) != sorted(payments.values_list("id", flat=True)):
         errors.append("changes")
+    today = datetime.now(UTC).date()
+    days = f"from={today - timedelta(days=1000)}&to={today}&day=created"
+    [totals] = walk(client, f"{prefix}/v2/payments/totals?{days}", "next")
+    if sum(row["payments"] for row in totals["_embedded"]["totals"]) != payments.count():
+        errors.append("totals")
     return {"errors": errors, "lengths": lengths}
 
 
