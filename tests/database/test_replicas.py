@@ -397,6 +397,19 @@ def test_replica_serves_page_when_primary_fails_after_authentication(
     assert during["ETag"] != after["ETag"]
 
 
+def test_totals_are_read_on_the_primary(shared: Replicated, walked: Api) -> None:
+    replica, _ = shared.servers.replicas
+    day = {"from": "2001-01-01", "to": "2001-01-01", "day": "created"}
+    with paused(replica), reading_on(replica):
+        before = walked.get("/v2/payments/totals", **day)
+        load(walked.key, f"pt_{token_hex(8)}", created_at="2001-01-01T00:00:00.000")
+        after = walked.get("/v2/payments/totals", **day)
+
+    assert before.json()["_embedded"]["totals"] == []
+    assert [row["payments"] for row in after.json()["_embedded"]["totals"]] == [1]
+    assert before["ETag"] != after["ETag"]
+
+
 FEED = "/v2/payments/changes"
 
 
