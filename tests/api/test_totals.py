@@ -1,6 +1,8 @@
 """GET /v2/payments/totals: sums by period and currency, in the organization's time zone."""
 
 from contextlib import ExitStack
+from datetime import date, timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,11 +12,15 @@ from pytest_django import Settings
 
 from payments.api.errors import InvalidParameter
 from payments.api.totals import parse_totals_parameters
-from payments.models import Organization, Payment, SummedDay
+from payments.models import DayKind, Organization, Payment, SummedDay
+from payments.models.days import days_between
 from payments.runtime.process import process
+from payments.totals.report import Row
 from tests.support.api import BROWSER, Api, payment_ids
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.scale import SEED, times
 from tests.totals.october import at, create_october
+from tests.totals.reference import DAYS, FIRST, ZONES, Writer, records, reference
 
 pytestmark = pytest.mark.also("citus")
 
@@ -155,6 +161,31 @@ def test_bounds_of_the_link_are_times_in_utc(api: Api, october: Organization) ->
         "&paidAt%5Blt%5D=2026-10-31T23%3A00%3A00.000"
     )
     assert payment_ids(api.follow(href).json()) == ["pt_Failed", "pt_Hundred"]
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("by", ["day", "month", "total"])
+def test_rows_equal_those_of_an_export_after_random_writes(api: Api, organization: Organization, by: str) -> None:
+    random = Random(SEED)  # noqa: S311  repeatable, not secret
+    writer = Writer(random, api.key.access)
+    for _ in range(times(8, long=200)):
+        writer.write()
+        move_to(organization, random.choice(ZONES))
+        kind, first = random.choice(list(DayKind)), FIRST + timedelta(days=random.randrange(DAYS))
+        last = first + timedelta(days=random.choice((0, 20, 70, 300)))
+
+        rows = rows_of(fetch(api, f"from={first}&to={last}&by={by}&day={kind.value}"))
+
+        expected = []
+        for period in sorted({name_of(day, by) for day in days_between(first, last)}):
+            days = [day for day in days_between(first, last) if name_of(day, by) == period]
+            figures = reference(records(api.key.access), kind, organization.zone, first=days[0], last=days[-1])
+            expected += [{"period": period, **Row(period, figures[name]).members} for name in sorted(figures)]
+        assert rows == expected
+
+
+def name_of(day: date, by: str) -> str:
+    return "total" if by == "total" else f"{day}"[: len("2026-10")] if by == "month" else f"{day}"
 
 
 def test_key_sees_only_its_organization_and_mode(api: Api, october: Organization) -> None:
