@@ -40,15 +40,7 @@ EXAMPLES = {
 # The members that all operations have.
 COMMON = {"tags": ["payments"], "security": [{"apiKey": []}]}
 
-LIST_ERRORS = (
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.UNAUTHORIZED,
-    HTTPStatus.METHOD_NOT_ALLOWED,
-    HTTPStatus.NOT_ACCEPTABLE,
-    HTTPStatus.TOO_MANY_REQUESTS,
-    HTTPStatus.INTERNAL_SERVER_ERROR,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-)
+LIST_ERRORS = tuple(map(HTTPStatus, (400, 401, 405, 406, 429, 500, 503)))
 
 
 def openapi_document() -> dict[str, Any]:
@@ -106,16 +98,13 @@ def changes_operation() -> dict[str, Any]:
 
 
 def totals_operation() -> dict[str, Any]:
+    filters = [filter_parameter(name, FILTERS[name]) for name in FILTER_NAMES]
     return {
         "operationId": "getPaymentTotals",
         "summary": "Get totals",
         "description": "Sums of payments by currency, for days of the organization's time zone.",
         **COMMON,
-        "parameters": [
-            *CONTENTS["totalsParameters"],
-            *(filter_parameter(name, FILTERS[name]) for name in FILTER_NAMES),
-            PARAMETERS["IfNoneMatch"],
-        ],
+        "parameters": [*CONTENTS["totalsParameters"], *filters, PARAMETERS["IfNoneMatch"]],
         "responses": responses("PaymentTotals", "The totals.", errors=LIST_ERRORS),
     }
 

@@ -50,13 +50,16 @@ class Row(NamedTuple):
     figures: Figures
 
     @property
+    def amounts(self) -> dict[str, int]:
+        return {name: getattr(self.figures, name) for name in ("paid", "refunded", "fees", "net")}
+
+    @property
     def members(self) -> dict[str, Any]:
         """Return the figures as members of a JSON object. Amounts are decimal strings."""
         figures = self.figures
-        amounts = {name: decimal_text(getattr(figures, name)) for name in ("paid", "refunded", "fees", "net")}
         return {
             "currency": figures.currency,
-            **amounts,
+            **{name: decimal_text(amount) for name, amount in self.amounts.items()},
             "payments": figures.payments,
             "succeeded": figures.succeeded,
             "netKnown": figures.net_known,

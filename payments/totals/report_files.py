@@ -10,12 +10,10 @@ from msgspec import json
 
 from payments.conf import conf
 from payments.runtime.terminal import printable
-from payments.totals.figures import DEFINITIONS
+from payments.totals.figures import DEFINITIONS, Figures
 from payments.totals.report import Report, Row, decimal_text, month_of
 
-CSV_COLUMNS = ("section", "name", "currency", "payments", "succeeded", "paid", "refunded", "fees", "net")
-MORE_COLUMNS = ("netKnown", "remainingKnown", "openAmount")
-AMOUNTS = ("paid", "refunded", "fees", "net")
+COLUMNS = ("section", "name", *Row("", Figures("")).members, "openAmount")
 
 
 def report_text(report: Report) -> str:
@@ -51,7 +49,7 @@ def currency_text(row: Row) -> str:
 def table_text(heading: str, rows: Sequence[Row]) -> str:
     """Return a table of succeeded payments; an empty text without rows."""
     cells = [
-        (row.name or "-", row.figures.currency, f"{row.figures.succeeded:,}", *map(amount_text, amounts_of(row)))
+        (row.name or "-", row.figures.currency, f"{row.figures.succeeded:,}", *map(amount_text, row.amounts.values()))
         for row in rows
     ]
     return aligned([(heading, "Cur", "Succeeded", "Paid", "Refunded", "Fees", "Net"), *cells]) if cells else ""
@@ -76,10 +74,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def amounts_of(row: Row) -> list[int]:
-    return [getattr(row.figures, name) for name in AMOUNTS]
-
-
 def amount_text(hundredths: int) -> str:
     return f"{Decimal(decimal_text(hundredths)):,}"
 
@@ -94,7 +88,7 @@ def report_csv(report: Report) -> str:
     ]
     lines += [{"section": "open", **row} for row in open_members(report) or ()]
     text = io.StringIO()
-    writer = csv.DictWriter(text, [*CSV_COLUMNS, *MORE_COLUMNS], restval="")
+    writer = csv.DictWriter(text, COLUMNS, restval="")
     writer.writeheader()
     writer.writerows(lines)
     return text.getvalue()

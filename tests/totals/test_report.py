@@ -259,9 +259,9 @@ def test_csv_has_a_line_for_each_figure(october: Organization) -> None:
         ("day", "2026-10-31", "100.00", ""),
         ("open", "", "", "12.34"),
     ]
-    assert ",".join(lines[0].values()) == "total,2026-10,EUR,4,2,877.00,40.00,2.50,97.50,1,1,"
+    assert ",".join(lines[0].values()) == "total,2026-10,EUR,877.00,40.00,2.50,97.50,4,2,1,1,"
     assert ",".join(lines[0]) == (
-        "section,name,currency,payments,succeeded,paid,refunded,fees,net,netKnown,remainingKnown,openAmount"
+        "section,name,currency,paid,refunded,fees,net,payments,succeeded,netKnown,remainingKnown,openAmount"
     )
 
 
