@@ -114,7 +114,7 @@ def test_missing_figures_reload_the_page_and_refuse_files(
     file = admin_client.get(REPORT, {**OCTOBER, "format": "csv"})
 
     assert (page.status_code, page.headers["Refresh"]) == (200, "1")
-    assert "are being computed. This page reloads itself." in page.content.decode()
+    assert "are being computed. This page loads again by itself." in page.content.decode()
     assert "Paid" not in page.content.decode().partition("are being computed")[2]
     assert (file.status_code, file.headers["Retry-After"]) == (503, "1")
     assert b"100.00" not in file.content
