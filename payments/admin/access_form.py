@@ -7,6 +7,7 @@ from django import forms
 from django.http import QueryDict
 
 from payments.models import Access, Mode, Organization, Payment, StaffPreferences
+from payments.templatetags.texts import DIRECTION_CONTROLS
 
 MENU_CHOICES_MAX = 200
 
@@ -60,6 +61,19 @@ class AccessForm(forms.Form):
     @property
     def access_query(self) -> str:
         return access_query(self.access)
+
+    def page_context(self, period: object) -> dict[str, Any]:
+        """Return the template context of a page about a period: `Demo Books · October 2026 · Live`."""
+        organization, mode = self.cleaned_data["organization"], Mode(self.access.mode).label
+        name = DIRECTION_CONTROLS.sub("", organization.name)
+        return {
+            "title": f"{name} · {period} · {mode}",
+            "organization": organization,
+            "period": period,
+            "mode": mode,
+            "access": self.access,
+            "access_query": self.access_query,
+        }
 
     @property
     def has_payments_in_other_mode(self) -> bool:

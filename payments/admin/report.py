@@ -118,9 +118,7 @@ def page_context(form: MonthForm, report: Report | None) -> dict[str, Any]:
     month = form.cleaned_data["month"]
     following = start_of_next(month, "month")
     return {
-        "title": f"{month:%B} {month.year}",
-        "access": form.access,
-        "access_query": form.access_query,
+        **form.page_context(f"{month:%B} {month.year}"),
         "report": report,
         "sections": list(sections(form, report)) if report else [],
         "downloads": [(name, form.query(format=name)) for name in FORMATS],

@@ -22,8 +22,9 @@ from msgspec.json import decode
 
 from payments.database.limits import statement_limit
 from payments.models import Access, AccessState, DayKind, Organization, Payment, PaymentQuerySet, SummedDay
-from payments.models.days import DAY, end_of_day, start_of_day
+from payments.models.days import DAY, days_of_utc_day, end_of_day, start_of_day
 from payments.models.expressions import Day
+from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
 from payments.runtime import time_limits
 from payments.runtime.database_errors import is_locked, is_timeout
 from payments.runtime.time_limits import TimeLimit
@@ -77,6 +78,18 @@ def stored_days(calendar: Calendar, days: Sequence[date]) -> QuerySet[SummedDay]
     stored = SummedDay.objects.filter(organization_id=organization_id, mode=mode, kind=calendar.kind)
     # Years of days would be a long list. The first and the last day exclude few others.
     return stored.filter(day__gte=min(days), day__lte=max(days)) if days else stored.none()
+
+
+def first_and_last_day(calendar: Calendar) -> tuple[date, date] | None:
+    """Return days between which all payments of the calendar are, at most a day further; None without payments."""
+    column, utc_day = calendar.kind.column, Day(calendar.kind.column)
+    payments = Payment.objects.visible_to(calendar.access).filter(**{f"{column}__isnull": False})
+    # The orders of the indexes.
+    ends = (OLDEST_FIRST, NEWEST_FIRST) if calendar.kind == DayKind.CREATED else ([utc_day.asc()], [utc_day.desc()])
+    first, last = (payments.order_by(*end).values_list(utc_day, flat=True).first() for end in ends)
+    if first is None or last is None:
+        return None
+    return min(days_of_utc_day(first, calendar.zone)), max(days_of_utc_day(last, calendar.zone))
 
 
 def sum_in_time(*calendars: Calendar, days: Sequence[date]) -> None:

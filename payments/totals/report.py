@@ -14,10 +14,9 @@ from django.db.models import TextChoices
 
 from payments.conf import conf
 from payments.models import IN_PROGRESS, DayKind, Organization, Payment
-from payments.models.days import DAY, days_between, end_of_day
-from payments.models.expressions import Day
-from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
-from payments.totals.daily import Calendar, daily_totals, sum_in_time
+from payments.models.days import days_between, end_of_day
+from payments.models.ordering import NEWEST_FIRST
+from payments.totals.daily import Calendar, daily_totals, first_and_last_day, sum_in_time
 from payments.totals.figures import Figures, Total, figures_by_currency
 
 MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
@@ -141,17 +140,9 @@ def complete_totals(
 
 def days_with_payments(calendar: Calendar, days: Sequence[date]) -> list[date]:
     """Return the days between the first and the last payment. The others need no stored totals: there can be many."""
-    if not days:
+    if not days or (ends := first_and_last_day(calendar)) is None:
         return []
-    column, utc_day = calendar.kind.column, Day(calendar.kind.column)
-    payments = Payment.objects.visible_to(calendar.access).filter(**{f"{column}__isnull": False})
-    # The orders of the indexes.
-    ends = (OLDEST_FIRST, NEWEST_FIRST) if calendar.kind == DayKind.CREATED else ([utc_day.asc()], [utc_day.desc()])
-    first, last = (payments.order_by(*end).values_list(utc_day, flat=True).first() for end in ends)
-    if first is None or last is None:
-        return []
-    # The zone may be a day ahead of UTC, or behind.
-    return [day for day in days if day - first >= -DAY and day - last <= DAY]
+    return [day for day in days if ends[0] <= day <= ends[1]]
 
 
 def rows(totals: Iterable[tuple[str, Total]]) -> list[Row]:

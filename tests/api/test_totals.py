@@ -268,7 +268,7 @@ def test_days_without_payments_are_not_stored(api: Api, october: Organization) -
 
     days = sorted(SummedDay.objects.values_list("day", flat=True))
 
-    assert (f"{days[0]}", f"{days[-1]}") == ("2026-10-30", "2026-11-06")
+    assert (f"{days[0]}", f"{days[-1]}") == ("2026-10-31", "2026-11-05")
 
 
 def test_head_has_the_headers_of_get(api: Api, october: Organization) -> None:

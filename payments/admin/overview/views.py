@@ -16,10 +16,9 @@ from payments.admin.overview.totals import Lists, PeriodTotals
 from payments.admin.period_fields import PeriodFields
 from payments.admin.periods import Comparison, Period, Preset, current_day, preset_period
 from payments.admin.preferences import read_preferences, remember_access
-from payments.models import DayKind, Mode, Organization, Payment, StaffPreferences
+from payments.models import DayKind, Payment, StaffPreferences
 from payments.models.days import day_of
 from payments.models.ordering import NEWEST_FIRST
-from payments.templatetags.texts import DIRECTION_CONTROLS
 from payments.totals.daily import Calendar, daily_totals, sum_in_time
 from payments.totals.figures import DEFINITIONS
 
@@ -99,16 +98,9 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
     if form.names_access(request.GET):
         remember_access(preferences, form.access)
     overview = read_overview(form)
-    organization: Organization = form.cleaned_data["organization"]
-    name = DIRECTION_CONTROLS.sub("", organization.name)
-    mode = Mode(form.access.mode).label
     return {
+        **form.page_context(form.selected),
         "form": form,
-        "title": f"{name} · {form.selected} · {mode}",
-        "mode": mode,
-        "organization": organization,
-        "access": form.access,
-        "access_query": form.access_query,
         "definitions": DEFINITIONS,
         "overview": overview,
         "newest_day": newest_day(form) if overview.now.is_empty else None,

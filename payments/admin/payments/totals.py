@@ -18,12 +18,11 @@ from payments.database.limits import optional_statements
 from payments.database.statements import Statement, compile_queryset
 from payments.listing.content import access_values
 from payments.listing.query import Listing, filter_values, payments_of_list, select
-from payments.models import DayKind, Payment, PaymentQuerySet, Status
-from payments.models.days import days_between, days_of_utc_day
-from payments.models.expressions import Day
-from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
+from payments.models import PaymentQuerySet, Status
+from payments.models.days import days_between
+from payments.models.ordering import Order
 from payments.runtime import time_limits
-from payments.totals.daily import GROUP_COLUMNS, daily_totals, hundredths, sum_in_time
+from payments.totals.daily import GROUP_COLUMNS, daily_totals, first_and_last_day, hundredths, sum_in_time
 from payments.totals.figures import GROUPS, Figures, Total, add_up, figures_by_currency, number_of_payments, selected
 
 SUMMED_DAYS_MAX = 366  # of a list that is summed day by day without `count=exact`
@@ -135,16 +134,11 @@ def totals_statement(
 
 def days_to_sum(form: SearchForm, listing: Listing, *, days_max: int | None) -> list[date] | None:
     """Return the days of the list's payments; None if the totals of days do not suffice, or for too many days."""
-    kind, zone = form.kind, form.zone
-    bounds = {f"{kind.field}[gte]", f"{kind.field}[lt]"}
+    bounds = {f"{form.kind.field}[gte]", f"{form.kind.field}[lt]"}
     if not {*GROUPS, *bounds}.issuperset(applied.name for applied in listing.selection.filters):
         return None
-    payments = Payment.objects.visible_to(listing.access).filter(**{f"{kind.column}__isnull": False})
-    utc_day = Day(kind.column)
-    ends = (OLDEST_FIRST, NEWEST_FIRST) if kind == DayKind.CREATED else ([utc_day.asc()], [utc_day.desc()])
-    oldest, newest = (payments.order_by(*end).values_list(utc_day, flat=True).first() for end in ends)
-    if oldest is None or newest is None:
+    ends = first_and_last_day(form.calendar)
+    if ends is None:
         return []
-    first = max(form.days.first or date.min, min(days_of_utc_day(oldest, zone)))
-    last = min(form.days.last or date.max, max(days_of_utc_day(newest, zone)))
+    first, last = max(form.days.first or date.min, ends[0]), min(form.days.last or date.max, ends[1])
     return days_between(first, last) if days_max is None or (last - first).days < days_max else None
