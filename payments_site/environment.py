@@ -137,7 +137,7 @@ def rate(text: str) -> RateLimit | None:
 
 def time_zone(text: str) -> str:
     """Return the name of a time zone in IANA's database."""
-    if text not in available_timezones():
+    if text not in available_timezones() - {"Factory", "localtime"}:
         raise ValidationError("Must be the IANA name of a time zone, such as Europe/Amsterdam.")
     return text
 

@@ -30,18 +30,19 @@ from payments.totals.report_files import FORMATS, ReportFormat
 class MonthForm(AccessForm):
     """Selects an organization, a mode, a month that has begun, and the kind of day. The default is the last month."""
 
-    month = forms.CharField(widget=forms.TextInput(attrs={"type": "month"}))
+    month = forms.CharField(required=False, widget=forms.TextInput(attrs={"type": "month"}))
     by = forms.ChoiceField(label="Days", choices=DayKind.choices)
 
     @classmethod
     def from_query(cls, query: QueryDict, *, preferences: StaffPreferences | None = None) -> Self:
         values = query.copy()
-        values.setdefault("month", month_of(start_of(current_day(), "month") - DAY))
         values.setdefault("by", DayKind.PAID)
         return super().from_query(values, preferences=preferences)
 
     def clean_month(self) -> date:
-        month = parse_month(self.cleaned_data["month"])
+        if not self.cleaned_data["month"] and "organization" in self.cleaned_data:
+            self.data["month"] = month_of(start_of(current_day(self.cleaned_data["organization"].zone), "month") - DAY)
+        month = parse_month(self.data.get("month", ""))
         if month is None or month.year not in YEARS:
             raise ValidationError(f"Enter a month such as 2026-10, in the years {YEARS[0]} to {YEARS[-1]}.")
         return month
@@ -90,26 +91,27 @@ def month_report(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     preferences = read_preferences(request)
     form = MonthForm.from_query(request.GET, preferences=preferences)
-    report, missing_days = None, 0
+    report, missing_days, goes_on = None, 0, False
     if form.is_valid():
         if form.names_access(request.GET):
             remember_access(preferences, form.access)
         try:
             report = form.read_report()
         except TotalsNotReady as error:
-            missing_days = error.days
+            missing_days, goes_on = error.days, error.goes_on
     if "format" in request.GET:
         return file_response(report, FORMATS.get(request.GET["format"]), is_valid=form.is_valid())
     context = {
         **admin.site.each_context(request),
         "form": form,
         "missing_days": missing_days,
+        "goes_on": goes_on,
         "title": "Month-end report",
     }
     if form.is_valid():
         context |= page_context(form, report)
     response = TemplateResponse(request, "admin/report.html", context)
-    if missing_days:
+    if goes_on:
         response.headers["Refresh"] = RETRY_HEADERS["Retry-After"]
     return response
 

@@ -106,7 +106,7 @@ class PaymentsAdminSite(AdminSite):
         """Show the figures of a period. While some are missing, the browser loads the page again by itself."""
         context = overview_context(request) if request.user.has_perm("payments.view_payment") else {}
         response = super().index(request, {**(extra_context or {}), **context})
-        if context.get("overview") and context["overview"].missing:
+        if context.get("goes_on"):
             response.headers["Refresh"] = str(RETRY_SECONDS)
         return response
 

@@ -102,7 +102,7 @@ class FiguresNotReady(Unavailable):
 class TooManyFilters(exceptions.Throttled):
     """Requests with filters of the same key use their share of the threads."""
 
-    default_detail = "Too many requests with filters at the same time. Send fewer at once, or narrow createdAt."
+    default_detail = "Too many slow requests of this key at the same time. Send fewer at once, or narrow their period."
 
 
 # The details of the framework's exceptions may repeat what the client sent.

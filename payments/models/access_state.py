@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from payments.models.change import Change, new_change_id
 from payments.models.choices import Mode
-from payments.models.days import DayKind, days_of_utc_day
+from payments.models.days import DayKind, days_around, days_of_utc_day
 from payments.models.organization import Access, Organization
 
 
@@ -157,9 +157,13 @@ def delete_totals(access: Access, utc_days: Collection[UtcDay] | None, *, using:
         return
     zone = organization.zone
     for kind in DayKind:
-        days = {day for utc_day in utc_days if utc_day.kind == kind for day in days_of_utc_day(utc_day.day, zone)}
+        of_kind = [utc_day.day for utc_day in utc_days if utc_day.kind == kind]
+        days = {day for utc_day in of_kind for day in days_of_utc_day(utc_day, zone)}
+        # The organization may get a former time zone again: its days differ from UTC by less than a day.
+        near = {day for utc_day in of_kind for day in days_around(utc_day)}
+        of_zone = Q(time_zone=zone.key)
         if days:
-            totals.filter(kind=kind, day__in=days).delete()
+            totals.filter(Q(of_zone, day__in=days) | Q(~of_zone, day__in=near), kind=kind).delete()
 
 
 def current_epoch() -> Expression:

@@ -46,11 +46,10 @@ def time_zone_names() -> Sequence[str]:
 
 
 def start_of_day(day: date, zone: ZoneInfo) -> datetime:
-    """Return the first moment of a day, in UTC; at the ends of the calendar, the first or last moment that exists."""
-    try:
-        return datetime.combine(day, time.min, zone).astimezone(UTC)
-    except OverflowError:
-        return datetime.combine(day, time.min if day.year == date.min.year else time.max, UTC)
+    """Return the first moment of a day, in UTC; of the first day of the calendar, the first moment that exists."""
+    if day == date.min:
+        return datetime.min.replace(tzinfo=UTC)
+    return datetime.combine(day, time.min, zone).astimezone(UTC)
 
 
 def end_of_day(day: date, zone: ZoneInfo) -> datetime:
@@ -70,6 +69,11 @@ def day_of(moment: datetime, zone: ZoneInfo) -> date:
 def days_of_utc_day(utc_day: date, zone: ZoneInfo) -> set[date]:
     """Return the days of a zone that have moments of a UTC day."""
     return {day_of(datetime.combine(utc_day, limit, UTC), zone) for limit in (time.min, time.max)}
+
+
+def days_around(day: date) -> list[date]:
+    """Return the day before, the day, and the day after, as far as the calendar has them."""
+    return days_between(day - DAY if day > date.min else day, day + DAY if day < date.max else day)
 
 
 def days_between(first: date, last: date) -> list[date]:

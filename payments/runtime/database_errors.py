@@ -8,6 +8,7 @@ from psycopg.errors import (
     InsufficientPrivilege,
     LockNotAvailable,
     QueryCanceled,
+    ReadOnlySqlTransaction,
     SerializationFailure,
     UndefinedColumn,
     UndefinedTable,
@@ -48,6 +49,11 @@ def is_conflict(error: BaseException | None) -> bool:
 def is_locked(error: BaseException) -> bool:
     """Return whether a statement waited too long for another writer's lock."""
     return isinstance(error.__cause__, LockNotAvailable) or sqlite_code(error) == sqlite3.SQLITE_BUSY
+
+
+def is_read_only(error: BaseException) -> bool:
+    """Return whether the database takes no writes."""
+    return isinstance(error.__cause__, ReadOnlySqlTransaction) or sqlite_code(error) == sqlite3.SQLITE_READONLY
 
 
 def is_interrupted(error: BaseException) -> bool:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
+from random import randrange, sample
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from django.db import OperationalError, transaction
+from django.db import InternalError, OperationalError, transaction
 from django.db.models import BigIntegerField, Case, Count, Expression, F, Func, Q, QuerySet, Sum, TextField, When
 from django.db.models.functions import Cast
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
@@ -26,7 +27,7 @@ from payments.models.days import DAY, days_of_utc_day, end_of_day, start_of_day
 from payments.models.expressions import Day
 from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
 from payments.runtime import time_limits
-from payments.runtime.database_errors import is_locked, is_timeout
+from payments.runtime.database_errors import is_locked, is_read_only, is_timeout
 from payments.runtime.time_limits import TimeLimit
 from payments.totals.figures import Total
 
@@ -92,15 +93,28 @@ def first_and_last_day(calendar: Calendar) -> tuple[date, date] | None:
     return min(days_of_utc_day(first, calendar.zone)), max(days_of_utc_day(last, calendar.zone))
 
 
-def sum_in_time(*calendars: Calendar, days: Sequence[date]) -> None:
-    """Compute and store the missing totals of `days` until the time of a request for this is up."""
-    stop_at = time.monotonic() + time_limits.SUMMING_DAYS.seconds
+def sum_in_time(*calendars: Calendar, days: Sequence[date]) -> bool:
+    """Compute and store the missing totals of `days` until the time of a request for this is up.
+
+    Return whether another request can go on: False if not even the first days could be summed in time. A request begins
+    at a random day: a day that takes too long ends the request, and would otherwise block the same days in each.
+    """
+    stop_at, steps = time.monotonic() + time_limits.SUMMING_DAYS.seconds, 0
+
+    def has_time() -> bool:
+        nonlocal steps
+        steps += 1
+        return time.monotonic() < stop_at
+
+    start = randrange(len(days) + 1)  # noqa: S311  no secret
     try:
-        for calendar in calendars:
-            sum_missing_days(calendar, days=days, has_time=lambda: time.monotonic() < stop_at)
-    except OperationalError as error:
-        if not (is_timeout(error) or is_locked(error)):
+        for calendar in sample(calendars, len(calendars)):
+            sum_missing_days(calendar, days=[*days[start:], *days[:start]], has_time=has_time)
+    except (OperationalError, InternalError) as error:
+        if not (is_timeout(error) or is_locked(error) or is_read_only(error)):
             raise
+        return steps > 1
+    return True
 
 
 def sum_missing_days(

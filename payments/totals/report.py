@@ -23,11 +23,11 @@ MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
 
 class TotalsNotReady(Exception):
-    """The totals of so many days could not be computed in time. The next request computes more of them."""
+    """The totals of so many days could not be computed in time. If it `goes_on`, another request computes more."""
 
-    def __init__(self, days: int) -> None:
+    def __init__(self, days: int, *, goes_on: bool) -> None:
         super().__init__(f"The totals of {days} days are missing.")
-        self.days = days
+        self.days, self.goes_on = days, goes_on
 
 
 class Unit(TextChoices):
@@ -125,17 +125,21 @@ def complete_totals(
 
     :raises TotalsNotReady: some days could not be summed in time
     """
-    missing: Sequence[date] = ()
-    for is_last in (False, True):
-        stored = daily_totals(calendar, days=days)
-        # Read later than the totals, so all other days had no payments when the totals were read.
-        missing = days_with_payments(calendar, stored.missing)
-        if not missing:
-            return stored.by_day
-        if not is_last:
-            with share or nullcontext():
-                sum_in_time(calendar, days=missing)
-    raise TotalsNotReady(len(missing))
+    stored, missing = read_days(calendar, days)
+    if missing:
+        with share or nullcontext():
+            goes_on = sum_in_time(calendar, days=missing)
+        stored, missing = read_days(calendar, days)
+        if missing:
+            raise TotalsNotReady(len(missing), goes_on=goes_on)
+    return stored
+
+
+def read_days(calendar: Calendar, days: Sequence[date]) -> tuple[Mapping[date, list[Total]], list[date]]:
+    """Return the stored totals, and the days with payments that have none."""
+    stored = daily_totals(calendar, days=days)
+    # Read later than the totals, so all other days had no payments when the totals were read.
+    return stored.by_day, days_with_payments(calendar, stored.missing)
 
 
 def days_with_payments(calendar: Calendar, days: Sequence[date]) -> list[date]:

@@ -158,7 +158,7 @@ def test_totals_of_a_long_list_are_the_same_on_each_visit(
 def test_long_list_with_other_filters_is_counted_on_request() -> None:
     by_word, exactly = totals(q="order"), totals(q="order", count="exact")
 
-    assert by_word == ListTotals()
+    assert by_word == ListTotals(more_than=10_000)
     assert summary(exactly) == expected()
 
 
@@ -167,7 +167,7 @@ def test_list_of_many_years_is_counted_on_request() -> None:
 
     before, exactly, after = totals(), totals(count="exact"), totals()
 
-    assert before == after == ListTotals()
+    assert before == after == ListTotals(more_than=10_000)
     assert summary(exactly) == expected()
     assert totals(until=f"{date(2025, 12, 31)}").payments == 1
 
@@ -175,9 +175,19 @@ def test_list_of_many_years_is_counted_on_request() -> None:
 def test_days_without_time_to_sum_them_are_left(settings: Settings) -> None:
     settings.PAYMENTS_SUMMED_PAYMENTS_MAX = 50
     with failing_statements("sum_of_amounts", timeout_error()):
-        result = totals()
+        stuck = totals()
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 0
+    going_on = totals()
 
-    assert (result.totals, result.missing_days) == (None, 5)
+    assert stuck == ListTotals(missing_days=5)
+    assert going_on == ListTotals(missing_days=5, goes_on=True)
+
+
+def test_days_are_summed_if_the_payments_cannot_be_counted_in_time() -> None:
+    with failing_statements("LIMIT 10001", timeout_error()):
+        result = totals(method="ideal")
+
+    assert summary(result) == expected(method="ideal")
 
 
 def test_list_without_totals_in_time_says_so() -> None:

@@ -12,10 +12,11 @@ from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
-from django.db import connection
+from django.db import InternalError, connection
 from django.http import QueryDict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from psycopg.errors import ReadOnlySqlTransaction
 from pytest_django import Settings
 
 from payments.admin.overview.figures import Overview
@@ -33,7 +34,7 @@ from payments.templatetags.numbers import grouped, money, percent
 from payments.totals.daily import DailyTotals
 from payments.totals.figures import Figures, Total, success_percent
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
-from tests.support.list_errors import failing_list_queries, timeout_error
+from tests.support.list_errors import caused_by, failing_list_queries, timeout_error
 
 pytestmark = pytest.mark.also("citus")
 
@@ -538,16 +539,31 @@ def test_start_page_sums_days_once_and_reads_four_times(admin_client: Client, or
 # Missing figures.
 
 
-def test_missing_days_are_announced_and_the_page_loads_again(admin_client: Client, organization: Organization) -> None:
+def test_missing_days_are_announced_and_the_page_loads_again(
+    admin_client: Client, organization: Organization, settings: Settings
+) -> None:
     PaymentFactory.create(organization=organization)
+    settings.PAYMENTS_REQUEST_SECONDS_MAX = 0  # no time to sum days
 
-    with failing_list_queries(timeout_error()):
-        page = admin_client.get(START_PAGE, dates(BOTH_DAYS))
+    page = admin_client.get(START_PAGE, dates(BOTH_DAYS))
 
     assert "Figures for 2 days are being computed. This page loads again by itself." in text_of(page)
     assert "Payments 0 without 2 days" in text_of(page)
     assert page.headers["Refresh"] == "1"
-    assert "Refresh" not in admin_client.get(START_PAGE, dates(BOTH_DAYS)).headers
+
+
+@pytest.mark.parametrize("error", [timeout_error(), caused_by(ReadOnlySqlTransaction("read-only"), InternalError)])
+def test_page_does_not_load_again_for_days_that_it_cannot_sum(
+    admin_client: Client, organization: Organization, error: Exception
+) -> None:
+    PaymentFactory.create(organization=organization)
+
+    with failing_list_queries(error):
+        page = admin_client.get(START_PAGE, dates(BOTH_DAYS))
+
+    assert "Figures for 2 days are being computed. This takes too long for a page." in text_of(page)
+    assert "Refresh" not in page.headers
+    assert "being computed" not in text_of(admin_client.get(START_PAGE, dates(BOTH_DAYS)))
 
 
 def test_part_with_missing_days_is_marked() -> None:

@@ -64,7 +64,7 @@ def test_request_with_filters_beyond_the_share_gets_a_429(api: Api, no_waiting: 
 
     assert refused.status_code == 429
     assert refused["Retry-After"] == "1"
-    assert refused.json()["detail"].startswith("Too many requests with filters at the same time.")
+    assert refused.json()["detail"].startswith("Too many slow requests of this key at the same time.")
     assert (without_filters.status_code, admitted.status_code) == (200, 200)
 
 

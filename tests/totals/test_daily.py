@@ -365,3 +365,20 @@ def test_totals_of_another_time_zone_are_computed_again(key: ApiKey) -> None:
     after = daily_totals(amsterdam, days=DAYS).by_day
     assert (before[FIRST], before[DAYS[1]]) == (after[DAYS[1]], after[FIRST])
     assert daily_totals(created(key.access), days=DAYS).missing == DAYS
+
+
+def test_former_time_zone_has_no_stale_totals(key: ApiKey) -> None:
+    def move(zone: str) -> Calendar:
+        Organization.objects.filter(id=key.organization_id).update(time_zone=zone)
+        return Calendar(key.access, DayKind.CREATED, zone)
+
+    days = [date(2025, 12, 31), *DAYS]
+    sum_missing_days(move("Asia/Tokyo"), days=days)
+    move("America/New_York")
+    load(payment_line(1, FIRST, time="20:00:00.000"))
+    tokyo = move("Asia/Tokyo")
+
+    sum_missing_days(tokyo, days=days)
+
+    by_day = daily_totals(tokyo, days=days).by_day
+    assert {f"{day}": len(totals) for day, totals in by_day.items() if totals} == {"2026-01-02": 1}

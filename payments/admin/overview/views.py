@@ -2,7 +2,6 @@
 
 from datetime import date
 from functools import cached_property
-from random import randrange, shuffle
 from typing import Any, Self
 
 from django import forms
@@ -97,23 +96,27 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
         return {"form": form}
     if form.names_access(request.GET):
         remember_access(preferences, form.access)
-    overview = read_overview(form)
+    overview, goes_on = read_overview(form)
     return {
         **form.page_context(form.selected),
         "form": form,
         "definitions": DEFINITIONS,
         "overview": overview,
+        "goes_on": goes_on,
         "newest_day": newest_day(form) if overview.now.is_empty else None,
     }
 
 
-def read_overview(form: OverviewForm) -> Overview:
-    """Return the overview, without the days that cannot be summed in time."""
+def read_overview(form: OverviewForm) -> tuple[Overview, bool]:
+    """Return the overview, without the days that cannot be summed in time, and whether another request can go on."""
     overview = stored_overview(form)
-    if overview.missing:
-        sum_in_random_order(form)
-        overview = stored_overview(form)
-    return overview
+    if not overview.missing:
+        return overview, False
+    calendars = [form.calendar(kind) for kind in {form.kind, DayKind.CREATED}]
+    compared = form.compared.days if form.compared else []
+    goes_on = sum_in_time(*calendars, days=sorted({*form.selected.days, *compared}))
+    overview = stored_overview(form)
+    return overview, goes_on and bool(overview.missing)
 
 
 def stored_overview(form: OverviewForm) -> Overview:
@@ -127,19 +130,6 @@ def stored_overview(form: OverviewForm) -> Overview:
 def stored_totals(form: OverviewForm, period: Period) -> PeriodTotals:
     by_kind = {kind: daily_totals(form.calendar(kind), days=period.days) for kind in {form.kind, DayKind.CREATED}}
     return PeriodTotals(period, by_kind[form.kind], by_kind[DayKind.CREATED])
-
-
-def sum_in_random_order(form: OverviewForm) -> None:
-    """Compute and store the missing totals of both periods, until the time is up.
-
-    The next request sums the remaining days. A request begins at a random day of the period, or with the compared
-    period: a day that takes too long ends the request, and would otherwise block the same days in each request.
-    """
-    days, before = form.selected.days, form.compared.days if form.compared else []
-    start = randrange(len(days) + 1)  # noqa: S311  no secret
-    calendars = [form.calendar(kind) for kind in {form.kind, DayKind.CREATED}]
-    shuffle(calendars)
-    sum_in_time(*calendars, days=list(dict.fromkeys([*days[start:], *before, *days[:start]])))
 
 
 def newest_day(form: OverviewForm) -> date | None:

@@ -15,7 +15,7 @@ from payments.admin.payments.actions import SaveFilterForm, filter_links, filter
 from payments.admin.payments.display import PaymentDisplay, payment_href
 from payments.admin.payments.downloads import ExportForm, file_name
 from payments.admin.payments.form import TIMED_OUT, SearchForm
-from payments.admin.payments.query import chips, list_query, query_for_words
+from payments.admin.payments.query import chips, list_query, query_for_words, query_of_parts
 from payments.admin.payments.search import PAGE_ROWS, SearchedPage, fetch_search
 from payments.admin.payments.totals import ListTotals, fetch_list_totals
 from payments.admin.preferences import ListColumn, chosen_columns, shown_columns
@@ -115,6 +115,7 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
         "unpaid_query": list_query(form, without=["status"]).urlencode(),
         "definitions": DEFINITIONS,
         "export_form": ExportForm.for_page(preferences.export_options, organization=organization),
+        "export_query": query_of_parts(form),
         "export_name": file_name(organization, *form.days, form.kind),
     }
 

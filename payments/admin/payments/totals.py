@@ -6,7 +6,7 @@ matter.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from payments.totals.daily import GROUP_COLUMNS, daily_totals, first_and_last_da
 from payments.totals.figures import GROUPS, Figures, Total, add_up, figures_by_currency, number_of_payments, selected
 
 SUMMED_DAYS_MAX = 366  # of a list that is summed day by day without `count=exact`
+EXACT_DAYS_MAX = 3660  # and with it
 
 STATEMENTS_MAX = 250
 
@@ -49,11 +50,13 @@ class StatusCount(NamedTuple):
 
 @dataclass(frozen=True)
 class ListTotals:
-    """The totals of a list. They are None if the list is too long; `missing_days` are not summed yet."""
+    """The totals of a list, or why they are unknown."""
 
     totals: Sequence[Total] | None = None
-    missing_days: int = 0
+    more_than: int = 0  # the list has more payments, which were not counted
     timed_out: bool = False
+    missing_days: int = 0  # they have no totals yet
+    goes_on: bool = False  # another request computes more of them
 
     @property
     def payments(self) -> int:
@@ -80,18 +83,18 @@ def fetch_list_totals(form: SearchForm, searched: SearchedPage) -> ListTotals:
         return ListTotals()
     days, totals = None, ListTotals(timed_out=True)
     with optional_statements(time_limits.SUMMING_A_DAY if is_exact else time_limits.OPTIONAL_STATEMENT):
-        days = days_to_sum(form, searched.listing, days_max=None if is_exact else SUMMED_DAYS_MAX)
+        days = days_to_sum(form, searched.listing, days_max=EXACT_DAYS_MAX if is_exact else SUMMED_DAYS_MAX)
         stored = None if days is None else stored_totals(form, days)
         if stored and not stored.missing_days:
             return stored
         payments_max = None if is_exact and days is None else conf.SUMMED_PAYMENTS_MAX
-        totals = ListTotals(listed_totals(searched.listing, payments_max=payments_max))
-    if days is None or totals.totals is not None or totals.timed_out:
+        totals = listed_totals(searched.listing, payments_max=payments_max)
+    if days is None or totals.totals is not None:
         return totals
-    sum_in_time(form.calendar, days=days)
+    goes_on = sum_in_time(form.calendar, days=days)
     totals = ListTotals(timed_out=True)
     with optional_statements():
-        totals = stored_totals(form, days)
+        totals = replace(stored_totals(form, days), goes_on=goes_on)
     return totals  # noqa: RET504  the block may end early
 
 
@@ -104,8 +107,8 @@ def stored_totals(form: SearchForm, days: Sequence[date]) -> ListTotals:
     return ListTotals(add_up(selected(daily.totals, **filters)))
 
 
-def listed_totals(listing: Listing, *, payments_max: int | None) -> list[Total] | None:
-    """Return the totals of the payments in the list; None if it has more than `payments_max`."""
+def listed_totals(listing: Listing, *, payments_max: int | None) -> ListTotals:
+    """Return the totals of the payments in the list, unless it has more than `payments_max`."""
     filters, order, _ = listing.selection
     has_own_index = any(applied.filter.has_own_index for applied in filters)
     statement = totals_statement(
@@ -117,7 +120,9 @@ def listed_totals(listing: Listing, *, payments_max: int | None) -> list[Total] 
     )
     rows = statement.rows(access_values(listing.access) | filter_values(filters))
     totals = [Total._make([*row[:3], *map(int, row[3:])]) for row in rows]
-    return None if payments_max is not None and number_of_payments(totals) > payments_max else totals
+    if payments_max is not None and number_of_payments(totals) > payments_max:
+        return ListTotals(more_than=payments_max)
+    return ListTotals(totals)
 
 
 @lru_cache(STATEMENTS_MAX)
@@ -132,7 +137,7 @@ def totals_statement(
     return Statement(GROUPED.format(rows=compile_queryset(part, is_read_by_sql=True)), is_planned_each_time=has_filters)
 
 
-def days_to_sum(form: SearchForm, listing: Listing, *, days_max: int | None) -> list[date] | None:
+def days_to_sum(form: SearchForm, listing: Listing, *, days_max: int) -> list[date] | None:
     """Return the days of the list's payments; None if the totals of days do not suffice, or for too many days."""
     bounds = {f"{form.kind.field}[gte]", f"{form.kind.field}[lt]"}
     if not {*GROUPS, *bounds}.issuperset(applied.name for applied in listing.selection.filters):
@@ -141,4 +146,4 @@ def days_to_sum(form: SearchForm, listing: Listing, *, days_max: int | None) -> 
     if ends is None:
         return []
     first, last = max(form.days.first or date.min, ends[0]), min(form.days.last or date.max, ends[1])
-    return days_between(first, last) if days_max is None or (last - first).days < days_max else None
+    return days_between(first, last) if (last - first).days < days_max else None

@@ -80,7 +80,7 @@ class PaymentAdmin(ReadOnlyAdmin):
             **extra,
         )
         response = TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=payments.status)
-        if payments.totals and payments.totals.missing_days:
+        if payments.totals and payments.totals.missing_days and payments.totals.goes_on:
             response.headers["Refresh"] = str(RETRY_SECONDS)
         return with_retry(response)
 

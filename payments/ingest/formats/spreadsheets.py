@@ -38,14 +38,15 @@ CONVERTED = rf"(?!{WHOLE})(?:{NUMBERS}|\s*+(?:{WORDS})\s*+|\s++)(?:\0|\Z)"
 starts_changed_text = re.compile(rf"[{FORMULA}\t\r\n]|{CONVERTED}").match
 
 # The places within a text where a spreadsheet could see a formula, before and after an apostrophe has been added there.
-UNPROTECTED = re.compile(rf"(?<=[;\t\r\n])(?='*[{FORMULA}])")
-PROTECTED = re.compile(rf"(?<=[;\t\r\n])'(?='*[{FORMULA}])")
+# A quotation mark there may stand around a cell.
+UNPROTECTED = re.compile(rf"(?<=[;\t\r\n])(?=['\"]*[{FORMULA}])")
+PROTECTED = re.compile(rf"(?<=[;\t\r\n])'(?=['\"]*[{FORMULA}])")
 
 # Finds rows that may need protection; NUL precedes each cell. Searching each cell would take three times as long.
-SUSPICIOUS_ROW = re.compile(rf"[\0;\t\r\n](?:'*[{FORMULA}]|(?<=\0)(?:['\t\r\n]|{CONVERTED}))")
+SUSPICIOUS_ROW = re.compile(rf"[\0;\t\r\n](?:['\"]*[{FORMULA}]|(?<=\0)(?:['\t\r\n]|{CONVERTED}))")
 
 # The spaces and delimiters before a formula character where a cell can start, also in a file with another delimiter.
-BEFORE_FORMULA = re.compile(rf"(?:\A|(?<![\s,;])[^\S\t\r\n]*+[,;\t\r\n])[\s,;]*+(?=[{FORMULA}])")
+BEFORE_FORMULA = re.compile(rf"(?:\A|(?<![\s,;])[^\S\t\r\n]*+[,;\t\r\n])[\s,;\"]*+(?=[{FORMULA}])")
 
 
 def may_need_protection(texts: Iterable[str]) -> bool:

@@ -1,6 +1,7 @@
 """Report the figures of a month."""
 
 from argparse import ArgumentParser, ArgumentTypeError
+from contextlib import suppress
 from datetime import date
 from typing import Any
 
@@ -13,7 +14,7 @@ from payments.management.command import PaymentsCommand
 from payments.models import DayKind, Mode
 from payments.models.days import day_of
 from payments.totals.daily import Calendar, daily_totals, sum_missing_days
-from payments.totals.report import days_of_month, month_of, parse_month, read_report
+from payments.totals.report import TotalsNotReady, days_of_month, month_of, parse_month, read_report
 from payments.totals.report_files import FORMATS
 
 
@@ -48,8 +49,11 @@ class Command(PaymentsCommand):
         today = day_of(timezone.now(), organization.zone)
         if month > today:
             raise CommandError(f"{month_of(month)} is in the future. Choose a month that has begun.")
-        sum_days(Calendar.of(organization, mode, kind), days_of_month(month, today=today))
-        report = read_report(organization, mode=mode, kind=kind, month=month, today=today)
+        report = None
+        while report is None:
+            sum_days(Calendar.of(organization, mode, kind), days_of_month(month, today=today))
+            with suppress(TotalsNotReady):  # an import has changed the month meanwhile
+                report = read_report(organization, mode=mode, kind=kind, month=month, today=today)
         self.stdout.write(FORMATS[options["format"]].write(report), ending="")
 
 
