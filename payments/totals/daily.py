@@ -96,7 +96,7 @@ def first_and_last_day(calendar: Calendar) -> tuple[date, date] | None:
 def sum_in_time(*calendars: Calendar, days: Sequence[date]) -> bool:
     """Compute and store the missing totals of `days` until the time of a request for this is up.
 
-    Return whether another request can go on: False if not even the first days could be summed in time. A request begins
+    Return whether another request can go on: False if not even the first days could be summed. A request begins
     at a random day: a day that takes too long ends the request, and would otherwise block the same days in each.
     """
     stop_at, steps = time.monotonic() + time_limits.SUMMING_DAYS.seconds, 0
@@ -113,7 +113,7 @@ def sum_in_time(*calendars: Calendar, days: Sequence[date]) -> bool:
     except (OperationalError, InternalError) as error:
         if not (is_timeout(error) or is_locked(error) or is_read_only(error)):
             raise
-        return steps > 1
+        return steps > 1 or is_locked(error)
     return True
 
 

@@ -350,7 +350,10 @@ utils.setup_test_environment()
 client = Client()
 client.force_login(get_user_model().objects.create_superuser("staff", "staff@shop.example", "password"))
 for organization in Organization.objects.all()[:2]:
-    print(client.get(f"/admin/?organization={organization.pk}&mode=live&period=90d").content.decode())
+    page = "being computed"
+    while "being computed" in page:
+        page = client.get(f"/admin/?organization={organization.pk}&mode=live&period=90d").content.decode()
+    print(page)
 """
 
 

@@ -34,7 +34,7 @@ class Form(NamedTuple):
 
 
 FILTER = Form("/admin/payments/payment/save-filter", "payments_savedfilter", {"name": "Lamps", "query": "q=lamp"})
-ORGANIZATION = {"id": "7", "name": "Books", "keys-TOTAL_FORMS": "0", "keys-INITIAL_FORMS": "0"}
+ORGANIZATION = {"id": "7", "name": "Books", "time_zone": "UTC", "keys-TOTAL_FORMS": "0", "keys-INITIAL_FORMS": "0"}
 FORMS = {
     "log in": Form("/admin/login/", "payments_staffsession", {"username": "ann", "password": PASSWORD}),
     "log in, last login": Form("/admin/login/", "auth_user", {"username": "ann", "password": PASSWORD}),
