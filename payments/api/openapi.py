@@ -27,7 +27,6 @@ REFERENCE = "#/components/schemas/{name}"
 EXAMPLE_URL = "https://pay.example"
 
 CONTENTS: Any = msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes())
-PARAMETERS: Mapping[str, Any] = CONTENTS["parameters"]
 PAGE: Mapping[str, Any] = CONTENTS["page"]
 [PAYMENT] = PAGE["_embedded"]["payments"]
 EXAMPLES = {
@@ -37,132 +36,73 @@ EXAMPLES = {
     "Payment": PAYMENT,
 }
 
-# The members that all operations have.
-COMMON = {"tags": ["payments"], "security": [{"apiKey": []}]}
-
+# The errors that all operations have.
 LIST_ERRORS = tuple(map(HTTPStatus, (400, 401, 405, 406, 429, 500, 503)))
 
 
 def openapi_document() -> dict[str, Any]:
-    document = {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Payments",
-            "version": "2",
-            "x-release": __version__,
-            "description": "An organization's payments, page by page, newest first, as HAL.",
-            "contact": {"name": "Documentation", "url": f"{EXAMPLE_URL}/docs/"},
-        },
-        "externalDocs": {"description": "Versioning, and changes of the API", "url": f"{EXAMPLE_URL}/docs/changes/"},
-        "servers": [{"url": EXAMPLE_URL, "description": "This service."}],
-        "tags": [{"name": "payments", "description": "Payments of the organization and mode of the API key."}],
-        "paths": {
-            "/v2/payments": {"get": list_operation()},
-            "/v2/payments/changes": {"get": changes_operation()},
-            "/v2/payments/totals": {"get": totals_operation()},
-            "/v2/payments/{payment_id}": {"get": payment_operation()},
-        },
-        "components": {"schemas": schemas(), **CONTENTS["components"]},
-    }
-    return dict(portable(document))
+    document = CONTENTS["document"]
+    paths = {path: {"get": operation} for path, operation in operations().items()}
+    return dict(
+        portable(
+            {
+                **document,
+                "info": {**document["info"], "x-release": __version__},
+                "paths": paths,
+                "components": {"schemas": schemas(), **CONTENTS["components"]},
+            }
+        )
+    )
 
 
-def list_operation() -> dict[str, Any]:
-    return {
-        "operationId": "listPayments",
-        "summary": "List payments",
-        "description": "Payments, newest first by default, page by page.",
-        **COMMON,
-        "parameters": list_parameters(),
-        "responses": responses("PaginatedPaymentList", "A page of payments.", errors=LIST_ERRORS),
-    }
+def operations() -> dict[str, Any]:
+    """Return the operation of each path.
 
-
-def changes_operation() -> dict[str, Any]:
-    token = {
-        "name": "from",
-        "in": "query",
-        "description": f"A token from a link, or `{NOW}`: the end of the feed. Default: its beginning.",
-        "schema": {"type": "string", "pattern": TOKEN},
-        "example": CONTENTS["changesLinks"]["later"]["href"].rpartition("=")[2],
-    }
-    errors = (*LIST_ERRORS, HTTPStatus.GONE)
-    return {
-        "operationId": "listPaymentChanges",
-        "summary": "List changes",
-        "description": "Payments in the order in which they were last created or changed, page by page.",
-        **COMMON,
-        "parameters": [limit_parameter(), token, PARAMETERS["IfNoneMatch"]],
-        "responses": responses("PaginatedPaymentChangeList", "A page of payments.", errors=errors),
-    }
-
-
-def totals_operation() -> dict[str, Any]:
-    filters = [filter_parameter(name, FILTERS[name]) for name in FILTER_NAMES]
-    return {
-        "operationId": "getPaymentTotals",
-        "summary": "Get totals",
-        "description": "Sums of payments by currency, for days of the organization's time zone.",
-        **COMMON,
-        "parameters": [*CONTENTS["totalsParameters"], *filters, PARAMETERS["IfNoneMatch"]],
-        "responses": responses("PaymentTotals", "The totals.", errors=LIST_ERRORS),
-    }
-
-
-def payment_operation() -> dict[str, Any]:
-    return {
-        "operationId": "getPayment",
-        "summary": "Get one payment",
-        "description": "One payment.",
-        **COMMON,
-        "parameters": [PARAMETERS["PaymentId"], PARAMETERS["IfNoneMatch"]],
-        "responses": responses("Payment", "The payment.", errors=(*LIST_ERRORS, HTTPStatus.NOT_FOUND)),
-    }
-
-
-def list_parameters() -> list[dict[str, Any]]:
-    """Return the parameters in the order of links. Each has a form that most generated clients can send.
-
-    Lists have OpenAPI's default style, which repeats the parameter. A bound of a range is a parameter of its own.
+    The parameters of a list have the order of links, and a form that most generated clients can send. Parameters with
+    several values have OpenAPI's default style, which repeats the parameter. A bound of a range is a parameter of its
+    own.
     """
-    return [
-        limit_parameter(),
-        {
-            "name": "from",
-            "in": "query",
-            "description": "The ID of the first payment of the page. Default: the first payment of the list.",
-            "schema": {"type": "string", "pattern": PAYMENT_ID},
-            "example": PAYMENT["id"],
-        },
-        {
-            "name": "sort",
-            "in": "query",
-            "description": "Newest payments first (desc) or oldest first (asc).",
-            "schema": {"type": "string", "enum": list(ORDERS), "default": "desc"},
-            "example": "asc",
-        },
-        *(filter_parameter(name, filter_) for name, filter_ in FILTERS.items()),
-        PARAMETERS["IfNoneMatch"],
-    ]
-
-
-def limit_parameter() -> dict[str, Any]:
+    size = {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT}
+    limit = query_parameter("limit", "The number of payments in a page.", size, 100)
+    start_text = "The ID of the first payment of the page. Default: the first payment of the list."
+    start = query_parameter("from", start_text, {"type": "string", "pattern": PAYMENT_ID}, PAYMENT["id"])
+    order = {"type": "string", "enum": list(ORDERS), "default": "desc"}
+    sort = query_parameter("sort", "Newest payments first (desc) or oldest first (asc).", order, "asc")
+    token_text = f"A token from a link, or `{NOW}`: the end of the feed. Default: its beginning."
+    example = CONTENTS["changesLinks"]["later"]["href"].rpartition("=")[2]
+    token = query_parameter("from", token_text, {"type": "string", "pattern": TOKEN}, example)
+    filters = {
+        name: query_parameter(name, describe_filter(name, filter_), filter_.schema, filter_.example)
+        for name, filter_ in FILTERS.items()
+    }
+    totals = [*CONTENTS["totalsParameters"], *(filters[name] for name in FILTER_NAMES)]
     return {
-        "name": "limit",
-        "in": "query",
-        "description": "The number of payments in a page.",
-        "schema": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
-        "example": 100,
+        "/v2/payments": operation("PaginatedPaymentList", [limit, start, sort, *filters.values()]),
+        "/v2/payments/changes": operation("PaginatedPaymentChangeList", [limit, token], HTTPStatus.GONE),
+        "/v2/payments/totals": operation("PaymentTotals", totals),
+        "/v2/payments/{payment_id}": operation("Payment", [CONTENTS["paymentId"]], HTTPStatus.NOT_FOUND),
     }
 
 
-def filter_parameter(name: str, filter_: Filter) -> dict[str, Any]:
+def query_parameter(name: str, description: str, schema: Mapping[str, Any], example: Any) -> dict[str, Any]:
+    return {"name": name, "in": "query", "description": description, "schema": schema, "example": example}
+
+
+def operation(schema: str, parameters: Sequence[Mapping[str, Any]], *errors: HTTPStatus) -> dict[str, Any]:
+    """Return the operation whose response has this schema. `errors` are those that not all operations have."""
+    content = {HAL: {"schema": reference("schemas", schema), "example": EXAMPLES[schema]}}
+    headers = CONTENTS["components"]["responses"]["NotModified"]["headers"]
+    described = CONTENTS["operations"][schema]
     return {
-        "name": name,
-        "in": "query",
-        "description": describe_filter(name, filter_),
-        "schema": filter_.schema,
-        "example": filter_.example,
+        **described,
+        "parameters": [*parameters, CONTENTS["ifNoneMatch"]],
+        "responses": {
+            "200": {**described["responses"]["200"], "headers": headers, "content": content},
+            **{
+                str(status.value): response(status)
+                for status in sorted((HTTPStatus.NOT_MODIFIED, *LIST_ERRORS, *errors))
+            },
+        },
     }
 
 
@@ -171,15 +111,6 @@ def describe_filter(name: str, filter_: Filter) -> str:
     forms = {"metadata": ". Each pair is a parameter: metadata=KEY:VALUE, or metadata[KEY]=VALUE for any key"}
     repeated = ", or in repeated parameters" if filter_.takes_list else ""
     return f"{effect}: {filter_.rule}{forms.get(name, repeated)}."
-
-
-def responses(schema: str, description: str, *, errors: tuple[HTTPStatus, ...]) -> dict[str, Any]:
-    content = {HAL: {"schema": reference("schemas", schema), "example": EXAMPLES[schema]}}
-    headers = CONTENTS["components"]["responses"]["NotModified"]["headers"]
-    return {
-        "200": {"description": description, "headers": headers, "content": content},
-        **{str(status.value): response(status) for status in sorted((HTTPStatus.NOT_MODIFIED, *errors))},
-    }
 
 
 def response(status: HTTPStatus) -> dict[str, str]:
