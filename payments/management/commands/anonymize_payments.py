@@ -10,9 +10,9 @@ from django.db import OperationalError, connection
 from tqdm import tqdm
 
 from payments.anonymization import anonymize_payments
-from payments.management.arguments import add_access_options, find_organization, parse_past_day
 from payments.management.command import PaymentsCommand
 from payments.management.failures import first_line
+from payments.management.options import add_access_options, find_organization, parse_past_day
 from payments.models import CUSTOMER_ID, Access, Mode, Organization
 from payments.runtime.terminal import printable
 

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from payments.api.links import Links
 from payments.conf import conf
-from payments.management.arguments import find_organization
 from payments.management.command import PaymentsCommand
+from payments.management.options import find_organization
 from payments.models import ApiKey, Mode
 
 # The default address of scripts/start and scripts/serve.

@@ -15,8 +15,8 @@ from payments.ingest.change_log import ChangeLog
 from payments.ingest.staging import prepare_transaction
 from payments.ingest.stored_rows import days, stored_row
 from payments.ingest.writing import ImportResult, write_rows
-from payments.management.arguments import parse_day
 from payments.management.command import PaymentsCommand
+from payments.management.options import parse_day
 from payments.models import Organization
 from payments.models.identifiers import EPOCH
 

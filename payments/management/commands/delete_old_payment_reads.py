@@ -5,8 +5,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from payments.management.arguments import parse_past_day
 from payments.management.command import PaymentsCommand
+from payments.management.options import parse_past_day
 from payments.models import PaymentRead
 
 

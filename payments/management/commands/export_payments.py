@@ -17,11 +17,17 @@ from payments.export.csv_files import Format
 from payments.export.lines import read_changes, read_rows
 from payments.listing.feed import UnknownPosition
 from payments.listing.tokens import FeedPosition, InvalidToken, format_token, parse_token
-from payments.management.arguments import add_access_options, find_organization
 from payments.management.command import PaymentsCommand
 from payments.management.failures import explain
-from payments.management.filter_options import add_filter_options, apply_filter_options, has_filter_options
-from payments.management.format_options import add_format_options, requested_format
+from payments.management.options import (
+    add_access_options,
+    add_filter_options,
+    add_format_options,
+    apply_filter_options,
+    find_organization,
+    has_filter_options,
+    requested_format,
+)
 from payments.models import Access, Payment, PaymentQuerySet
 from payments.rows import RowValues
 

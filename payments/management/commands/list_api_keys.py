@@ -1,11 +1,10 @@
 """List API keys."""
 
 from argparse import ArgumentParser
-from datetime import datetime
 from typing import Any
 
-from payments.management.arguments import add_organization_option, find_organization
 from payments.management.command import PaymentsCommand
+from payments.management.options import add_organization_option, find_organization
 from payments.models import ApiKey
 from payments.runtime.terminal import printable
 
@@ -34,9 +33,6 @@ class Command(PaymentsCommand):
         self.stdout.write("\t".join(HEADINGS))
         for key in keys:
             times = (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)
-            columns = [str(key.pk), str(key.organization_id), key.mode, printable(key.name), *map(format_time, times)]
-            self.stdout.write("\t".join([*columns, key.hint]))
-
-
-def format_time(time: datetime | None) -> str:
-    return time.isoformat(sep=" ", timespec="seconds") if time else "-"
+            texts = (time.isoformat(sep=" ", timespec="seconds") if time else "-" for time in times)
+            columns = [str(key.pk), str(key.organization_id), key.mode, printable(key.name), *texts, key.hint]
+            self.stdout.write("\t".join(columns))

@@ -9,8 +9,8 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 from tqdm import tqdm
 
-from payments.management.arguments import find_organization
 from payments.management.command import PaymentsCommand
+from payments.management.options import find_organization
 from payments.models import DayKind, Mode
 from payments.models.days import day_of
 from payments.totals.daily import Calendar, daily_totals, sum_missing_days
