@@ -22,8 +22,7 @@ from rest_framework.views import get_view_description
 from payments.access.authentication import BearerAuthentication, HasKey
 from payments.access.throttling import KeyThrottle
 from payments.api import request_ids
-from payments.api.browsable.basic_auth import BrowserAuthentication
-from payments.api.browsable.renderer import PageRenderer
+from payments.api.browsable import BrowserAuthentication, PageRenderer
 from payments.api.errors import InvalidParameter, problem_response
 from payments.api.etags import can_skip_content, parse_known
 from payments.api.links import Links

@@ -1,4 +1,4 @@
-"""The errors of the API, as problem responses: exceptions of its views, and requests that no view handles."""
+"""The errors of the API, as problem responses (RFC 9457): exceptions of its views, and requests without a view."""
 
 import logging
 import math
@@ -12,6 +12,7 @@ from django.core.exceptions import DisallowedHost, SuspiciousOperation
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
+from msgspec import UNSET, Struct, UnsetType
 from rest_framework import exceptions
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.request import Request
@@ -19,9 +20,9 @@ from rest_framework.response import Response
 
 from payments.api import request_ids
 from payments.api.links import HOST_LENGTH_MAX, Links
-from payments.api.problems import Problem, problem
 from payments.api.renderers import ProblemRenderer
 from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
+from payments.hal import HTML, Link
 from payments.runtime.circuit_breaker import CircuitOpen
 from payments.runtime.database_errors import is_outage
 from payments.runtime.shares import NoPlace, NoThread
@@ -37,6 +38,39 @@ NOT_ALLOWED = "This host is not allowed. Check the URL, or add the host to ALLOW
 MALFORMED = "This request is malformed. Check the Host header and the URL."
 
 logger = logging.getLogger(__name__)
+
+
+class ProblemLinks(Struct, frozen=True):
+    """The links of an error."""
+
+    documentation: Link
+
+
+class Problem(Struct, kw_only=True, frozen=True, rename={"links": "_links", "request_id": "requestId"}):
+    """An error, for programs and humans. `field` names the invalid parameter, `requestId` the request in the log."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    field: str | UnsetType = UNSET
+    request_id: str | UnsetType = UNSET
+    links: ProblemLinks
+
+
+def problem(request: HttpRequest | Request, status: int, detail: str, *, field: str | None = None) -> Problem:
+    """Return the body of an error response.
+
+    It repeats nothing that the client sent, except a parameter's short name and the request ID.
+    """
+    return Problem(
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        field=field or UNSET,
+        request_id=request.META.get(request_ids.ENVIRON_KEY, UNSET),
+        links=ProblemLinks(documentation=Link(href=Links.of_error(request).section("errors"), type=HTML)),
+    )
 
 
 class InvalidParameter(exceptions.APIException):

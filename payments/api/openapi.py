@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from payments import __version__
+from payments.api.errors import Problem
 from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX, NOW
-from payments.api.problems import Problem
 from payments.api.totals import FILTER_NAMES
 from payments.hal import HAL
 from payments.listing.filter_types import Filter

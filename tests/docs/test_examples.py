@@ -21,10 +21,9 @@ from markdown_it import MarkdownIt
 from rest_framework.exceptions import APIException, AuthenticationFailed, MethodNotAllowed
 from rest_framework.request import Request
 
-from payments.api.errors import DETAILS, MALFORMED, NOT_ALLOWED, InvalidParameter, Unmigrated, problem_response
+from payments.api.errors import DETAILS, MALFORMED, NOT_ALLOWED, InvalidParameter, Problem, Unmigrated, problem_response
 from payments.api.openapi import LIST_ERRORS
 from payments.api.parameters import NAMES
-from payments.api.problems import Problem
 from payments.listing.filters import FILTERS
 from payments.models import Mode, SequenceType, Status
 from payments.record import encode, json_schemas, record_time

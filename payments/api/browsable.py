@@ -1,10 +1,17 @@
-"""Renders a response as a page: the document with clickable links, and a form for the parameters."""
+"""The API as pages for browsers, in development only: Basic authentication, and a renderer.
 
+A page has the document with clickable links, and a form for the parameters. Browsers cannot send a Bearer header: the
+user name is the API key. A login form with a session would turn a cookie into a credential for the API.
+"""
+
+import binascii
 import re
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+from django.contrib.auth.models import AnonymousUser
 from django.http import QueryDict
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -12,16 +19,49 @@ from msgspec import UNSET
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.request import Request
 
+from payments.access.authentication import BearerAuthentication
+from payments.access.clients import client_with_key
+from payments.access.keys import AuthenticatedKey
+from payments.api.errors import Problem
 from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX, bracket_form
-from payments.api.problems import Problem
 from payments.api.renderers import HALRenderer, ProblemRenderer
+from payments.hal import HTML
 from payments.listing.filters import BOUNDS, FILTERS, ORDERS, RANGES, SINGLE_FILTERS
+
+CHALLENGE = 'Basic realm="payments", charset="UTF-8"'
 
 # The URL of a link in an indented JSON document.
 HREF = re.compile(r'(?<="href": ")(https?://[^"\\]+)')
 
 # The filters that are no bounds of a range.
 PLAIN_FILTERS = [name for name in SINGLE_FILTERS if "[" not in name]
+
+
+class BrowserAuthentication(BearerAuthentication):
+    """Accepts Basic credentials (RFC 7617) for pages. For programs, responses are the same as in production."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, AuthenticatedKey] | None:
+        scheme, _, credentials = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+        if scheme.lower() == "basic" and is_page(request):
+            return self.authenticate_client(client_with_key(user_name(credentials)))
+        return super().authenticate(request)
+
+    def authenticate_header(self, request: Request) -> str:
+        return CHALLENGE if is_page(request) else super().authenticate_header(request)
+
+
+def is_page(request: Request) -> bool:
+    return bool(request.accepted_media_type == HTML)
+
+
+def user_name(credentials: str) -> str:
+    """Return the user name; an empty text if there is a password or the credentials are malformed."""
+    try:
+        text = b64decode(credentials.strip(), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
+    name, _, password = text.partition(":")
+    return "" if password else name
 
 
 class Field(NamedTuple):

@@ -1,1 +1,0 @@
-"""The API as pages for browsers, in development only."""
