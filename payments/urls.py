@@ -15,5 +15,5 @@ urlpatterns = [
     path("v2/payments/totals", PaymentTotals.as_view(), name="payment-totals"),
     path("v2/payments/<str:payment_id>", PaymentDetail.as_view(), name="payment-detail"),
     re_path(r"^v2(?:/|\Z)", api_not_found),  # all other paths, also with line feeds, which `<path:...>` does not match
-    path("docs/", include("payments.docs.urls")),
+    path("docs/", include("payments.docs.views")),
 ]

@@ -1,7 +1,6 @@
 """The documentation pages under /docs/: rendered from the repository's Markdown, and Swagger UI.
 
-urls      URL -> view
-views     the pages, their Markdown, Swagger UI, the OpenAPI document and the search index
+views     URL -> view: the pages, their Markdown, Swagger UI, the OpenAPI document and the search index
 pages     which Markdown files are pages, and the links between them
 markdown  Markdown -> HTML
 """

@@ -1,4 +1,4 @@
-"""Views of the documentation."""
+"""Views of the documentation, and their URLs."""
 
 from collections.abc import Callable
 from functools import cache
@@ -6,9 +6,11 @@ from importlib.util import find_spec
 from typing import Any
 
 from django import VERSION
+from django.apps import apps
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.urls import path
 from django.utils.html import escape
 from django.utils.module_loading import import_string
 from django.views.decorators.cache import cache_control
@@ -113,3 +115,15 @@ def payment_schema_json() -> str:
     """Return the schema. The late import saves memory in the workers that never serve it."""
     schema = import_string("payments.ingest.schema.payment_schema")()
     return encode({"$id": f"{EXAMPLE_URL}/docs/payment.schema.json", **schema}).decode()
+
+
+urlpatterns = [
+    *(path(page.path, show_page, {"page": page}, name=page.url_name) for page in PAGES),
+    *(path(page.markdown_path, show_markdown, {"page": page}) for page in PAGES),
+    path("search.json", search_index, name="documentation-search"),
+    path("openapi.json", openapi, name="openapi"),
+    path("payment.schema.json", payment_schema, name="payment-schema"),
+]
+
+if apps.is_installed("drf_spectacular_sidecar"):  # it has the files of Swagger UI
+    urlpatterns.append(path("interactive/", interactive, name="documentation-interactive"))

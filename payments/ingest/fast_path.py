@@ -28,7 +28,7 @@ from payments.ingest.cards.details import (
 from payments.ingest.cards.folding import fold
 from payments.ingest.stored_rows import StoredRow, row_function
 from payments.models import TEXT_BYTES_MAX, Status
-from payments.models.currencies import CURRENCIES
+from payments.models.choices import CURRENCIES
 from payments.record import (
     COUNTRY,
     FREE_TEXT_TYPES,

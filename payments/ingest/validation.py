@@ -16,7 +16,7 @@ from payments.ingest.json_values import NESTED_TOO_DEEPLY, find_invalid_values, 
 from payments.ingest.members import Findings, decode_object, read_record, rule_of
 from payments.ingest.translations import Translations
 from payments.models import ORGANIZATION_ID_MAX, RECORD_BYTES_MAX, TEXT_BYTES_MAX, Status
-from payments.models.currencies import CURRENCIES
+from payments.models.choices import CURRENCIES
 from payments.record import (
     FREE_TEXT_TYPES,
     NAME_BYTES_MAX,

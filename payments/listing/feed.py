@@ -1,7 +1,7 @@
 """One page of the change feed: payments in the order in which they were last created or changed.
 
-Each change has a number (models/change.py), and a payment belongs to its last change. So a payment that changes again
-moves to the end of the feed, and a reader who has passed it finds it there.
+Each change has a number (models/access_state.py), and a payment belongs to its last change. So a payment that changes
+again moves to the end of the feed, and a reader who has passed it finds it there.
 
 The cost of a page does not depend on the length of the feed. A change whose payments have all moved still costs an
 index lookup. Therefore a page reads at most `PAGE_CHANGES_MAX` changes. It may have few payments or none, and still a

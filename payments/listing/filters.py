@@ -20,7 +20,7 @@ from payments.models import (
     uses_in_flight_index,
     uses_status_index,
 )
-from payments.models.currencies import CURRENCIES
+from payments.models.choices import CURRENCIES
 from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
 from payments.record import encode, parse_instant
 

@@ -1,8 +1,15 @@
 """The database tables. Constraints enforce the rules of a record for every writer."""
 
-from payments.models.access_state import AccessState, SummedDay, UtcDay, current_epoch
+from payments.models.access_state import (
+    CHANGE_PAYMENTS_MAX,
+    AccessState,
+    Change,
+    SummedDay,
+    UtcDay,
+    current_epoch,
+    new_change_id,
+)
 from payments.models.api_key import ApiKey, ApiKeyQuerySet, KeyState
-from payments.models.change import CHANGE_PAYMENTS_MAX, Change, new_change_id
 from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
 from payments.models.days import DayKind
 from payments.models.organization import ORGANIZATION_ID_MAX, Access, Organization

@@ -22,8 +22,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db import models, transaction
 from django.db.models.constants import OnConflict
 
-from payments.models.access_state import AccessState, UtcDay
-from payments.models.change import CHANGE_PAYMENTS_MAX, new_change_id
+from payments.models.access_state import CHANGE_PAYMENTS_MAX, AccessState, UtcDay, new_change_id
 from payments.models.days import DayKind
 from payments.models.organization import Access
 

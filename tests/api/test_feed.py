@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from payments.listing.tokens import FeedPosition, Newest, format_token
 from payments.models import AccessState, Change, Organization, Payment
-from payments.models.change import new_change_id
+from payments.models.access_state import new_change_id
 from tests.support.api import Api, payment_ids
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.revisions import restore, revisions

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from payments.models.currencies import CURRENCIES
+from payments.models.choices import CURRENCIES
 from tests.support.api import wsgi_application
 from tests.support.commands import run_command
 from tests.support.connecting import connected_to

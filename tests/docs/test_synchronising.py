@@ -20,7 +20,7 @@ import pytest
 from django.db import transaction
 
 from payments.models import Access, AccessState, Change, Mode, Payment, Status
-from payments.models.change import new_change_id
+from payments.models.access_state import new_change_id
 from payments.record import record_time
 from tests.support.commands import run_command
 from tests.support.connecting import connected_to

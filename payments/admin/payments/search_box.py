@@ -19,7 +19,7 @@ from django.core.exceptions import ValidationError
 from payments.admin.period_fields import check_year
 from payments.listing.search_terms import AMOUNT, CARD, WORD, folded, split_words
 from payments.models import CUSTOMER_ID, PAYMENT_ID, Status
-from payments.models.currencies import CURRENCIES
+from payments.models.choices import CURRENCIES
 from payments.models.days import start_of_day
 from payments.record import record_time
 from payments.templatetags.numbers import grouped
