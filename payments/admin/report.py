@@ -20,11 +20,11 @@ from payments.admin.periods import Preset, current_day, start_of, start_of_next
 from payments.admin.preferences import read_preferences, remember_access
 from payments.api.errors import RETRY_HEADERS
 from payments.conf import conf
+from payments.export.reports import FORMATS, ReportFormat
 from payments.models import DayKind, StaffPreferences, Status
 from payments.models.days import DAY
 from payments.totals.figures import DEFINITIONS, Figures
 from payments.totals.report import Report, Row, TotalsNotReady, month_of, parse_month, read_report
-from payments.totals.report_files import FORMATS, ReportFormat
 
 
 class MonthForm(AccessForm):

@@ -9,19 +9,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from msgspec.structs import fields
 
-from payments.export.csv_files import BYTE_ORDER_MARK, CSV_TYPE, TEXT_TYPES, TITLES, csv_lines
+from payments.export.files import BYTE_ORDER_MARK, CSV_TYPE, TEXT_TYPES, TITLES, csv_lines
 from payments.ingest.formats.spreadsheets import protect_formulas
 from payments.models import Mode, Status
 from payments.record import Details, DetailsDocument, Metadata, Time
 from payments.rows import COLUMN_INDEX, FIELDS, RowValues
 from payments.totals.figures import Figures, Total, add_up, figures_by_currency
+from payments.totals.report import decimal_text
 
 Cell = Callable[[RowValues], str]
 
@@ -140,7 +140,7 @@ class Book:
         return self.decimal if title.endswith(".value") else str
 
     def money(self, hundredths: int | None) -> str:
-        return "" if hundredths is None else self.decimal(f"{Decimal(hundredths).scaleb(-2):.2f}")
+        return "" if hundredths is None else self.decimal(decimal_text(hundredths))
 
     def decimal(self, value: str) -> str:
         return value.replace(".", DECIMALS[self.options.decimal])

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from payments.export.bookkeeping import DECIMALS, DELIMITERS, Book, BookOptions, InvalidColumns, parse_columns
-from payments.export.csv_files import FORMATS, Format
+from payments.export.files import FORMATS, Format
 from payments.listing.filters import (
     FILTERS,
     LIST_FILTERS,

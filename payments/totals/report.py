@@ -73,6 +73,12 @@ class OpenPayments(NamedTuple):
     payments: int
     amount: int
 
+    @property
+    def members(self) -> dict[str, Any]:
+        """Return the payments as members of a JSON object."""
+        currency, payments, amount = self
+        return {"currency": currency, "payments": payments, "openAmount": decimal_text(amount)}
+
 
 @dataclass(frozen=True)
 class Report:

@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from payments.admin.payments.downloads import file_name
 from payments.export.bookkeeping import DEFAULT_COLUMNS
-from payments.export.csv_files import TITLES, csv_cells
+from payments.export.files import TITLES, csv_cells
 from payments.ingest.formats.spreadsheets import FORMULA, protect, unprotect
 from payments.models import DayKind, Organization, Payment, StaffPreferences
 from payments.runtime.process import process

@@ -11,7 +11,7 @@ from django.db import transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments.export.csv_files import FORMATS, write_csv
+from payments.export.files import FORMATS, write_csv
 from payments.ingest.batches import parse_sources
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.formats.sources import Source

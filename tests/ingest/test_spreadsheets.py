@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 
 from payments.export import export_payments
-from payments.export.csv_files import FORMATS, TITLES, write_csv
+from payments.export.files import FORMATS, TITLES, write_csv
 from payments.ingest import import_payments
 from payments.models import METHOD, Payment
 from payments.rows import select_columns

@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 from pytest_django import Settings
 
+from payments.export.reports import report_csv, report_json, report_text
 from payments.models import DayKind, Organization
 from payments.totals.report import (
     OpenPayments,
@@ -20,7 +21,6 @@ from payments.totals.report import (
     parse_month,
     read_report,
 )
-from payments.totals.report_files import report_csv, report_json, report_text
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.totals.october import at, create_october
 

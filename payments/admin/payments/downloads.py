@@ -24,7 +24,7 @@ from payments.export.bookkeeping import (
     column_label,
     parse_columns,
 )
-from payments.export.csv_files import FORMATS, Format
+from payments.export.files import FORMATS, Format
 from payments.models import DayKind, Organization
 from payments.models.days import validate_time_zone
 from payments.totals.figures import Total

@@ -28,7 +28,7 @@ from payments.api.links import Links
 from payments.api.serializers import build_records
 from payments.conf import conf
 from payments.export.bookkeeping import Book
-from payments.export.csv_files import FORMATS, Format
+from payments.export.files import FORMATS, Format
 from payments.listing.filters import parse_selection
 from payments.listing.page import UnknownStart, fetch_page
 from payments.listing.query import Listing

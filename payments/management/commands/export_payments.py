@@ -13,8 +13,7 @@ from django.core.management.base import CommandError
 from tqdm import tqdm
 
 from payments.export.bookkeeping import Book
-from payments.export.csv_files import Format
-from payments.export.lines import read_changes, read_rows
+from payments.export.files import Format, read_changes, read_rows
 from payments.listing.feed import UnknownPosition
 from payments.listing.tokens import FeedPosition, InvalidToken, format_token, parse_token
 from payments.management.command import PaymentsCommand

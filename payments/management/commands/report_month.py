@@ -9,13 +9,13 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 from tqdm import tqdm
 
+from payments.export.reports import FORMATS
 from payments.management.command import PaymentsCommand
 from payments.management.options import find_organization
 from payments.models import DayKind, Mode
 from payments.models.days import day_of
 from payments.totals.daily import Calendar, daily_totals, sum_missing_days
 from payments.totals.report import TotalsNotReady, days_of_month, month_of, parse_month, read_report
-from payments.totals.report_files import FORMATS
 
 
 class Command(PaymentsCommand):

@@ -1,17 +1,16 @@
 """The report of a month as text for people, as CSV and as JSON."""
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import json
 
 from payments.conf import conf
+from payments.export.files import CSV_TYPE, csv_lines
 from payments.runtime.terminal import printable
+from payments.templatetags.numbers import money
 from payments.totals.figures import DEFINITIONS, Figures
-from payments.totals.report import Report, Row, decimal_text, month_of
+from payments.totals.report import Report, Row, month_of
 
 COLUMNS = ("section", "name", *Row("", Figures("")).members, "openAmount")
 
@@ -37,10 +36,10 @@ def currency_text(row: Row) -> str:
     net, remaining = (f"  known for {known:,} of {succeeded}" for known in (figures.net_known, figures.remaining_known))
     lines = [
         ("Payments", f"{figures.payments:,}", f"  succeeded: {succeeded}"),
-        ("Paid", amount_text(figures.paid), ""),
-        ("Refunded", amount_text(figures.refunded), remaining),
-        ("Fees", amount_text(figures.fees), net),
-        ("Net", amount_text(figures.net), net),
+        ("Paid", money(figures.paid), ""),
+        ("Refunded", money(figures.refunded), remaining),
+        ("Fees", money(figures.fees), net),
+        ("Net", money(figures.net), net),
     ]
     width = max(len(value) for _, value, _ in lines)
     return "\n".join([figures.currency, *(f"  {name:8}  {value:>{width}}{note}" for name, value, note in lines)])
@@ -49,7 +48,7 @@ def currency_text(row: Row) -> str:
 def table_text(heading: str, rows: Sequence[Row]) -> str:
     """Return a table of succeeded payments; an empty text without rows."""
     cells = [
-        (row.name or "-", row.figures.currency, f"{row.figures.succeeded:,}", *map(amount_text, row.amounts.values()))
+        (row.name or "-", row.figures.currency, f"{row.figures.succeeded:,}", *map(money, row.amounts.values()))
         for row in rows
     ]
     return aligned([(heading, "Cur", "Succeeded", "Paid", "Refunded", "Fees", "Net"), *cells]) if cells else ""
@@ -61,7 +60,7 @@ def open_text(report: Report) -> str:
         return f"{heading}more than {conf.SUMMED_PAYMENTS_MAX:,}."
     if not report.open_payments:
         return f"{heading}none."
-    cells = [(currency, f"{payments:,}", amount_text(amount)) for currency, payments, amount in report.open_payments]
+    cells = [(currency, f"{payments:,}", money(amount)) for currency, payments, amount in report.open_payments]
     return f"{heading.strip()}\n{aligned([('Currency', 'Payments', 'Amount'), *cells])}"
 
 
@@ -74,10 +73,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def amount_text(hundredths: int) -> str:
-    return f"{Decimal(decimal_text(hundredths)):,}"
-
-
 def report_csv(report: Report) -> str:
     """Return a table with a line for each figure. Its first column says what the line counts."""
     sections = {"total": report.by_currency, "method": report.by_method, "day": report.daily}
@@ -86,16 +81,12 @@ def report_csv(report: Report) -> str:
         for section, rows in sections.items()
         for row in rows
     ]
-    lines += [{"section": "open", **row} for row in open_members(report) or ()]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, restval="")
-    writer.writeheader()
-    writer.writerows(lines)
-    return text.getvalue()
+    lines += [{"section": "open", **row.members} for row in report.open_payments or ()]
+    return csv_lines([COLUMNS, *([line.get(column, "") for column in COLUMNS] for line in lines)]).decode()
 
 
 def report_json(report: Report) -> str:
-    access = report.calendar.access
+    access, open_payments = report.calendar.access, report.open_payments
     document = {
         "organizationId": str(access.organization_id),
         "mode": access.mode,
@@ -106,25 +97,11 @@ def report_json(report: Report) -> str:
         "isOver": not report.note,
         "note": report.note,
         "totals": [row.members for row in report.by_currency],
-        "methods": named_members("method", report.by_method),
-        "days": named_members("day", report.daily),
-        "open": open_members(report),
+        "methods": [{"method": row.name, **row.members} for row in report.by_method],
+        "days": [{"day": row.name, **row.members} for row in report.daily],
+        "open": None if open_payments is None else [row.members for row in open_payments],
     }
     return json.format(json.encode(document), indent=2).decode() + "\n"
-
-
-def named_members(name: str, rows: Iterable[Row]) -> list[dict[str, Any]]:
-    return [{name: row.name, **row.members} for row in rows]
-
-
-def open_members(report: Report) -> list[dict[str, Any]] | None:
-    """Return the open payments of each currency; None if there are too many to be added up."""
-    if report.open_payments is None:
-        return None
-    return [
-        {"currency": currency, "payments": payments, "openAmount": decimal_text(amount)}
-        for currency, payments, amount in report.open_payments
-    ]
 
 
 class ReportFormat(NamedTuple):
@@ -137,6 +114,6 @@ class ReportFormat(NamedTuple):
 
 FORMATS = {
     "text": ReportFormat("text/plain; charset=utf-8", "txt", report_text),
-    "csv": ReportFormat("text/csv; charset=utf-8", "csv", report_csv),
+    "csv": ReportFormat(CSV_TYPE, "csv", report_csv),
     "json": ReportFormat("application/json", "json", report_json),
 }
