@@ -4,8 +4,9 @@ from typing import Any, Self
 from urllib.parse import urlencode
 
 from django import forms
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
 
+from payments.admin.preferences import read_preferences, remember_access
 from payments.models import Access, Mode, Organization, Payment, StaffPreferences
 from payments.templatetags.texts import DIRECTION_CONTROLS
 
@@ -46,6 +47,15 @@ class AccessForm(forms.Form):
     data: QueryDict
 
     @classmethod
+    def of_request(cls, request: HttpRequest) -> tuple[Self, StaffPreferences]:
+        """Return the form of a page and the user's preferences. Remember the organization and mode that it names."""
+        preferences = read_preferences(request)
+        form = cls.from_query(request.GET, preferences=preferences)
+        if form.is_valid() and not request.GET.keys().isdisjoint(AccessForm.base_fields):
+            remember_access(preferences, form.access)
+        return form, preferences
+
+    @classmethod
     def from_query(cls, query: QueryDict, *, preferences: StaffPreferences | None = None) -> Self:
         """Return the form with the values of a query string, and defaults for the missing ones."""
         values = query.copy()
@@ -80,10 +90,6 @@ class AccessForm(forms.Form):
         """Return whether the organization has payments in the mode that is not selected. The form must be valid."""
         mode = Mode.TEST if self.access.mode == Mode.LIVE else Mode.LIVE
         return Payment.objects.visible_to(self.access._replace(mode=mode)).exists()
-
-    def names_access(self, query: QueryDict) -> bool:
-        """Return whether the query string names an organization or a mode, and the form is valid."""
-        return self.is_valid() and not query.keys().isdisjoint(AccessForm.base_fields)
 
 
 def access_query(access: Access) -> str:

@@ -5,6 +5,7 @@ Django's model admin fails on invalid requests or runs unbounded queries.
 It uses a private API of Django: `ModelAdmin.get_object`.
 """
 
+from http import HTTPStatus
 from typing import Any
 
 from django import forms
@@ -15,6 +16,11 @@ from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.db.models import ManyToManyField, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import capfirst
+
+from payments.api.errors import RETRY_HEADERS, RETRY_SECONDS
+
+# The browser loads the page again by itself.
+RELOAD_HEADERS = {"Refresh": str(RETRY_SECONDS)}
 
 # As many as the longest text that can be found: an email address.
 SEARCH_CHARACTERS_MAX = 254
@@ -99,8 +105,23 @@ class NoChangeAdmin(NoDeleteAdmin):
 class ReadOnlyAdmin(NoChangeAdmin):
     """A model admin that cannot add, change or delete."""
 
+    def require_view_permission(self, request: HttpRequest) -> None:
+        """Refuse users who may not view the objects, and all methods that could change something."""
+        if request.method not in {"GET", "HEAD"} or not self.has_view_permission(request):
+            raise PermissionDenied
+
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+def error_text(text: str, status: HTTPStatus) -> HttpResponse:
+    """Return an error as plain text, for a script or a program."""
+    return HttpResponse(text, status=status, headers=headers_of(status), content_type="text/plain; charset=utf-8")
+
+
+def headers_of(status: HTTPStatus) -> dict[str, str]:
+    """Return the headers that say when to try again, if the service is unavailable."""
+    return RETRY_HEADERS if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
 
 
 def link_parameters(field: Any) -> set[str]:

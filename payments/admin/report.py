@@ -1,6 +1,6 @@
 """The report of a month: a page that prints, and the same figures as text, CSV and JSON."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from http import HTTPStatus
 from typing import Any, NamedTuple, Self
@@ -8,23 +8,23 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.template.response import TemplateResponse
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from payments.admin.access_form import AccessForm
+from payments.admin.base import RELOAD_HEADERS, error_text
+from payments.admin.overview.totals import Lists
 from payments.admin.period_fields import YEARS
-from payments.admin.periods import Preset, current_day, start_of, start_of_next
-from payments.admin.preferences import read_preferences, remember_access
-from payments.api.errors import RETRY_HEADERS
+from payments.admin.periods import Period, current_day, start_of, start_of_next
 from payments.conf import conf
 from payments.export.reports import FORMATS, ReportFormat
-from payments.models import DayKind, StaffPreferences, Status
+from payments.models import DayKind, StaffPreferences
 from payments.models.days import DAY
 from payments.totals.figures import DEFINITIONS, Figures
-from payments.totals.report import Report, Row, TotalsNotReady, month_of, parse_month, read_report
+from payments.totals.report import Report, TotalsNotReady, month_of, parse_month, read_report
 
 
 class MonthForm(AccessForm):
@@ -85,16 +85,12 @@ class Section(NamedTuple):
 
 
 @require_safe
+@permission_required("payments.view_payment", raise_exception=True)
 def month_report(request: HttpRequest) -> HttpResponse:
     """Show the report of a month, or return it as a file if the query string has `format`."""
-    if not request.user.has_perm("payments.view_payment"):
-        raise PermissionDenied
-    preferences = read_preferences(request)
-    form = MonthForm.from_query(request.GET, preferences=preferences)
+    form, _ = MonthForm.of_request(request)
     report, missing_days, goes_on = None, 0, False
     if form.is_valid():
-        if form.names_access(request.GET):
-            remember_access(preferences, form.access)
         try:
             report = form.read_report()
         except TotalsNotReady as error:
@@ -107,13 +103,10 @@ def month_report(request: HttpRequest) -> HttpResponse:
         "missing_days": missing_days,
         "goes_on": goes_on,
         "title": "Month-end report",
+        **(page_context(form, report) if form.is_valid() else {}),
     }
-    if form.is_valid():
-        context |= page_context(form, report)
-    response = TemplateResponse(request, "admin/report.html", context)
-    if goes_on:
-        response.headers["Refresh"] = RETRY_HEADERS["Retry-After"]
-    return response
+    headers = RELOAD_HEADERS if goes_on else {}
+    return TemplateResponse(request, "admin/report.html", context, headers=headers)
 
 
 def page_context(form: MonthForm, report: Report | None) -> dict[str, Any]:
@@ -122,7 +115,7 @@ def page_context(form: MonthForm, report: Report | None) -> dict[str, Any]:
     return {
         **form.page_context(f"{month:%B} {month.year}"),
         "report": report,
-        "sections": list(sections(form, report)) if report else [],
+        "sections": list(sections(report)) if report else [],
         "downloads": [(name, form.query(format=name)) for name in FORMATS],
         "previous": form.query(month=month_of(start_of(month - DAY, "month"))),
         "next": form.query(month=month_of(following))
@@ -133,41 +126,28 @@ def page_context(form: MonthForm, report: Report | None) -> dict[str, Any]:
     }
 
 
-def sections(form: MonthForm, report: Report) -> Iterator[Section]:
+def sections(report: Report) -> Iterator[Section]:
     """Yield the sections of the currencies, the one with the most payments first."""
-
-    def line(row: Row, first: date = report.month, last: date = report.last_day, method: str = "") -> Line:
-        fields = {"period": Preset.CUSTOM, "since": first, "until": last, "by": report.calendar.kind}
-        filters = {
-            "status": Status.SUCCEEDED,
-            "currency": row.figures.currency,
-            **({"method": method} if method else {}),
-        }
-        query = f"{form.access_query}&{urlencode(fields | filters)}"
-        return Line(row.name, row.figures, f"{reverse('admin:payments_payment_changelist')}?{query}")
-
-    def of_currency(rows: Iterable[Row], currency: str) -> list[Row]:
-        return [row for row in rows if row.figures.currency == currency]
-
+    calendar = report.calendar
+    lists = Lists(calendar.access, calendar.kind, Period(report.month, report.last_day))
     for total in sorted(report.by_currency, key=lambda row: -row.figures.payments):
         currency = total.figures.currency
-        methods = [line(row, method=row.name) for row in of_currency(report.by_method, currency)]
-        days = [
-            line(row, first=(day := date.fromisoformat(row.name)), last=day)
-            for row in of_currency(report.daily, currency)
-        ]
-        yield Section(line(total), [("Method", methods), ("Day", days)])
+        methods, days = (
+            [row for row in rows if row.figures.currency == currency] for rows in (report.by_method, report.daily)
+        )
+        by_method = [Line(*row, lists.paid(currency, method=[row.name])) for row in methods]
+        periods = [Period(day, day) for day in (date.fromisoformat(row.name) for row in days)]
+        by_day = [Line(*row, lists.paid(currency, part=part)) for row, part in zip(days, periods, strict=True)]
+        yield Section(Line(*total, lists.paid(currency)), [("Method", by_method), ("Day", by_day)])
 
 
 def file_response(report: Report | None, file_format: ReportFormat | None, *, is_valid: bool) -> HttpResponse:
     """Return the report as a file; an error as plain text if there is no report."""
     if not is_valid or file_format is None:
-        text = "The organization, mode, month or format is invalid."
-        return HttpResponse(text, status=HTTPStatus.BAD_REQUEST, content_type="text/plain")
+        return error_text("The organization, mode, month or format is invalid.", HTTPStatus.BAD_REQUEST)
     if report is None:
         text = "The figures are being computed. Try again in a second."
-        status, content_type = HTTPStatus.SERVICE_UNAVAILABLE, "text/plain"
-        return HttpResponse(text, status=status, headers=RETRY_HEADERS, content_type=content_type)
+        return error_text(text, HTTPStatus.SERVICE_UNAVAILABLE)
     access, kind = report.calendar.access, report.calendar.kind.value
     name = f"report-{access.organization_id}-{access.mode}-{month_of(report.month)}-{kind}.{file_format.suffix}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -14,7 +14,6 @@ from payments.admin.overview.figures import Overview
 from payments.admin.overview.totals import Lists, PeriodTotals
 from payments.admin.period_fields import PeriodFields
 from payments.admin.periods import Comparison, Period, Preset, current_day, preset_period
-from payments.admin.preferences import read_preferences, remember_access
 from payments.models import DayKind, Payment, StaffPreferences
 from payments.models.days import day_of
 from payments.models.ordering import NEWEST_FIRST
@@ -90,12 +89,9 @@ def check_dates(since: date | None, until: date, *, today: date) -> None:
 
 def overview_context(request: HttpRequest) -> dict[str, Any]:
     """Return the start page's template context: the form, and the overview if the form is valid."""
-    preferences = read_preferences(request)
-    form = OverviewForm.from_query(request.GET, preferences=preferences)
+    form, _ = OverviewForm.of_request(request)
     if not form.is_valid():
         return {"form": form}
-    if form.names_access(request.GET):
-        remember_access(preferences, form.access)
     overview, goes_on = read_overview(form)
     return {
         **form.page_context(form.selected),

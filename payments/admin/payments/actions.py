@@ -13,6 +13,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import URLPattern, path, reverse
 
+from payments.admin.base import error_text
 from payments.admin.payments.downloads import ExportForm, InvalidExport
 from payments.admin.payments.form import SearchForm
 from payments.admin.payments.query import ACCESS_FIELDS, list_query
@@ -127,7 +128,7 @@ def export_options_view(request: HttpRequest) -> HttpResponse:
     try:
         write_preferences(user_id, export_options=ExportForm(request.POST).options)
     except InvalidExport as error:
-        return HttpResponse(str(error), status=HTTPStatus.BAD_REQUEST, content_type="text/plain; charset=utf-8")
+        return error_text(str(error), HTTPStatus.BAD_REQUEST)
     return HttpResponse(status=HTTPStatus.NO_CONTENT)
 
 

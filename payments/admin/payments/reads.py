@@ -11,7 +11,6 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, User
-from django.core.exceptions import PermissionDenied
 from django.db import Error
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
@@ -115,8 +114,7 @@ class PaymentReadAdmin(ReadOnlyAdmin):
         return [path("", self.admin_site.admin_view(self.changelist_view), name="payments_paymentread_changelist")]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        if request.method not in {"GET", "HEAD"} or not self.has_view_permission(request):
-            raise PermissionDenied
+        self.require_view_permission(request)
         form = ReadsForm(request.GET, label_suffix="")
         reads = form.page() if form.is_valid() else []
         rows = reads[:PAGE_ROWS]

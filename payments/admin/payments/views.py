@@ -14,7 +14,7 @@ from django.urls import path, reverse
 from msgspec.json import format as format_json
 
 from payments.admin.access_form import access_query
-from payments.admin.base import ReadOnlyAdmin
+from payments.admin.base import RELOAD_HEADERS, ReadOnlyAdmin, error_text, headers_of
 from payments.admin.payments.actions import action_urls
 from payments.admin.payments.display import PaymentDisplay, payment_href
 from payments.admin.payments.downloads import InvalidExport, query_of_options, requested_file
@@ -22,8 +22,6 @@ from payments.admin.payments.form import TIMED_OUT, SearchForm
 from payments.admin.payments.list import ListedPayments, fetch_list, fetch_selected, find_list_context, list_context
 from payments.admin.payments.query import filter_names, list_query, query_of_parts
 from payments.admin.payments.reads import record_read
-from payments.admin.preferences import read_preferences, remember_access
-from payments.api.errors import RETRY_SECONDS
 from payments.api.links import Links
 from payments.api.serializers import build_records
 from payments.conf import conf
@@ -54,10 +52,7 @@ class PaymentAdmin(ReadOnlyAdmin):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """List the payments that match the form, from the payment `from` on. Redirect a search for a payment ID."""
         self.require_view_permission(request)
-        preferences = read_preferences(request)
-        form = SearchForm.from_query(request.GET, preferences=preferences)
-        if form.names_access(request.GET):
-            remember_access(preferences, form.access)
+        form, preferences = SearchForm.of_request(request)
         payments, extra = ListedPayments(), {}
         if form.is_valid():
             payment_id = form.search.payment_id
@@ -79,10 +74,10 @@ class PaymentAdmin(ReadOnlyAdmin):
             is_first_page="from" not in request.GET,
             **extra,
         )
-        response = TemplateResponse(request, "admin/payments/payment/change_list.html", context, status=payments.status)
-        if payments.totals and payments.totals.missing_days and payments.totals.goes_on:
-            response.headers["Refresh"] = str(RETRY_SECONDS)
-        return with_retry(response)
+        totals = payments.totals
+        headers = RELOAD_HEADERS if totals and totals.missing_days and totals.goes_on else headers_of(payments.status)
+        template = "admin/payments/payment/change_list.html"
+        return TemplateResponse(request, template, context, status=payments.status, headers=headers)
 
     def change_view(self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any) -> HttpResponse:
         """Show a payment, its neighbours in the list of the query, and other payments by the same customer."""
@@ -123,25 +118,20 @@ class PaymentAdmin(ReadOnlyAdmin):
             raise Http404
         form = SearchForm.from_query(request.GET)
         if not form.is_valid() or form.search.payment_id:
-            return export_error("The search is invalid. Correct it and export again.", HTTPStatus.BAD_REQUEST)
+            return error_text("The search is invalid. Correct it and export again.", HTTPStatus.BAD_REQUEST)
         try:
             file = requested_file(request.GET, suffix, organization=form.cleaned_data["organization"])
             return export_response(request, form, file)
         except InvalidExport as error:
-            return export_error(str(error), HTTPStatus.BAD_REQUEST)
+            return error_text(str(error), HTTPStatus.BAD_REQUEST)
         except NoPlace:
-            return export_error("Another export is running. Try again in a second.", HTTPStatus.SERVICE_UNAVAILABLE)
+            return error_text("Another export is running. Try again in a second.", HTTPStatus.SERVICE_UNAVAILABLE)
         except UnknownStart:
-            return export_error("This part starts at a payment outside the list. Export again.", HTTPStatus.NOT_FOUND)
+            return error_text("This part starts at a payment outside the list. Export again.", HTTPStatus.NOT_FOUND)
         except OperationalError as error:
             if not is_timeout(error):
                 raise
-            return export_error(TIMED_OUT, HTTPStatus.SERVICE_UNAVAILABLE)
-
-    def require_view_permission(self, request: HttpRequest) -> None:
-        """Refuse users who may not view payments, and all methods that could change something."""
-        if request.method not in {"GET", "HEAD"} or not self.has_view_permission(request):
-            raise PermissionDenied
+            return error_text(TIMED_OUT, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def get_payments(payment_id: str, *, organization_id: str | None) -> list[PaymentDisplay]:
@@ -196,16 +186,4 @@ def export_response(request: HttpRequest, form: SearchForm, file: Format | Book)
     response = HttpResponse(content, content_type=file.content_type)
     next_query = f"{query_of_parts(form)}{query_of_options(request.GET, file)}&from={page.next_from}"
     response.headers["Link"] = f'<?{next_query}>; rel="next"'
-    return response
-
-
-def export_error(text: str, status: HTTPStatus) -> HttpResponse:
-    """Return an error as plain text, which the export script shows."""
-    return with_retry(HttpResponse(text, status=status, content_type="text/plain; charset=utf-8"))
-
-
-def with_retry(response: HttpResponse) -> HttpResponse:
-    """Return the response, which says when to try again if the service is unavailable."""
-    if response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
-        response.headers["Retry-After"] = str(RETRY_SECONDS)
     return response
