@@ -62,7 +62,7 @@ WORDS = ("order", "today", "yesterday", "2026-01", "0001-01-01", "9999-12", "%3E
 PLAUSIBLE = {
     **{name: DATES for name, field in FIELDS_OF_QUERIES.items() if isinstance(field, DateField)},
     **{name: list(dict(field.choices)) for name, field in FIELDS_OF_QUERIES.items() if type(field) in CHOICES},
-    **dict.fromkeys(("q", "metadata", "name"), WORDS),
+    **dict.fromkeys(("q", "name"), WORDS),
     "organization": (f"{KEY}",),
     "currency": ("EUR",),
     **dict.fromkeys(("from", "payment"), ("pt_1",)),

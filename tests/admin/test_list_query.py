@@ -55,10 +55,6 @@ def test_query_has_the_filled_in_fields(db: None, query: str, expected: str) -> 
             "amount_min=5&currency=EUR",
             [("Currency: EUR", ""), ("Smallest amount: 5", "currency=EUR")],
         ),
-        (
-            "metadata=order%3D1&metadata=a%3Db%3Dc",
-            [("Metadata: order=1", "metadata=a%3Db%3Dc"), ("Metadata: a=b=c", "metadata=order%3D1")],
-        ),
         ("sequence=first&sort=asc", [("Sequence type: first", "sort=asc")]),
     ],
 )

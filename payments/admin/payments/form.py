@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -27,8 +27,6 @@ from payments.totals.daily import Calendar
 # Each word may be entered with any of these between them.
 SEPARATORS = re.compile(r"[\s,]+")
 
-PAIR_RULE = "Enter a key and a value, such as order=84820."
-
 
 class WordsInput(forms.CheckboxSelectMultiple):
     """Checkboxes for the known words, and a text input for others. All of them have the same name.
@@ -49,38 +47,6 @@ class WordsInput(forms.CheckboxSelectMultiple):
         known = [str(word) for word, _ in self.choices]
         others = ", ".join(word for word in value or () if word not in known)
         return {**super().get_context(name, value, attrs), "others": others, "others_label": self.others_label}
-
-
-class PairsInput(forms.TextInput):
-    """A text input for each pair, and an empty one for another."""
-
-    template_name = "admin/pairs_input.html"
-
-    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
-        return [text for text in data.getlist(name) if text.strip()]
-
-    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
-        return {**super().get_context(name, None, attrs), "pairs": [*(value or ()), ""]}
-
-
-class PairsField(forms.Field):
-    """Pairs such as `order=84820`. The clean value is a dictionary."""
-
-    widget = PairsInput
-
-    def clean(self, value: Sequence[str]) -> dict[str, str]:
-        pairs = [split_pair(text) for text in value]
-        if len(dict(pairs)) < len(pairs):
-            raise ValidationError("Enter each key once.")
-        return dict(pairs)
-
-
-def split_pair(text: str) -> tuple[str, str]:
-    """Return the key and the value. The value may contain the sign `=`, as in the browsable API."""
-    key, separator, value = text.partition("=")
-    if not (separator and key.strip() and value.strip()):
-        raise ValidationError(PAIR_RULE)
-    return key.strip(), value.strip()
 
 
 UTC = ZoneInfo("UTC")
@@ -143,7 +109,6 @@ class SearchForm(PeriodFields, AccessForm):
     )
     amount_min = amount_field("Smallest amount")
     amount_max = amount_field("Largest amount")
-    metadata = PairsField(required=False)
     count = forms.ChoiceField(choices=[(EXACT, EXACT)], required=False, widget=forms.HiddenInput)  # however long
 
     selection = EVERYTHING  # the validated filters and the order; `clean` sets them
@@ -182,7 +147,7 @@ class SearchForm(PeriodFields, AccessForm):
         """Return the error of a parameter as the error of its field. The page puts the field's label before it."""
         text = str(error).removeprefix(f"{error.field} ")
         text = text.replace("amount[gte]", str(self.fields["amount_min"].label))
-        return {FIELDS.get(error.field, "metadata"): text}
+        return {FIELDS[error.field]: text}
 
     def api_parameters(self) -> dict[str, str]:
         """Return the filled-in fields as parameters of the API's list. The form must be valid."""
@@ -192,7 +157,6 @@ class SearchForm(PeriodFields, AccessForm):
             for parameter, name in FIELDS.items()
         }
         parameters |= day_parameters(self.kind.field, self.days, zone=self.zone)
-        parameters |= {f"metadata[{key}]": value for key, value in values["metadata"].items()}
         return {name: value for name, value in parameters.items() if value}
 
     @property
@@ -243,7 +207,7 @@ class SearchForm(PeriodFields, AccessForm):
     @property
     def choice_fields(self) -> list[BoundField]:
         """Return the filters with several inputs."""
-        return [self[name] for name in ("status", "method", "currency", "sequence", "metadata")]
+        return [self[name] for name in ("status", "method", "currency", "sequence")]
 
     @property
     def range_fields(self) -> list[BoundField]:

@@ -83,8 +83,6 @@ def period_text(form: SearchForm) -> str:
 def chip_values(form: SearchForm, name: str) -> Iterable[str]:
     """Return the texts of a field's values."""
     value = form.cleaned_data[name]
-    if isinstance(value, dict):
-        return [f"{key}={text}" for key, text in value.items()]
     if isinstance(value, list):
         return value
     return [str(value)] if value else ()
