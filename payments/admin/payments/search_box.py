@@ -71,13 +71,6 @@ def add_pair(search: Search, key: str, value: str) -> None:
     search.add_meaning(f"the metadata {key}={value}")
 
 
-def add_metadata(search: Search, text: str) -> None:
-    key, separator, value = text.partition("=")
-    if not (key and separator and value):
-        raise InvalidSearch("Enter a key and a value after metadata, such as metadata:order=84820.")
-    add_pair(search, key, value)
-
-
 def add_status(search: Search, text: str) -> None:
     if text.lower() not in Status.values:
         raise InvalidSearch(f"Enter one of these after status: {', '.join(Status.values)}.")
@@ -97,13 +90,7 @@ def add_card(search: Search, text: str) -> None:
     search.add_meaning(f"a card number that ends in {text}")
 
 
-NAMED: Mapping[str, Callable[[Search, str], None]] = {
-    "card": add_card,
-    "last4": add_card,
-    "metadata": add_metadata,
-    "method": add_method,
-    "status": add_status,
-}
+NAMED: Mapping[str, Callable[[Search, str], None]] = {"card": add_card, "method": add_method, "status": add_status}
 
 
 # More conditions do not restrict a search any further, and each form of a search is a statement of its own.
