@@ -18,10 +18,10 @@ from payments.api.parameters import parse_query, query_string
 from payments.hal import HAL, HTML, Link
 from payments.listing.content import Query
 from payments.listing.feed import end_query
-from payments.listing.filters import InvalidSelection, Selection, parse_selection
+from payments.listing.filters import InvalidSelection, Selection, day_parameters, parse_selection
 from payments.models import DayKind, Organization
-from payments.models.days import days_between, end_of_day, start_of_day
-from payments.record import DATE, record_time
+from payments.models.days import days_between
+from payments.record import DATE
 from payments.runtime.process import process
 from payments.totals.daily import Calendar
 from payments.totals.figures import selected
@@ -125,10 +125,7 @@ class PaymentTotals(ReadView):
         first, last, unit, kind, selection = self.parameters
         filters = {applied.name: ",".join(applied.values) for applied in selection.filters}
         own = {"from": first, "to": last, "by": unit.value, "day": kind.value, **filters}
-        bounds = {
-            f"{kind.field}[gte]": record_time(start_of_day(first, calendar.zone)),
-            f"{kind.field}[lt]": record_time(end_of_day(last, calendar.zone)),
-        }
+        bounds = day_parameters(kind.field, first, last, zone=calendar.zone)
         listed = parse_selection({**filters, **bounds}).query.removeprefix("&")
         return {
             "self": Link(f"{self.links.url('payments:payment-totals')}?{urlencode(own)}", HAL),

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 from decimal import Decimal
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
+from zoneinfo import ZoneInfo
 
 from payments.listing.filter_types import Filter, Values, amount_filter, any_word, single, time_filter, word_filter
 from payments.listing.terms import HasAllPairs, TermCondition
@@ -21,8 +23,9 @@ from payments.models import (
     uses_status_index,
 )
 from payments.models.choices import CURRENCIES
+from payments.models.days import end_of_day, start_of_day
 from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST, Order
-from payments.record import encode, parse_instant
+from payments.record import encode, parse_instant, record_time
 
 ORDERS: Mapping[str, Order] = {"desc": NEWEST_FIRST, "asc": OLDEST_FIRST}
 
@@ -205,6 +208,15 @@ def refuse_reversed_ranges(parameters: Mapping[str, str]) -> None:
         if low is not None and high is not None and exact(high) < exact(low):
             side = "above" if field == "amount" else "after"
             raise InvalidSelection(f"{field}[{upper}]", f"at or {side} {field}[{lower}]")
+
+
+def day_parameters(name: str, first: date | None, last: date | None, *, zone: ZoneInfo) -> dict[str, str]:
+    """Return the bounds of days of a time zone, as parameters with times in UTC. A bound that is None is left out."""
+    bounds = {
+        f"{name}[gte]": start_of_day(first, zone) if first else None,
+        f"{name}[lt]": end_of_day(last, zone) if last else None,
+    }
+    return {parameter: record_time(bound) for parameter, bound in bounds.items() if bound}
 
 
 def safe_name(name: str) -> str | None:

@@ -4,6 +4,7 @@ A day begins at its first midnight, and ends where the next day begins. So it ca
 times in UTC: a UTC day has times of one or two days of a zone.
 """
 
+from calendar import monthrange
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
@@ -74,6 +75,10 @@ def days_of_utc_day(utc_day: date, zone: ZoneInfo) -> set[date]:
 def days_around(day: date) -> list[date]:
     """Return the day before, the day, and the day after, as far as the calendar has them."""
     return days_between(day - DAY if day > date.min else day, day + DAY if day < date.max else day)
+
+
+def last_of_month(day: date) -> date:
+    return day.replace(day=monthrange(day.year, day.month)[1])
 
 
 def days_between(first: date, last: date) -> list[date]:

@@ -1,7 +1,6 @@
 """Reports of a range of days: figures by period and by method, and the payments that are still open."""
 
 import re
-from calendar import monthrange
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,7 +13,7 @@ from django.db.models import TextChoices
 
 from payments.conf import conf
 from payments.models import IN_PROGRESS, DayKind, Organization, Payment
-from payments.models.days import days_between, end_of_day
+from payments.models.days import days_between, end_of_day, last_of_month
 from payments.models.ordering import NEWEST_FIRST
 from payments.totals.daily import Calendar, daily_totals, first_and_last_day, sum_in_time
 from payments.totals.figures import Figures, Total, figures_by_currency
@@ -193,10 +192,6 @@ def parse_month(text: str) -> date | None:
 
 def month_of(day: date) -> str:
     return f"{day}"[:7]
-
-
-def last_of_month(month: date) -> date:
-    return month.replace(day=monthrange(month.year, month.month)[1])
 
 
 def days_of_month(month: date, *, today: date) -> list[date]:

@@ -8,8 +8,8 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from payments.models import Organization, SummedDay
-from payments.models.days import day_of
-from payments.totals.report import last_of_month, month_of
+from payments.models.days import day_of, last_of_month
+from payments.totals.report import month_of
 from tests.support.factories import PaymentFactory
 from tests.totals.october import at, create_october
 

@@ -1,6 +1,5 @@
 """Exports of the payment list, part by part: CSV for a bookkeeper, and the files of `manage.py export_payments`."""
 
-from calendar import monthrange
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, Self
@@ -26,7 +25,7 @@ from payments.export.bookkeeping import (
 )
 from payments.export.files import FORMATS, Format
 from payments.models import DayKind, Organization
-from payments.models.days import validate_time_zone
+from payments.models.days import last_of_month, validate_time_zone
 from payments.totals.figures import Total
 
 SUMS_SALT = "payments.admin.export_sums"
@@ -108,6 +107,6 @@ def period_name(first: date | None, last: date | None) -> str:
     """Return the month or the days of a period; an empty text for all days."""
     if not first or not last:
         return f"from-{first}" if first else f"to-{last}" if last else ""
-    if first.day == 1 and last == first.replace(day=monthrange(first.year, first.month)[1]):
+    if first.day == 1 and last == last_of_month(first):
         return f"{first:%Y-%m}"
     return f"{first}" if first == last else f"{first}-to-{last}"

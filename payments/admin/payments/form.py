@@ -17,11 +17,9 @@ from payments.admin.payments.search_box import InvalidSearch, Search, read_searc
 from payments.admin.period_fields import PeriodFields, check_today
 from payments.admin.periods import DateRange, current_day
 from payments.database.limits import optional_statements
-from payments.listing.filters import EVERYTHING, InvalidSelection, parse_selection
+from payments.listing.filters import EVERYTHING, InvalidSelection, day_parameters, parse_selection
 from payments.models import DayKind, Payment, SequenceType, Status
-from payments.models.days import end_of_day, start_of_day
 from payments.models.ordering import NEWEST_FIRST
-from payments.record import record_time
 from payments.totals.daily import Calendar
 
 # Each word may be entered with any of these between them.
@@ -156,7 +154,7 @@ class SearchForm(PeriodFields, AccessForm):
             parameter: ",".join(value) if isinstance(value := values[name], list) else value
             for parameter, name in FIELDS.items()
         }
-        parameters |= day_parameters(self.kind.field, self.days, zone=self.zone)
+        parameters |= day_parameters(self.kind.field, *self.days, zone=self.zone)
         return {name: value for name, value in parameters.items() if value}
 
     @property
@@ -214,15 +212,6 @@ class SearchForm(PeriodFields, AccessForm):
         """Return the filters with one input."""
         names = ("since", "until", "amount_min", "amount_max")
         return [self[name] for name in names]
-
-
-def day_parameters(name: str, days: DateRange, *, zone: ZoneInfo) -> dict[str, str]:
-    """Return the bounds of days of a time zone, as times in UTC."""
-    first, last = days
-    return {
-        f"{name}[gte]": record_time(start_of_day(first, zone)) if first else "",
-        f"{name}[lt]": record_time(end_of_day(last, zone)) if last else "",
-    }
 
 
 def most_frequent(words: Iterable[str]) -> list[tuple[str, str]]:

@@ -17,11 +17,11 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
 
 from payments.admin.period_fields import check_year
+from payments.listing.filters import day_parameters
 from payments.listing.search_terms import AMOUNT, CARD, WORD, folded, split_words
 from payments.models import CUSTOMER_ID, PAYMENT_ID, Status
 from payments.models.choices import CURRENCIES
-from payments.models.days import start_of_day
-from payments.record import record_time
+from payments.models.days import last_of_month
 from payments.templatetags.numbers import grouped
 
 NOUNS = {
@@ -187,14 +187,14 @@ def read_date(search: Search, match: re.Match[str]) -> None:
         read_words(search, match)
         return
     if "day" in parts:
-        add_days(search, first, first + timedelta(days=1), f"created on {first}")
+        add_days(search, first, first, f"created on {first}")
     else:
-        add_days(search, first, (first + timedelta(days=31)).replace(day=1), f"created in {first:%Y-%m}")
+        add_days(search, first, last_of_month(first), f"created in {first:%Y-%m}")
 
 
-def add_days(search: Search, first: date, end: date, meaning: str) -> None:
-    search.add_parameter("createdAt[gte]", record_time(start_of_day(first, search.zone)))
-    search.add_parameter("createdAt[lt]", record_time(start_of_day(end, search.zone)))
+def add_days(search: Search, first: date, last: date, meaning: str) -> None:
+    for name, value in day_parameters("createdAt", first, last, zone=search.zone).items():
+        search.add_parameter(name, value)
     search.add_meaning(meaning)
 
 
@@ -208,7 +208,7 @@ def read_words(search: Search, match: re.Match[str]) -> None:
 
 def read_relative_day(search: Search, match: re.Match[str]) -> None:
     day = search.today - timedelta(days=match["name"].lower() == "yesterday")
-    add_days(search, day, day + timedelta(days=1), f"created on {day}")
+    add_days(search, day, day, f"created on {day}")
 
 
 def read_range(search: Search, match: re.Match[str]) -> None:
