@@ -59,20 +59,13 @@ class Day(Conversion):
     """The day of a time, in UTC or at an offset from it. Django's function calls Python for each row on SQLite."""
 
     output_field = DateField()
-    template = "((%(expressions)s%(offset)s) AT TIME ZONE 'UTC')::date"
-    sqlite_template = "date(%(expressions)s%(offset)s)"
+    template = "((%(expressions)s%(interval)s) AT TIME ZONE 'UTC')::date"
+    sqlite_template = "date(%(expressions)s%(modifier)s)"
 
     def __init__(self, time: str, *, offset: timedelta = timedelta()) -> None:
-        super().__init__(time, offset=round(offset.total_seconds()))
-
-    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        seconds = self.extra["offset"]
-        offset = f" + interval '{seconds} seconds'" if seconds else ""
-        return self.as_sql(compiler, connection, **context, offset=offset)
-
-    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **context: Any) -> Sql:
-        seconds = self.extra["offset"]
-        return super().as_sqlite(compiler, connection, **context, offset=f", '{seconds} seconds'" if seconds else "")
+        seconds = f"'{round(offset.total_seconds())} seconds'"
+        interval, modifier = (f" + interval {seconds}", f", {seconds}") if offset else ("", "")
+        super().__init__(time, interval=interval, modifier=modifier)
 
 
 class Condition(Lookup):
