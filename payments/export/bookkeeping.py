@@ -6,17 +6,17 @@ cannot read these files.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from msgspec.structs import fields
 
 from payments.export.files import BYTE_ORDER_MARK, CSV_TYPE, TEXT_TYPES, TITLES, csv_lines
 from payments.ingest.formats.spreadsheets import protect_formulas
+from payments.listing.search_terms import json_text
 from payments.models import Mode, Status
 from payments.record import Details, DetailsDocument, Metadata, Time
 from payments.rows import COLUMN_INDEX, FIELDS, RowValues
@@ -51,6 +51,9 @@ DEFAULT_COLUMNS = (
 )
 MEMBER = re.compile(r"(metadata|details)\.([^\x00-\x1f\x7f]{1,1024})")
 COLUMNS_MAX = 100
+
+# The columns that are figures, and the number of payments for which each is known.
+FIGURES = {"refunded": "remaining_known", "fees": "net_known", "net": "net_known"}
 
 TYPES = {title: field.type for field in FIELDS for title in field.titles}
 AMOUNT, CURRENCY, STATUS, MODE = (COLUMN_INDEX[name] for name in ("amount", "amount_currency", "status", "mode"))
@@ -102,14 +105,14 @@ class Book:
         label = f"Total {figures.currency}: "
         yield [f"{label}succeeded payments", str(figures.succeeded)]
         yield [f"{label}paid", self.money(figures.paid)]
-        amounts = {
-            "refunded": (figures.refunded, figures.remaining_known),
-            "fees": (figures.fees, figures.net_known),
-            "net": (figures.net, figures.net_known),
-        }
-        for name, (amount, known) in amounts.items():
+        for name, known_name in FIGURES.items():
+            known = getattr(figures, known_name)
             note = [] if known == figures.succeeded else [f"known for {known} of {figures.succeeded} payments"]
-            yield [f"{label}{name}", self.money(amount if known else None), *note]
+            yield [f"{label}{name}", self.figure(name, figures), *note]
+
+    def figure(self, name: str, figures: Figures | Total) -> str:
+        """Return a figure; an empty text if it is known for no payment."""
+        return self.money(getattr(figures, name)) if getattr(figures, FIGURES[name]) else ""
 
     def lines(self, rows: Iterable[Sequence[str]]) -> bytes:
         return csv_lines(rows, delimiter=DELIMITERS[self.options.delimiter])
@@ -120,8 +123,8 @@ class Book:
 
     def cell(self, column: str) -> Cell:
         """Return the function that returns the column's cell of a row."""
-        if figure := FIGURES.get(column):
-            return lambda row: self.money(figure(row))
+        if column in FIGURES:
+            return lambda row: self.figure(column, total_of(row))
         if member := MEMBER.fullmatch(column):
             index, name = COLUMN_INDEX[member[1]], member[2]
             return lambda row: protect_formulas(dict(text_members(row[index] or "{}")).get(name, ""))
@@ -139,50 +142,38 @@ class Book:
             return protect_formulas
         return self.decimal if title.endswith(".value") else str
 
-    def money(self, hundredths: int | None) -> str:
-        return "" if hundredths is None else self.decimal(decimal_text(hundredths))
+    def money(self, hundredths: int) -> str:
+        return self.decimal(decimal_text(hundredths))
 
     def decimal(self, value: str) -> str:
         return value.replace(".", DECIMALS[self.options.decimal])
 
 
-def known(row: RowValues, money: str) -> int | None:
-    """Return `amount_net` or `amount_remaining` of a succeeded payment, in hundredths.
-
-    Return None for other payments, and if the record has no such amount in the currency of the amount.
-    """
-    is_known = row[STATUS] == Status.SUCCEEDED and row[COLUMN_INDEX[f"{money}_currency"]] == row[CURRENCY]
-    return hundredths(row[COLUMN_INDEX[money]]) if is_known else None
-
-
-def difference(row: RowValues, money: str) -> int | None:
-    """Return the amount without the other amount; None if that is unknown."""
-    other = known(row, money)
-    return None if other is None else hundredths(row[AMOUNT]) - other
-
-
-FIGURES: Mapping[str, Callable[[RowValues], int | None]] = {
-    "refunded": partial(difference, money="amount_remaining"),
-    "fees": partial(difference, money="amount_net"),
-    "net": partial(known, money="amount_net"),
-}
-
-
 def total_of(row: RowValues) -> Total:
-    """Return the sums of a succeeded payment. Test payments have sums of their own: they moved no money."""
-    refunded, fees, net = (figure(row) for figure in FIGURES.values())
+    """Return the sums of a payment. Only a succeeded payment has a net or a remaining amount that is known.
+
+    Test payments have sums of their own: they moved no money.
+    """
+    amount = hundredths(row[AMOUNT])
+    net, remaining = (known_amount(row, money) for money in ("amount_net", "amount_remaining"))
     return Total(
         f"{row[CURRENCY]} (test)" if row[MODE] == Mode.TEST else row[CURRENCY],
         status=row[STATUS],
         method="",
         payments=1,
-        amount=hundredths(row[AMOUNT]),
+        amount=amount,
         net_known=int(net is not None),
         net=net or 0,
-        fees=fees or 0,
-        remaining_known=int(refunded is not None),
-        refunded=refunded or 0,
+        fees=0 if net is None else amount - net,
+        remaining_known=int(remaining is not None),
+        refunded=0 if remaining is None else amount - remaining,
     )
+
+
+def known_amount(row: RowValues, money: str) -> int | None:
+    """Return `amount_net` or `amount_remaining` of a succeeded payment, if it has the currency of the amount."""
+    is_known = row[STATUS] == Status.SUCCEEDED and row[COLUMN_INDEX[f"{money}_currency"]] == row[CURRENCY]
+    return hundredths(row[COLUMN_INDEX[money]]) if is_known else None
 
 
 def hundredths(value: str) -> int:
@@ -202,10 +193,7 @@ def local_time(text: str, *, zone: ZoneInfo) -> str:
 
 def text_members(document: str | bytes) -> list[tuple[str, str]]:
     """Return the members of a JSON object as texts. Values that are not texts stay in JSON."""
-    members: list[tuple[str, Any]] = json.loads(document).items()
-    return [
-        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for name, value in members
-    ]
+    return [(name, json_text(value)) for name, value in json.loads(document).items()]
 
 
 def words(name: str) -> str:
