@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
-from typing import NamedTuple
 
 from payments.admin.payments.form import SearchForm
 from payments.admin.payments.search import SearchedPage
@@ -37,17 +36,6 @@ GROUPED = """
 """
 
 
-class TooManyPayments(Exception):
-    """The list has more payments than can be summed for a page."""
-
-
-class StatusCount(NamedTuple):
-    """A status other than succeeded, and its number of payments."""
-
-    status: Status
-    payments: int
-
-
 @dataclass(frozen=True)
 class ListTotals:
     """The totals of a list, or why they are unknown."""
@@ -68,9 +56,10 @@ class ListTotals:
         return [figures for figures in figures_by_currency(self.totals or ()) if figures.succeeded]
 
     @property
-    def other_statuses(self) -> list[StatusCount]:
-        counts = (StatusCount(status, number_of_payments(self.totals or (), status)) for status in Status)
-        return [count for count in counts if count.payments and count.status != Status.SUCCEEDED]
+    def other_statuses(self) -> dict[str, int]:
+        """Return the number of payments of each other status than succeeded."""
+        counts = {status.value: number_of_payments(self.totals or (), status) for status in Status}
+        return {status: count for status, count in counts.items() if count and status != Status.SUCCEEDED}
 
 
 def fetch_list_totals(form: SearchForm, searched: SearchedPage) -> ListTotals:
