@@ -98,17 +98,10 @@ for name, keys in {"SECRET_KEY": [SECRET_KEY or ""], "SECRET_KEY_FALLBACKS": SEC
 if PAYMENTS_TRACING and not find_spec("opentelemetry"):
     errors["TRACING"] = [f"Must be false, or run {INSTALL_EXTRA.format('tracing')} first."]
 if not errors:
+    oidc_settings = {name: value for name, value in dict(globals()).items() if name.startswith("PAYMENTS_OIDC_")}
     errors.update(
         sign_in_errors(
-            oidc={
-                "OIDC_ISSUER": PAYMENTS_OIDC_ISSUER,
-                "OIDC_CLIENT_ID": PAYMENTS_OIDC_CLIENT_ID,
-                "OIDC_CLIENT_SECRET": PAYMENTS_OIDC_CLIENT_SECRET,
-                "OIDC_NAME": PAYMENTS_OIDC_NAME,
-                "OIDC_EMAIL_DOMAINS": PAYMENTS_OIDC_EMAIL_DOMAINS,
-                "OIDC_REQUIRED_CLAIM": PAYMENTS_OIDC_REQUIRED_CLAIM,
-                "OIDC_NEW_USER_GROUP": PAYMENTS_OIDC_NEW_USER_GROUP,
-            },
+            oidc={name.removeprefix("PAYMENTS_"): value for name, value in oidc_settings.items()},
             password_login=PAYMENTS_PASSWORD_LOGIN,
             second_factor=PAYMENTS_SECOND_FACTOR,
             install_packages="" if find_spec("allauth") else INSTALL_EXTRA.format("sign-in"),
@@ -186,9 +179,6 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 FORMAT_MODULE_PATH = "payments_site.formats"
-
-# No form offers a choice of currencies. Their names would take 4 MB in each worker.
-CURRENCY_CHOICES: list[tuple[str, str]] = []
 
 # Collected by scripts/install, or by the build of a wheel. Pages link to names with a hash, which browsers keep.
 STATIC_URL = "static/"

@@ -124,11 +124,6 @@ def active_key() -> ApiKeyQuerySet:
     return ApiKey.objects.active(now=Now()).filter(digest=Placeholder("digest"))
 
 
-def is_use_due(key: AuthenticatedKey, *, now: float) -> bool:
-    """Return whether the stored time of the last use is older than a minute; `now` is in seconds since 1970."""
-    return key.used_at is None or now - key.used_at >= USE_INTERVAL_SECONDS
-
-
 def record_use(key: AuthenticatedKey) -> None:
     """Write that the key was used now, unless the database is busy. A request never waits or fails because of it."""
     now = datetime.now(UTC)

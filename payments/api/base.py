@@ -24,7 +24,7 @@ from payments.access.throttling import KeyThrottle
 from payments.api import request_ids
 from payments.api.browsable import BrowserAuthentication, PageRenderer
 from payments.api.errors import InvalidParameter, problem_response
-from payments.api.etags import can_skip_content, parse_known
+from payments.api.etags import ANY, parse_known
 from payments.api.links import Links
 from payments.api.parameters import invalid_from
 from payments.api.reader import Reader
@@ -102,7 +102,7 @@ class ReadView(GenericAPIView[Payment]):
         self.errors: list[APIException] = []  # at most one
         query = self.prepare_query(request) if request.method in READING else None
         self.known = parse_known(request.META.get("HTTP_IF_NONE_MATCH"))
-        self.reader = Reader(query, is_conditional=can_skip_content(self.known))
+        self.reader = Reader(query, is_conditional=bool(self.known) and ANY not in self.known)
         authenticators, negotiator = self.get_authenticators(), self.get_content_negotiator()
         drf_request = Request(request, authenticators=authenticators, negotiator=negotiator)
         # 9 µs: the context refers to the request, so both would wait for the garbage collector.

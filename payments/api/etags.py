@@ -33,12 +33,9 @@ CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept, Authorization"
 ETAG = re.compile(r"(?<![0-9A-Za-z])([0-9a-f]{32}|)-([0-9a-f]{32})(?![0-9A-Za-z])")
 
 
-def digest_of_source(directory: Path) -> str:
-    return xxh3_128_hexdigest(b"".join(path.read_bytes() for path in sorted(directory.rglob("*.py"))))
-
-
 # Another release may render the same payment differently, so its states differ.
-RELEASE = digest_of_source(Path(payments.__file__).parent)
+SOURCES = sorted(Path(payments.__file__).parent.rglob("*.py"))
+RELEASE = xxh3_128_hexdigest(b"".join(path.read_bytes() for path in SOURCES))
 
 encode_identity = msgspec.msgpack.Encoder().encode
 
@@ -100,11 +97,6 @@ def content_headers(etag: str) -> dict[str, str]:
         **CACHING,
         "ETag": etag,
     }
-
-
-def can_skip_content(known: Sequence[str]) -> bool:
-    """Return whether the state of a known ETag may make the content unnecessary."""
-    return bool(known) and ANY not in known
 
 
 def parse_known(if_none_match: str | None) -> Sequence[str]:

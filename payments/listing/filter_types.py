@@ -121,8 +121,8 @@ def parse_time(text: str, *, rounds_up: bool) -> Values | None:
 def amount_filter(select: Callable[..., PaymentQuerySet], effect: str, *, bound: str) -> Filter:
     rule = "a decimal with at most 13 digits before the point and 2 after it"
     schema = {"type": "string", "pattern": AMOUNT}
-    return Filter(single(partial(select, bound=bound)), parse_amount, effect, "AMOUNT", rule, schema, "100.00")
 
+    def parse(text: str) -> Values | None:
+        return (Decimal(text),) if re.match(AMOUNT, text) else None
 
-def parse_amount(text: str) -> Values | None:
-    return (Decimal(text),) if re.match(AMOUNT, text) else None
+    return Filter(single(partial(select, bound=bound)), parse, effect, "AMOUNT", rule, schema, "100.00")

@@ -72,8 +72,9 @@ class TracingHook(Hook):
     def request(self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
         """Respond within a span. It belongs to the trace that the request names (W3C Trace Context)."""
         known_method, known_route = method(request.method), route(request.path_info)
+        name = f"{'HTTP' if known_method == OTHER else known_method} {'' if known_route == OTHER else known_route}"
         with self.tracer.start_as_current_span(
-            span_name(known_method, known_route),
+            name.strip(),
             context=trace_context.extract({"traceparent": request.META.get("HTTP_TRACEPARENT", "")}),
             kind=SpanKind.SERVER,
             attributes=request_attributes(request, known_method, known_route),
@@ -100,11 +101,6 @@ class TracingHook(Hook):
             except Error as error:
                 record_error(span, type(error).__qualname__)
                 raise
-
-
-def span_name(known_method: str, known_route: str) -> str:
-    """Return the method and the route, such as `GET /v2/payments`, as far as they are known."""
-    return f"{'HTTP' if known_method == OTHER else known_method} {'' if known_route == OTHER else known_route}".strip()
 
 
 def request_attributes(request: HttpRequest, known_method: str, known_route: str) -> dict[str, str]:
