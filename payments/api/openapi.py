@@ -122,20 +122,14 @@ def reference(kind: str, name: str) -> dict[str, str]:
 
 
 def schemas() -> dict[str, Any]:
-    """Return the schemas of the record and its parts, of the page and of the errors, by name."""
+    """Return the schemas of the record and its parts, of the errors and of pages, by name."""
     parts = json_schemas()
     payment = parts.pop("Record")
     required = [*payment["required"], "resource", "_links"]
     _, problems = msgspec.json.schema_components([Problem], ref_template=REFERENCE)
-    components = {
-        "Payment": {**payment, "title": "Payment", "required": required},
-        **parts,
-        "PaginatedPaymentList": page_schema("self", "documentation", optional=("previous", "next")),
-        "PaginatedPaymentChangeList": page_schema("self", "later", "documentation", optional=("next",)),
-        **problems,
-    }
+    components = {"Payment": {**payment, "title": "Payment", "required": required}, **parts, **problems}
     described = {name: complete(schema, CONTENTS["descriptions"][name]) for name, schema in components.items()}
-    return {**described, **CONTENTS["totalsSchemas"]}
+    return {**described, **CONTENTS["schemas"]}
 
 
 def complete(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> Mapping[str, Any]:
@@ -153,21 +147,3 @@ def complete(schema: Mapping[str, Any], meanings: Mapping[str, str]) -> Mapping[
         for name, inner in schema["properties"].items()
     }
     return {"additionalProperties": True, **schema, "properties": properties}
-
-
-def page_schema(*links: str, optional: Sequence[str]) -> Mapping[str, Any]:
-    """Return the schema of a page with these links, and optionally with others."""
-    payments = {"type": "array", "items": reference("schemas", "Payment")}
-    return {
-        "type": "object",
-        "required": ["count", "_embedded", "_links"],
-        "properties": {
-            "count": {"type": "integer", "minimum": 0, "maximum": LIMIT_MAX},
-            "_embedded": {"type": "object", "required": ["payments"], "properties": {"payments": payments}},
-            "_links": {
-                "type": "object",
-                "required": list(links),
-                "properties": {name: reference("schemas", "Link") for name in (*links, *optional)},
-            },
-        },
-    }
