@@ -81,20 +81,12 @@ class Links:
         return self.url("payments:payment-list")
 
     @cached_property
-    def changes(self) -> str:
-        return self.url("payments:payment-changes")
-
-    @cached_property
     def changelist(self) -> str | None:
         """Return the URL of the admin's list of payments; None if the project has no admin for payments."""
         try:
             return self.url("admin:payments_payment_changelist")
         except NoReverseMatch:
             return None
-
-    @cached_property
-    def documentation(self) -> str:
-        return self.url("payments:documentation")
 
     @cached_property
     def reference(self) -> str:

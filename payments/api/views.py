@@ -96,7 +96,7 @@ def root(request: HttpRequest) -> HttpResponse:
     root_links = {
         "self": Link(href=links.url("root"), type=HAL),
         "payments": Link(href=links.list, type=HAL),
-        "changes": Link(href=links.changes, type=HAL),
-        "documentation": Link(href=links.documentation, type=HTML),
+        "changes": Link(href=links.url("payments:payment-changes"), type=HAL),
+        "documentation": Link(href=links.url("payments:documentation"), type=HTML),
     }
     return HttpResponse(HALRenderer().render({"_links": root_links}), content_type=HAL)

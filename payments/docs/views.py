@@ -69,7 +69,7 @@ def text_response(request: HttpRequest, text: str, *, content_type: str) -> Http
 
 
 def service_url(request: HttpRequest) -> str:
-    return Links.of(request).documentation.removesuffix("/docs/")
+    return Links.of(request).url("payments:documentation").removesuffix("/docs/")
 
 
 @shared
