@@ -1,6 +1,5 @@
 """The form fields that select a period of days: a preset, or two dates, and the kind of day."""
 
-from collections.abc import Mapping
 from copy import copy
 from datetime import date, timedelta
 from typing import Any
@@ -16,13 +15,6 @@ YEARS = range(1900, 9999)
 
 # An export in parts can begin before midnight, and time zones differ by a day.
 TODAY_DIFFERENCE_MAX = timedelta(days=2)
-
-
-def refuse_reversed(values: Mapping[str, Any], first: str, last: str, *, label: str) -> None:
-    """Raise `ValidationError` if the last day is before the first; `label` is the label of the first one's field."""
-    since, until = values.get(first), values.get(last)
-    if since and until and until < since:
-        raise ValidationError({last: f"Enter a date on or after {label}."})
 
 
 def check_year(day: date) -> None:
@@ -67,8 +59,10 @@ class PeriodFields(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Validate the dates, and set `period` to `custom` if it is empty and there are dates."""
         values = super().clean() or self.cleaned_data
-        refuse_reversed(values, "since", "until", label="From")
-        if values.get("since") or values.get("until"):
+        since, until = values.get("since"), values.get("until")
+        if since and until and until < since:
+            raise ValidationError({"until": "Enter a date on or after From."})
+        if since or until:
             values["period"] = Preset.CUSTOM
         elif values.get("period") == Preset.CUSTOM and not self.errors:
             raise ValidationError({"since": "Enter a date in From or To, or choose another period."})

@@ -63,6 +63,12 @@ REVERSED_AMOUNTS = "The upper bound of the amount must be at or above the lower 
 
 EXACT = "exact"
 
+GROUPS = {
+    "search": ("organization", "mode", "q", "period", "by", "sort"),
+    "choices": ("status", "method", "currency", "sequence"),
+    "ranges": ("since", "until", "amount_min", "amount_max"),
+}
+
 SORT_CHOICES = (("desc", "Newest first"), ("asc", "Oldest first"))
 
 # Parameters of the API's list, and the form's field for each.
@@ -198,20 +204,9 @@ class SearchForm(PeriodFields, AccessForm):
         self.fields["currency"].widget.choices = most_frequent(currency for _, currency in pairs)
 
     @property
-    def search_fields(self) -> list[BoundField]:
-        """Return the fields that the page always shows."""
-        return [self[name] for name in ("organization", "mode", "q", "period", "by", "sort")]
-
-    @property
-    def choice_fields(self) -> list[BoundField]:
-        """Return the filters with several inputs."""
-        return [self[name] for name in ("status", "method", "currency", "sequence")]
-
-    @property
-    def range_fields(self) -> list[BoundField]:
-        """Return the filters with one input."""
-        names = ("since", "until", "amount_min", "amount_max")
-        return [self[name] for name in names]
+    def groups(self) -> dict[str, list[BoundField]]:
+        """Return the fields that the page always shows, and the filters with several inputs and with one."""
+        return {group: [self[name] for name in names] for group, names in GROUPS.items()}
 
 
 def most_frequent(words: Iterable[str]) -> list[tuple[str, str]]:
