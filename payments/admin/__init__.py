@@ -4,12 +4,13 @@ payments/        the list of payments, its search and exports, and the page of a
                  `list`, its `totals` and columns. The `form` has filters and the `search_box`; `search` finds the
                  payments; `query` is the list's query string; `actions` save filters and columns; `reads` record which
                  payments staff read
-overview/        the start page: its `views`, `figures`, `statistics` and `charts`
+overview/        the start page: its `views`, `figures`, `tables` and `charts`; the `totals` of a period
 sign_in/         sign-in at an OpenID provider, and the second factor; only it imports django-allauth
 
 site, login      our admin site and its login form; how a session began
-access_form      the organization and the mode of a page; `preferences` has those that a user selected last
-periods          periods of days, and form fields that select one
+report           the report of a month, as a page and as files
+forms            the organization, the mode and the period of a page; `preferences` has what a user selected last
+periods          periods of days: presets, the period before, and texts
 organizations, keys, accounts
 base             the base of all model admins: refuses lookups, searches and keys that no page sends; model admins that
                  cannot delete, change or add

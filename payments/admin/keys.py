@@ -20,9 +20,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from payments.admin.access_form import OrganizationField
 from payments.admin.base import NoChangeAdmin
-from payments.admin.period_fields import check_year
+from payments.admin.forms import OrganizationField, check_year
 from payments.api.links import Links
 from payments.models import ApiKey
 

@@ -14,10 +14,9 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
-from payments.admin.access_form import AccessForm
 from payments.admin.base import RELOAD_HEADERS, error_text
+from payments.admin.forms import YEARS, AccessForm
 from payments.admin.overview.totals import Lists
-from payments.admin.period_fields import YEARS
 from payments.admin.periods import Period, current_day, start_of, start_of_next
 from payments.conf import conf
 from payments.export.reports import FORMATS, ReportFormat

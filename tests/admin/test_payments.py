@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from payments.admin.access_form import MENU_CHOICES_MAX
+from payments.admin.forms import MENU_CHOICES_MAX
 from payments.models import Access, Change, Organization, Payment
 from payments.models.identifiers import change_time
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory

@@ -5,8 +5,7 @@ from datetime import date, timedelta
 import pytest
 from django.http import QueryDict
 
-from payments.admin.access_form import AccessForm
-from payments.admin.period_fields import PeriodFields
+from payments.admin.forms import AccessForm, PeriodFields
 from payments.admin.periods import DateRange, Period, Preset, preset_period
 
 TODAY = date(2026, 3, 31)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from payments.admin.access_form import access_query
+from payments.admin.forms import access_query
 from payments.admin.payments.form import EXACT
 from payments.admin.payments.totals import SUMMED_DAYS_MAX
 from payments.admin.periods import Period

@@ -9,10 +9,9 @@ from django.core.exceptions import ValidationError
 from django.forms import BoundField
 from django.http import HttpRequest, QueryDict
 
-from payments.admin.access_form import AccessForm
+from payments.admin.forms import AccessForm, PeriodFields
 from payments.admin.overview.figures import Overview
 from payments.admin.overview.totals import Lists, PeriodTotals
-from payments.admin.period_fields import PeriodFields
 from payments.admin.periods import Comparison, Period, Preset, current_day, preset_period
 from payments.models import DayKind, Payment, StaffPreferences
 from payments.models.days import day_of

@@ -12,9 +12,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
-from payments.admin.access_form import AccessForm
+from payments.admin.forms import AccessForm, PeriodFields, check_today
 from payments.admin.payments.search_box import InvalidSearch, Search, read_search
-from payments.admin.period_fields import PeriodFields, check_today
 from payments.admin.periods import DateRange, current_day
 from payments.database.limits import optional_statements
 from payments.listing.filters import EVERYTHING, InvalidSelection, day_parameters, parse_selection

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.db import OperationalError
 from django.http import QueryDict
 
-from payments.admin.access_form import access_query
+from payments.admin.forms import access_query
 from payments.admin.payments.actions import SaveFilterForm, filter_links, filter_query
 from payments.admin.payments.display import PaymentDisplay, payment_href
 from payments.admin.payments.downloads import ExportForm, file_name

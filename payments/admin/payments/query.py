@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from django.http import QueryDict
 
-from payments.admin.access_form import AccessForm
+from payments.admin.forms import AccessForm
 from payments.admin.payments.form import SearchForm
 from payments.admin.periods import Preset
 from payments.models import DayKind

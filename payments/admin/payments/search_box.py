@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import ValidationError
 
-from payments.admin.period_fields import check_year
+from payments.admin.forms import check_year
 from payments.listing.filters import day_parameters
 from payments.listing.search_terms import AMOUNT, CARD, WORD, folded, split_words
 from payments.models import CUSTOMER_ID, PAYMENT_ID, Status

@@ -13,8 +13,8 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from msgspec.json import format as format_json
 
-from payments.admin.access_form import access_query
 from payments.admin.base import RELOAD_HEADERS, ReadOnlyAdmin, error_text, headers_of
+from payments.admin.forms import access_query
 from payments.admin.payments.actions import action_urls
 from payments.admin.payments.display import PaymentDisplay, payment_href
 from payments.admin.payments.downloads import InvalidExport, query_of_options, requested_file

@@ -1,16 +1,29 @@
-"""The form that selects an organization and a mode. A list always shows one organization's payments in one mode."""
+"""Form fields that the admin's pages share: an organization and a mode, and a period of days.
 
+A list always shows one organization's payments in one mode. A period is a preset or two dates, and has a kind of day.
+"""
+
+from copy import copy
+from datetime import date, timedelta
 from typing import Any, Self
 from urllib.parse import urlencode
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, QueryDict
 
+from payments.admin.periods import DateRange, Preset, current_day, preset_period
 from payments.admin.preferences import read_preferences, remember_access
-from payments.models import Access, Mode, Organization, Payment, StaffPreferences
+from payments.models import Access, DayKind, Mode, Organization, Payment, StaffPreferences
 from payments.templatetags.texts import DIRECTION_CONTROLS
 
 MENU_CHOICES_MAX = 200
+
+# In these years, every date has a year before and after it.
+YEARS = range(1900, 9999)
+
+# An export in parts can begin before midnight, and time zones differ by a day.
+TODAY_DIFFERENCE_MAX = timedelta(days=2)
 
 
 class RequiredSelect(forms.Select):
@@ -102,3 +115,66 @@ def default_organization(preferences: StaffPreferences | None) -> Organization |
     remembered = preferences.organization_id if preferences else None
     last = None if remembered is None else Organization.objects.filter(id=remembered).first()
     return last or Organization.objects.order_by("id").first()
+
+
+def check_year(day: date) -> None:
+    """Raise `ValidationError` if the calendar could end before the days that are computed from this one."""
+    if day.year not in YEARS:
+        raise ValidationError(f"Enter a date in the years {YEARS[0]} to {YEARS[-1]}.")
+
+
+def check_today(day: date) -> None:
+    if abs(day - current_day()) > TODAY_DIFFERENCE_MAX:
+        raise ValidationError("The list is of another day. Open it again.")
+
+
+def date_field(label: str) -> forms.DateField:
+    widget = forms.DateInput(attrs={"type": "date"})
+    return forms.DateField(label=label, required=False, widget=widget, validators=[check_year])
+
+
+class PeriodFields(forms.Form):
+    """Selects days: a preset, or dates. Without either, all days are selected. `by` is the kind of day."""
+
+    period = forms.ChoiceField(choices=[("", "All days"), *Preset.choices], required=False)
+    since = date_field("From")
+    until = date_field("To")
+    by = forms.ChoiceField(label="Days", choices=DayKind.choices, required=False)
+
+    default_kind = DayKind.CREATED
+
+    def __init__(self, data: dict[str, Any] | None = None, **options: Any) -> None:
+        """Leave the dates out if a preset is chosen, which replaces them, and select the default kind of day."""
+        super().__init__(data, **options)
+        if not self.is_bound:
+            return
+        values: Any = copy(self.data)
+        if values.get("period") not in {None, "", Preset.CUSTOM}:
+            for name in {"since", "until"} & values.keys():
+                del values[name]
+        if not values.get("by"):
+            values["by"] = self.default_kind.value
+        self.data = values
+
+    def clean(self) -> dict[str, Any]:
+        """Validate the dates, and set `period` to `custom` if it is empty and there are dates."""
+        values = super().clean() or self.cleaned_data
+        since, until = values.get("since"), values.get("until")
+        if since and until and until < since:
+            raise ValidationError({"until": "Enter a date on or after From."})
+        if since or until:
+            values["period"] = Preset.CUSTOM
+        elif values.get("period") == Preset.CUSTOM and not self.errors:
+            raise ValidationError({"since": "Enter a date in From or To, or choose another period."})
+        return values
+
+    @property
+    def kind(self) -> DayKind:
+        return DayKind(self.cleaned_data.get("by") or self.default_kind)
+
+    def date_range(self, *, today: date) -> DateRange:
+        preset = self.cleaned_data["period"]
+        if preset in {"", Preset.CUSTOM}:
+            return DateRange(self.cleaned_data["since"], self.cleaned_data["until"])
+        period = preset_period(preset, today=today)
+        return DateRange(period.first, period.last)
