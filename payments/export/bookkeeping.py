@@ -28,7 +28,7 @@ Cell = Callable[[RowValues], str]
 DECIMALS = {"point": ".", "comma": ","}
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 
-# The headings that differ from the words of the field's name, such as `Sequence type`.
+# The headings that differ from the words of the field's name, such as `Sequence type`, or `Created` for `createdAt`.
 HEADINGS = {
     "id": "Payment",
     "amount.value": "Amount",
@@ -39,11 +39,6 @@ HEADINGS = {
     "amountRemaining.currency": "Remaining currency",
     "redirectUrl": "Redirect URL",
     "webhookUrl": "Webhook URL",
-    "organizationId": "Organization",
-    "createdAt": "Created",
-    "expiresAt": "Expires",
-    "paidAt": "Paid",
-    "customerId": "Customer",
 }
 DEFAULT_COLUMNS = (
     *("id", "createdAt", "paidAt", "amount.value", "amount.currency", "refunded", "fees", "net"),
@@ -204,7 +199,7 @@ def words(name: str) -> str:
 def column_label(column: str) -> str:
     if member := MEMBER.fullmatch(column):
         return words(member[2]) if member[1] == "details" else f"Metadata: {member[2]}"
-    return HEADINGS.get(column) or words(column)
+    return HEADINGS.get(column) or words(column.removesuffix("At").removesuffix("Id"))
 
 
 # The columns that a page offers. Others are members of the metadata and the details.
