@@ -25,7 +25,6 @@ from benchmarks.servers import (
     from_path,
     running,
 )
-from payments.listing.content import access_values
 from payments.listing.page import page_statement
 from payments.listing.query import visible_payments
 from payments.models import Access
@@ -206,7 +205,7 @@ def depth_ratios(results: Mapping[str, Sequence[LoadResult]]) -> dict[str, float
 
 def measure_buffers(database_url: str, positions: Positions) -> dict[str, int]:
     """Return how many buffers the statement of a page reads, at the end of the list and among equal timestamps."""
-    access = access_values(Access(LARGE.id, MODE))
+    access = Access(LARGE.id, MODE)._asdict()
     buffers = {}
     with connected_to(database_url), psycopg.connect(database_url, cursor_factory=psycopg.ClientCursor) as connection:
         for limit in LIMITS:

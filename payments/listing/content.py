@@ -140,7 +140,7 @@ class Query(NamedTuple):
 
     def read(self, access: Access, using: str = PRIMARY) -> Content:
         """Return the content for an access from the database with this alias."""
-        rows = self.statement.rows({**self.values, **access_values(access)}, using)
+        rows = self.statement.rows({**self.values, **access._asdict()}, using)
         return self.statement.content(rows, using=using)
 
     def read_with_key(self, key_sql: str, digest: str) -> Content:
@@ -194,11 +194,6 @@ def state_sql() -> str:
 def padded(sql: str, *, columns: int) -> str:
     """Return the query for rows with so many columns as one for rows with all columns of `Row`. The others are null."""
     return f"SELECT *{', NULL' * (ROW_COLUMNS - columns)} FROM ({sql}) AS part"
-
-
-def access_values(access: Access) -> dict[str, Any]:
-    """Return the values of the placeholders for an access."""
-    return {"organization_id": access.organization_id, "mode": access.mode}
 
 
 def state_of_access() -> QuerySet[AccessState, AccessState]:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from payments.database.statements import Statement, compile_queryset
-from payments.listing.content import Content, Query, access_values, state_of_access
+from payments.listing.content import Content, Query, state_of_access
 from payments.listing.query import newest_payment_query
 from payments.models import Access
 from payments.runtime.circuit_breaker import Guard
@@ -102,7 +102,7 @@ def read_revision(access: Access) -> int | None:
 
     def read(_alias: str = PRIMARY) -> int:
         with guard(access, PRIMARY):
-            rows = revision_statement().rows(access_values(access))
+            rows = revision_statement().rows(access._asdict())
         return int(rows[0][0]) if rows else 0
 
     return process.primary.run(read) if has_replica() else read()

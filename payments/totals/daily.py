@@ -75,8 +75,7 @@ def daily_totals(calendar: Calendar, *, days: Sequence[date]) -> DailyTotals:
 
 def stored_days(calendar: Calendar, days: Sequence[date]) -> QuerySet[SummedDay]:
     """Return the stored days, also those of another time zone."""
-    organization_id, mode = calendar.access
-    stored = SummedDay.objects.filter(organization_id=organization_id, mode=mode, kind=calendar.kind)
+    stored = SummedDay.objects.filter(**calendar.access._asdict(), kind=calendar.kind)
     # Years of days would be a long list. The first and the last day exclude few others.
     return stored.filter(day__gte=min(days), day__lte=max(days)) if days else stored.none()
 
@@ -165,8 +164,7 @@ def sum_days(calendar: Calendar, days: Sequence[date], *, limit: TimeLimit | Non
     if stored.missing:
         with statement_limit(limit) if limit else nullcontext():
             totals = compute_totals(calendar, days)
-    organization_id, mode = calendar.access
-    values = {"organization_id": organization_id, "mode": mode, "kind": calendar.kind, "time_zone": calendar.time_zone}
+    values = {**calendar.access._asdict(), "kind": calendar.kind, "time_zone": calendar.time_zone}
     stored_days(calendar, days).filter(day__in=stored.missing).delete()  # those of another time zone
     SummedDay.objects.bulk_create(SummedDay(**values, day=day, totals=totals.get(day, [])) for day in stored.missing)
     return sum(total.payments for day in totals.values() for total in day)

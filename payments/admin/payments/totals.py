@@ -15,7 +15,6 @@ from payments.admin.payments.search import SearchedPage
 from payments.conf import conf
 from payments.database.limits import optional_statements
 from payments.database.statements import Statement, compile_queryset
-from payments.listing.content import access_values
 from payments.listing.query import Listing, filter_values, payments_of_list, select
 from payments.models import PaymentQuerySet, Status
 from payments.models.days import days_between
@@ -107,7 +106,7 @@ def listed_totals(listing: Listing, *, payments_max: int | None) -> ListTotals:
         has_filters=bool(filters),
         payments_max=payments_max,
     )
-    rows = statement.rows(access_values(listing.access) | filter_values(filters))
+    rows = statement.rows(listing.access._asdict() | filter_values(filters))
     totals = [Total._make([*row[:3], *map(int, row[3:])]) for row in rows]
     if payments_max is not None and number_of_payments(totals) > payments_max:
         return ListTotals(more_than=payments_max)
