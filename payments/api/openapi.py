@@ -41,18 +41,11 @@ LIST_ERRORS = tuple(map(HTTPStatus, (400, 401, 405, 406, 429, 500, 503)))
 
 
 def openapi_document() -> dict[str, Any]:
-    document = CONTENTS["document"]
-    paths = {path: {"get": operation} for path, operation in operations().items()}
-    return dict(
-        portable(
-            {
-                **document,
-                "info": {**document["info"], "x-release": __version__},
-                "paths": paths,
-                "components": {"schemas": schemas(), **CONTENTS["components"]},
-            }
-        )
-    )
+    document = dict(CONTENTS["document"])
+    document["info"] = {**document["info"], "x-release": __version__}
+    document["paths"] = {path: {"get": operation} for path, operation in operations().items()}
+    document["components"] = {"schemas": schemas(), **CONTENTS["components"]}
+    return dict(portable(document))
 
 
 def operations() -> dict[str, Any]:
@@ -90,20 +83,13 @@ def query_parameter(name: str, description: str, schema: Mapping[str, Any], exam
 
 def operation(schema: str, parameters: Sequence[Mapping[str, Any]], *errors: HTTPStatus) -> dict[str, Any]:
     """Return the operation whose response has this schema. `errors` are those that not all operations have."""
-    content = {HAL: {"schema": reference("schemas", schema), "example": EXAMPLES[schema]}}
+    content = {HAL: {"schema": {"$ref": REFERENCE.format(name=schema)}, "example": EXAMPLES[schema]}}
     headers = CONTENTS["components"]["responses"]["NotModified"]["headers"]
     described = CONTENTS["operations"][schema]
-    return {
-        **described,
-        "parameters": [*parameters, CONTENTS["ifNoneMatch"]],
-        "responses": {
-            "200": {**described["responses"]["200"], "headers": headers, "content": content},
-            **{
-                str(status.value): response(status)
-                for status in sorted((HTTPStatus.NOT_MODIFIED, *LIST_ERRORS, *errors))
-            },
-        },
-    }
+    responses = {"200": {**described["responses"]["200"], "headers": headers, "content": content}}
+    for status in sorted((HTTPStatus.NOT_MODIFIED, *LIST_ERRORS, *errors)):
+        responses[f"{status.value}"] = {"$ref": f"#/components/responses/{status.phrase.replace(' ', '')}"}
+    return {**described, "parameters": [*parameters, CONTENTS["ifNoneMatch"]], "responses": responses}
 
 
 def describe_filter(name: str, filter_: Filter) -> str:
@@ -111,14 +97,6 @@ def describe_filter(name: str, filter_: Filter) -> str:
     forms = {"metadata": ". Each pair is a parameter: metadata=KEY:VALUE, or metadata[KEY]=VALUE for any key"}
     repeated = ", or in repeated parameters" if filter_.takes_list else ""
     return f"{effect}: {filter_.rule}{forms.get(name, repeated)}."
-
-
-def response(status: HTTPStatus) -> dict[str, str]:
-    return reference("responses", status.phrase.replace(" ", ""))
-
-
-def reference(kind: str, name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/{kind}/{name}"}
 
 
 def schemas() -> dict[str, Any]:
