@@ -76,13 +76,6 @@ class Line(NamedTuple):
     href: str
 
 
-class Section(NamedTuple):
-    """The figures of a currency: in total, by method and by day."""
-
-    total: Line
-    tables: list[tuple[str, list[Line]]]
-
-
 @require_safe
 @permission_required("payments.view_payment", raise_exception=True)
 def month_report(request: HttpRequest) -> HttpResponse:
@@ -125,8 +118,8 @@ def page_context(form: MonthForm, report: Report | None) -> dict[str, Any]:
     }
 
 
-def sections(report: Report) -> Iterator[Section]:
-    """Yield the sections of the currencies, the one with the most payments first."""
+def sections(report: Report) -> Iterator[tuple[Line, dict[str, list[Line]]]]:
+    """Yield the total of each currency and its tables, the currency with the most payments first."""
     calendar = report.calendar
     lists = Lists(calendar.access, calendar.kind, Period(report.month, report.last_day))
     for total in sorted(report.by_currency, key=lambda row: -row.figures.payments):
@@ -137,7 +130,7 @@ def sections(report: Report) -> Iterator[Section]:
         by_method = [Line(*row, lists.paid(currency, method=[row.name])) for row in methods]
         periods = [Period(day, day) for day in (date.fromisoformat(row.name) for row in days)]
         by_day = [Line(*row, lists.paid(currency, part=part)) for row, part in zip(days, periods, strict=True)]
-        yield Section(Line(*total, lists.paid(currency)), [("Method", by_method), ("Day", by_day)])
+        yield Line(*total, lists.paid(currency)), {"Method": by_method, "Day": by_day}
 
 
 def file_response(report: Report | None, file_format: ReportFormat | None, *, is_valid: bool) -> HttpResponse:
