@@ -16,6 +16,7 @@ from payments.admin.periods import DateRange, Preset, current_day, preset_period
 from payments.admin.preferences import read_preferences, remember_access
 from payments.models import Access, DayKind, Mode, Organization, Payment, StaffPreferences
 from payments.templatetags.texts import DIRECTION_CONTROLS
+from payments.totals.daily import Calendar
 
 MENU_CHOICES_MAX = 200
 
@@ -84,6 +85,9 @@ class AccessForm(forms.Form):
     @property
     def access_query(self) -> str:
         return access_query(self.access)
+
+    def calendar(self, kind: DayKind) -> Calendar:
+        return Calendar.of(self.cleaned_data["organization"], self.access.mode, kind)
 
     def page_context(self, period: object) -> dict[str, Any]:
         """Return the template context of a page about a period: `Demo Books · October 2026 · Live`."""

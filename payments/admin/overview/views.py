@@ -16,7 +16,7 @@ from payments.admin.periods import Comparison, Period, Preset, current_day, pres
 from payments.models import DayKind, Payment, StaffPreferences
 from payments.models.days import day_of
 from payments.models.ordering import NEWEST_FIRST
-from payments.totals.daily import Calendar, daily_totals, sum_in_time
+from payments.totals.daily import daily_totals, sum_in_time
 from payments.totals.figures import DEFINITIONS
 
 DAYS_MAX = 5 * 366
@@ -71,9 +71,6 @@ class OverviewForm(PeriodFields, AccessForm):
         """Return the compared period; None for today alone, which is not over yet."""
         is_today = self.selected.first == self.selected.last == self.today
         return None if is_today else self.selected.compared_with(self.cleaned_data["compare"] or Comparison.BEFORE)
-
-    def calendar(self, kind: DayKind) -> Calendar:
-        return Calendar.of(self.cleaned_data["organization"], self.access.mode, kind)
 
 
 def check_dates(since: date | None, until: date, *, today: date) -> None:

@@ -19,7 +19,6 @@ from payments.database.limits import optional_statements
 from payments.listing.filters import EVERYTHING, InvalidSelection, day_parameters, parse_selection
 from payments.models import DayKind, Payment, SequenceType, Status
 from payments.models.ordering import NEWEST_FIRST
-from payments.totals.daily import Calendar
 
 # Each word may be entered with any of these between them.
 SEPARATORS = re.compile(r"[\s,]+")
@@ -177,10 +176,6 @@ class SearchForm(PeriodFields, AccessForm):
     def current_day(self) -> date:
         """Return the day that periods end with: `today` of an export in parts, otherwise the present day."""
         return self.cleaned_data.get("today") or current_day(self.zone)
-
-    @property
-    def calendar(self) -> Calendar:
-        return Calendar.of(self.cleaned_data["organization"], self.access.mode, self.kind)
 
     @property
     def days(self) -> DateRange:

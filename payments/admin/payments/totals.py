@@ -79,7 +79,7 @@ def fetch_list_totals(form: SearchForm, searched: SearchedPage) -> ListTotals:
         totals = listed_totals(searched.listing, payments_max=payments_max)
     if days is None or totals.totals is not None:
         return totals
-    goes_on = sum_in_time(form.calendar, days=days)
+    goes_on = sum_in_time(form.calendar(form.kind), days=days)
     totals = ListTotals(timed_out=True)
     with optional_statements():
         totals = replace(stored_totals(form, days), goes_on=goes_on)
@@ -88,7 +88,7 @@ def fetch_list_totals(form: SearchForm, searched: SearchedPage) -> ListTotals:
 
 def stored_totals(form: SearchForm, days: Sequence[date]) -> ListTotals:
     """Return the stored totals of the days, without those that the list's filters exclude."""
-    daily = daily_totals(form.calendar, days=days)
+    daily = daily_totals(form.calendar(form.kind), days=days)
     if daily.missing:
         return ListTotals(missing_days=len(daily.missing))
     filters = {applied.name: applied.values for applied in form.selection.filters if applied.name in GROUPS}
@@ -130,7 +130,7 @@ def days_to_sum(form: SearchForm, listing: Listing, *, days_max: int) -> list[da
     bounds = {f"{form.kind.field}[gte]", f"{form.kind.field}[lt]"}
     if not {*GROUPS, *bounds}.issuperset(applied.name for applied in listing.selection.filters):
         return None
-    ends = first_and_last_day(form.calendar)
+    ends = first_and_last_day(form.calendar(form.kind))
     if ends is None:
         return []
     first, last = max(form.days.first or date.min, ends[0]), min(form.days.last or date.max, ends[1])
