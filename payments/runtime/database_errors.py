@@ -38,7 +38,7 @@ def is_outage(error: BaseException | None) -> bool:
 
 def is_timeout(error: BaseException) -> bool:
     """Return whether a statement took too long: the server ended it or, on SQLite, the progress handler."""
-    return isinstance(error.__cause__, QueryCanceled) or is_interrupted(error)
+    return isinstance(error.__cause__, QueryCanceled) or sqlite_code(error) == sqlite3.SQLITE_INTERRUPT
 
 
 def is_conflict(error: BaseException | None) -> bool:
@@ -54,11 +54,6 @@ def is_locked(error: BaseException) -> bool:
 def is_read_only(error: BaseException) -> bool:
     """Return whether the database takes no writes."""
     return isinstance(error.__cause__, ReadOnlySqlTransaction) or sqlite_code(error) == sqlite3.SQLITE_READONLY
-
-
-def is_interrupted(error: BaseException) -> bool:
-    """Return whether SQLite's progress handler ended the statement."""
-    return sqlite_code(error) == sqlite3.SQLITE_INTERRUPT
 
 
 def sqlite_code(error: BaseException) -> int | None:

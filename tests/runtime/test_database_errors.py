@@ -10,7 +10,7 @@ import pytest
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, ProgrammingError
 from psycopg.errors import LockNotAvailable, QueryCanceled, UndefinedTable
 
-from payments.runtime.database_errors import is_interrupted, is_locked, is_outage, is_timeout
+from payments.runtime.database_errors import is_locked, is_outage, is_timeout
 from tests.support.list_errors import caused_by
 
 pytestmark = pytest.mark.once
@@ -44,7 +44,7 @@ def test_interrupted_statement_of_sqlite_is_a_timeout(connection: sqlite3.Connec
     cause = error_of(connection, ENDLESS)
 
     for error in (cause, caused_by(cause)):
-        assert (is_timeout(error), is_interrupted(error), is_locked(error)) == (True, True, False)
+        assert (is_timeout(error), is_locked(error)) == (True, False)
 
 
 def test_locked_file_of_sqlite_is_locked(file: Path, connection: sqlite3.Connection) -> None:
@@ -72,19 +72,19 @@ def test_snapshot_that_another_writer_made_stale_is_locked(file: Path, connectio
 
 @pytest.mark.parametrize(
     ("cause", "expected"),
-    [(QueryCanceled(), (True, False, False)), (LockNotAvailable(), (False, True, False))],
+    [(QueryCanceled(), (True, False)), (LockNotAvailable(), (False, True))],
 )
 def test_postgresql_errors_are_classified_by_sqlstate(cause: Exception, expected: tuple[bool, ...]) -> None:
     error = caused_by(cause)
 
-    assert (is_timeout(error), is_locked(error), is_interrupted(error)) == expected
+    assert (is_timeout(error), is_locked(error)) == expected
 
 
 @pytest.mark.parametrize("message", ["interrupted", "database is locked"])
 def test_messages_are_not_compared(message: str) -> None:
     error = OperationalError(message)
 
-    assert (is_timeout(error), is_locked(error), is_interrupted(error)) == (False, False, False)
+    assert (is_timeout(error), is_locked(error)) == (False, False)
 
 
 @pytest.mark.parametrize(
