@@ -171,11 +171,6 @@ def without_unset(hint: Any) -> Any:
     return get_args(hint)[0] if UnsetType in get_args(hint) else hint
 
 
-def json_schemas() -> dict[str, dict[str, Any]]:
-    _, schemas = msgspec.json.schema_components([Record, Details], ref_template="#/components/schemas/{name}")
-    return schemas
-
-
 def portable(value: Any) -> Any:
     r"""Return a schema of msgspec, or JSON data that contains some, in a form that other programs read.
 

@@ -19,7 +19,7 @@ from payments.listing.filter_types import Filter
 from payments.listing.filters import FILTERS, ORDERS
 from payments.listing.tokens import TOKEN
 from payments.models import PAYMENT_ID
-from payments.record import json_schemas, portable
+from payments.record import Details, Record, portable
 
 REFERENCE = "#/components/schemas/{name}"
 
@@ -101,11 +101,10 @@ def describe_filter(name: str, filter_: Filter) -> str:
 
 def schemas() -> dict[str, Any]:
     """Return the schemas of the record and its parts, of the errors and of pages, by name."""
-    parts = json_schemas()
+    _, parts = msgspec.json.schema_components([Record, Details, Problem], ref_template=REFERENCE)
     payment = parts.pop("Record")
     required = [*payment["required"], "resource", "_links"]
-    _, problems = msgspec.json.schema_components([Problem], ref_template=REFERENCE)
-    components = {"Payment": {**payment, "title": "Payment", "required": required}, **parts, **problems}
+    components = {"Payment": {**payment, "title": "Payment", "required": required}, **parts}
     described = {name: complete(schema, CONTENTS["descriptions"][name]) for name, schema in components.items()}
     return {**described, **CONTENTS["schemas"]}
 

@@ -22,11 +22,11 @@ from rest_framework.exceptions import APIException, AuthenticationFailed, Method
 from rest_framework.request import Request
 
 from payments.api.errors import DETAILS, MALFORMED, NOT_ALLOWED, InvalidParameter, Problem, Unmigrated, problem_response
-from payments.api.openapi import LIST_ERRORS
+from payments.api.openapi import LIST_ERRORS, openapi_document
 from payments.api.parameters import NAMES
 from payments.listing.filters import FILTERS
 from payments.models import Mode, SequenceType, Status
-from payments.record import encode, json_schemas, record_time
+from payments.record import encode, record_time
 from payments.service import error_pages
 from tests.support.commands import output_of, run_command
 from tests.support.contract import PAGE_KEYS, PAGE_LINKS, RULES
@@ -381,8 +381,9 @@ def test_reference_has_the_rule_of_every_parameter_as_its_error_has_it(name: str
 
 
 def test_reference_has_the_fields_of_a_record_in_their_order() -> None:
+    schemas = openapi_document()["components"]["schemas"]
     record, details, money, links = (
-        json_schemas()[name]["properties"] for name in ("Record", "Details", "Money", "RecordLinks")
+        schemas[name]["properties"] for name in ("Payment", "Details", "Money", "RecordLinks")
     )
     fields = [name for name in record if name != "_links"]
 
