@@ -29,7 +29,14 @@ from payments.api.parameters import (
 )
 from payments.hal import HTML, Link
 from payments.listing.content import Content, Query
-from payments.listing.feed import ChangesPage, UnknownPosition, build_changes_page, build_end, changes_query, end_query
+from payments.listing.feed import (
+    ChangesPage,
+    UnknownPosition,
+    build_changes_page,
+    changes_query,
+    end_position,
+    end_query,
+)
 from payments.listing.page import Page, UnknownStart, evaluate_page, page_of_content, page_query
 from payments.listing.query import select, visible_payments
 from payments.listing.tokens import FeedPosition, format_token
@@ -158,7 +165,7 @@ class ChangesPagination(BasePagination):
         limit, token, position = self.parameters
         access: Access = request.auth.access  # type: ignore[union-attr]  # an `AuthenticatedKey`
         if token == NOW:
-            self.page = build_end(content, access)
+            self.page = ChangesPage([], end_position(access, content.state), has_next=False)
             return []
         if position is not None and position.access != access:
             raise invalid_token()

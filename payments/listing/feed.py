@@ -69,11 +69,6 @@ def build_changes_page(content: Content, position: FeedPosition, *, limit: int) 
     return ChangesPage(rows, end, has_next=False)
 
 
-def build_end(content: Content, access: Access) -> ChangesPage:
-    """Return an empty page at the end of the feed, which `end_query` has read."""
-    return ChangesPage([], end_position(access, content.state), has_next=False)
-
-
 def end_position(access: Access, state: State | None) -> FeedPosition:
     """Return the position after all changes. Without a state, it is the beginning, which every database knows."""
     if state is None:

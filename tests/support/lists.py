@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from payments.api.parameters import parse_changes_parameters, parse_list_parameters
-from payments.listing.feed import build_end, end_query, fetch_changes
+from payments.listing.feed import ChangesPage, end_position, end_query, fetch_changes
 from payments.listing.page import fetch_page
 from payments.listing.query import Listing
 from payments.listing.tokens import FeedPosition, format_token
@@ -69,7 +69,7 @@ def read_changes(access: Access, parameters: Mapping[str, Any] | None = None) ->
     """
     parsed = parse_changes_parameters(query_string(parameters))
     if parsed.token == "now":  # noqa: S105
-        page = build_end(end_query().read(access), access)
+        page = ChangesPage([], end_position(access, end_query().read(access).state), has_next=False)
     else:
         page = fetch_changes(parsed.position or FeedPosition(*access), limit=parsed.limit)
     return FeedPage([named(row).id for row in page.rows], format_token(page.later), page.has_next)
