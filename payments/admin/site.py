@@ -46,7 +46,7 @@ class PaymentsAdminSite(AdminSite):
     def login_form(self) -> type[LoginForm]:  # type: ignore[override]
         if conf.SECOND_FACTOR == "off":
             return LoginForm
-        from payments.admin.sign_in.pending import FirstFactorForm  # noqa: PLC0415  imports django-allauth
+        from payments.admin.sign_in.second_factor import FirstFactorForm  # noqa: PLC0415  imports django-allauth
 
         return FirstFactorForm
 
@@ -75,10 +75,10 @@ class PaymentsAdminSite(AdminSite):
         if form is None:
             return response
         if form.second_factor_user:
-            from payments.admin.sign_in import pages, pending  # noqa: PLC0415  needs the site
+            from payments.admin.sign_in import pages, second_factor  # noqa: PLC0415  needs the site
 
             next_url = pages.safe_next(request, request.POST.get("next"))
-            pending.begin_login(request, form.second_factor_user, next_url=next_url)
+            second_factor.begin_login(request, form.second_factor_user, next_url=next_url)
             return HttpResponseRedirect(reverse("admin:second_factor"))
         if form.wait_seconds:
             mark_as_limited(response, form.wait_seconds)

@@ -17,9 +17,8 @@ from requests import Response, Session
 from urllib3.exceptions import HTTPError
 
 from payments.admin.login import SINGLE_SIGN_ON
-from payments.admin.sign_in.claims import ProviderError
+from payments.admin.sign_in.claims import ProviderError, Refused, check_claims, check_user, find_or_create_user
 from payments.admin.sign_in.pages import refusal
-from payments.admin.sign_in.policy import Refused, check_claims, check_user, find_or_create_user
 from payments.runtime.process import process
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
 
     def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Any:
         """Return the provider of the settings. There is no other one, also not in the database."""
-        from payments.admin.sign_in.provider import staff_provider  # noqa: PLC0415  needs the models
+        from payments.admin.sign_in.single_sign_on import staff_provider  # noqa: PLC0415  needs the models
 
         return staff_provider(request)
 
@@ -110,7 +109,7 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
         return ProviderSession()
 
     def populate_user(self, request: HttpRequest, sociallogin: SocialLogin, data: dict[str, Any]) -> User:
-        """Return the user without values: `policy` creates users, and validates claims before it uses them."""
+        """Return the user without values: `find_or_create_user` creates users, from validated claims."""
         user: User = sociallogin.user
         return user
 

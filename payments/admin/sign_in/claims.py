@@ -1,11 +1,17 @@
-"""What the OpenID provider says about an account. Nothing else of its answers is used, stored or logged."""
+"""What the OpenID provider says about an account, and which user the account belongs to.
 
+Nothing else of the provider's answers is used, stored or logged.
+"""
+
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
 
+from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 from jwt import PyJWTError, get_unverified_header
 from jwt.algorithms import get_default_algorithms
@@ -19,6 +25,10 @@ SUBJECT_CHARACTERS_MAX = 191  # as in django-allauth's model of accounts
 # The provider issues an ID token when the service asks for it. Clocks differ.
 ID_TOKEN_SECONDS_MAX = 600
 CLOCK_SECONDS_MAX = 60
+
+NAME_TAKEN = "A user with your e-mail address as user name exists already."
+
+logger = logging.getLogger(__name__)
 
 
 class ProviderError(Exception):
@@ -78,7 +88,7 @@ def subject_of(id_token: Mapping[str, Any], userinfo: Mapping[str, Any]) -> str:
 
 
 def used_claims(id_token: Mapping[str, Any], userinfo: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the claims that `policy` uses, with values of their type and length. An invalid value is an empty text."""
+    """Return the claims that are used, with values of their type and length. An invalid value is an empty text."""
     claims = {**id_token, **userinfo}
     documents = (id_token, userinfo)
     email = claims.get("email")
@@ -126,3 +136,65 @@ def has_claim(claims: Mapping[str, Any], name: str, value: str) -> bool:
 
 def is_line(text: str, *, characters_max: int) -> bool:
     return text.isprintable() and 0 < len(text) <= characters_max
+
+
+class Refused(Exception):
+    """The account may not sign in. The message is for its owner."""
+
+
+def check_claims(claims: Mapping[str, Any]) -> str:
+    """Return the e-mail address of an account, from the claims that `used_claims` returns.
+
+    :raises Refused: if the settings do not allow the account, or if its address is not valid and verified
+    """
+    email: str = claims["email"]
+    if not email:
+        raise Refused("The provider has no verified e-mail address for your account, or one that is invalid.")
+    _, _, domain = email.rpartition("@")
+    if domain.lower() not in conf.OIDC_EMAIL_DOMAINS:
+        raise Refused("The domain of your e-mail address may not sign in.")
+    if not claims["has_required_claim"]:
+        raise Refused("Your account may not sign in here: it lacks a role or group.")
+    return email
+
+
+def check_user(user: User) -> None:
+    if not (user.is_active and user.is_staff):
+        raise Refused("Your user is disabled, or may not use this site.")
+
+
+def find_or_create_user(claims: Mapping[str, Any], *, email: str) -> User:
+    """Return the user with the e-mail address of an account. The address must be verified.
+
+    :raises Refused: if there is no such user and none may be created, or if several users have the address
+    """
+    users = list(User.objects.filter(email__iexact=email)[:2])
+    if len(users) > 1:
+        raise Refused("Several users have your e-mail address.")
+    return users[0] if users else create_user(claims, email=email)
+
+
+def create_user(claims: Mapping[str, Any], *, email: str) -> User:
+    """Create a member of the staff in the group of new users."""
+    if not conf.OIDC_NEW_USER_GROUP:
+        raise Refused("No user has your e-mail address.")
+    group = Group.objects.filter(name=conf.OIDC_NEW_USER_GROUP).first()
+    if group is None:
+        logger.error("The group of OIDC_NEW_USER_GROUP does not exist: new users cannot sign in.")
+        raise Refused("New users cannot sign in now.")
+    names = {"first_name": claims["given_name"], "last_name": claims["family_name"]}
+    user = User(username=email, email=email, is_staff=True, **names)
+    user.set_unusable_password()
+    try:
+        user.clean_fields()
+    except ValidationError:
+        raise Refused("Your e-mail address cannot be a user name. An administrator can create a user for it.") from None
+    if User.objects.filter(username__iexact=email).exists():
+        raise Refused(NAME_TAKEN)
+    try:
+        with transaction.atomic():
+            user.save()
+            user.groups.add(group)
+    except IntegrityError:
+        raise Refused(NAME_TAKEN) from None
+    return user

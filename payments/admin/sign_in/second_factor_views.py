@@ -26,10 +26,13 @@ from payments.admin.login import (
     mark_as_limited,
 )
 from payments.admin.sign_in.pages import page
-from payments.admin.sign_in.pending import SECRET, PendingLogin, complete_login, find_pending_login
 from payments.admin.sign_in.second_factor import (
+    SECRET,
+    PendingLogin,
     accept_code,
     accept_first_code,
+    complete_login,
+    find_pending_login,
     generate_secret,
     has_second_factor,
     remove,
