@@ -27,18 +27,10 @@ from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
 from payments.runtime.database_errors import is_timeout
 from payments.totals.figures import DEFINITIONS
 
-
-class PageNames(NamedTuple):
-    """The names of the links to other pages."""
-
-    first: str
-    previous: str
-    next: str
-
-
+# The names of the links to other pages.
 PAGE_NAMES = {
-    NEWEST_FIRST: PageNames("Newest", "Newer", "Older"),
-    OLDEST_FIRST: PageNames("Oldest", "Older", "Newer"),
+    NEWEST_FIRST: {"first": "Newest", "previous": "Newer", "next": "Older"},
+    OLDEST_FIRST: {"first": "Oldest", "previous": "Older", "next": "Newer"},
 }
 
 
@@ -140,8 +132,8 @@ def find_neighbours(form: SearchForm, payment_id: str) -> tuple[Neighbour, ...]:
         if page.first_id == payment_id:
             names = PAGE_NAMES[form.selection.order]
             return (
-                Neighbour("prev", names.previous, neighbour_href(form, page.previous_from)),
-                Neighbour("next", names.next, neighbour_href(form, page.next_from)),
+                Neighbour("prev", names["previous"], neighbour_href(form, page.previous_from)),
+                Neighbour("next", names["next"], neighbour_href(form, page.next_from)),
             )
     return ()
 
