@@ -54,8 +54,8 @@ def test_axis_has_three_round_numbers(top: int, texts: list[str]) -> None:
 def test_bars_are_side_by_side_and_as_high_as_their_amounts() -> None:
     chart = money_chart(parts(0, 1, 500, 1000, -5), unit="day")
 
-    assert [bar.top for bar in chart.bars] == [100, 99, 50, 0, 100]
-    assert [bar.left for bar in chart.bars] == [0, 20, 40, 60, 80]
+    assert [top for _, _, top in chart.bars] == [100, 99, 50, 0, 100]
+    assert [left for _, left, _ in chart.bars] == [0, 20, 40, 60, 80]
     assert chart.width == 20
 
 
@@ -87,8 +87,8 @@ def test_marks_are_at_mondays_months_or_half_years(first: str, last: str, marks:
     chart = money_chart(all_parts, unit=period.part_unit)
 
     assert len(chart.ticks) == marks
-    assert [tick.label for tick in chart.ticks if tick.label] == labels
-    assert all(0 < tick.x < 100 for tick in chart.ticks)
+    assert [label for _, label in chart.ticks if label] == labels
+    assert all(0 < x < 100 for x, _ in chart.ticks)
 
 
 def test_days_are_named_with_their_weekday() -> None:

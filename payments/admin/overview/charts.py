@@ -33,28 +33,13 @@ class Part(NamedTuple):
         return part_text(self.compared) if self.compared else ""
 
 
-class Bar(NamedTuple):
-    """The bar of a part: the left side of its column, and its upper end."""
-
-    part: Part
-    left: float
-    top: float
-
-
-class Tick(NamedTuple):
-    """A mark below the chart, with a label if there is room."""
-
-    x: float
-    label: str
-
-
 class Chart(NamedTuple):
     """The drawing, and the texts of its axis from the top to zero."""
 
-    bars: Sequence[Bar]
+    bars: Sequence[tuple[Part, float, float]]  # the left side of the part's column, and the upper end of its bar
     width: float  # of a column
     line: str  # the points of an SVG polyline
-    ticks: Sequence[Tick]
+    ticks: Sequence[tuple[float, str]]  # the place of a mark, and its label if there is room
     axis: Sequence[str]
 
 
@@ -62,7 +47,7 @@ def money_chart(parts: Sequence[Part], *, unit: str) -> Chart:
     """Return the chart of parts, which are days, weeks or months."""
     top = round_up(max(max(part.paid, part.compared_paid) for part in parts))
     width = 100 / len(parts)
-    bars = [Bar(part, round(index * width, 2), upper_end(part.paid, top)) for index, part in enumerate(parts)]
+    bars = [(part, round(index * width, 2), upper_end(part.paid, top)) for index, part in enumerate(parts)]
     line = [
         f"{(index + 0.5) * width:.2f},{upper_end(part.compared_paid, top)}"
         for index, part in enumerate(parts)
@@ -92,13 +77,13 @@ def axis_texts(top: int) -> list[str]:
     return [*(f"{number / size:,.2f}".rstrip("0").rstrip(".") + unit for number in (top, top // 2)), "0"]
 
 
-def ticks(periods: Sequence[Period], unit: str) -> list[Tick]:
+def ticks(periods: Sequence[Period], unit: str) -> list[tuple[float, str]]:
     """Return the marks of Mondays, of first days of months, or of half years; in a short period, of each day."""
     texts = [tick_text(period, unit, is_short=len(periods) <= DAYS_WITH_LABELS_MAX) for period in periods]
     marked = [index for index, text in enumerate(texts) if text]
     labelled = set(marked[:: -(-len(marked) // LABELS_MAX) or 1])
     width = 100 / len(periods)
-    return [Tick(round((index + 0.5) * width, 2), texts[index] if index in labelled else "") for index in marked]
+    return [(round((index + 0.5) * width, 2), texts[index] if index in labelled else "") for index in marked]
 
 
 def tick_text(period: Period, unit: str, *, is_short: bool) -> str:
