@@ -23,7 +23,7 @@ from payments.export.reports import FORMATS, ReportFormat
 from payments.models import DayKind, StaffPreferences
 from payments.models.days import DAY
 from payments.totals.figures import DEFINITIONS, Figures
-from payments.totals.report import Report, TotalsNotReady, month_of, parse_month, read_report
+from payments.totals.report import Report, TotalsNotReady, days_of_month, month_of, parse_month, read_report
 
 
 class MonthForm(AccessForm):
@@ -48,19 +48,11 @@ class MonthForm(AccessForm):
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or self.cleaned_data
-        if {"organization", "month"} <= values.keys() and values["month"] > current_day(values["organization"].zone):
-            raise ValidationError({"month": "Enter a month that has begun."})
+        if {"organization", "month"} <= values.keys():
+            values["days"] = days_of_month(values["month"], today=current_day(values["organization"].zone))
+            if not values["days"]:
+                raise ValidationError({"month": "Enter a month that has begun."})
         return values
-
-    def read_report(self) -> Report:
-        values = self.cleaned_data
-        return read_report(
-            values["organization"],
-            mode=values["mode"],
-            kind=DayKind(values["by"]),
-            month=values["month"],
-            today=current_day(values["organization"].zone),
-        )
 
     def query(self, **changes: str) -> str:
         """Return the query string of the page with other values of some fields."""
@@ -83,8 +75,9 @@ def month_report(request: HttpRequest) -> HttpResponse:
     form, _ = MonthForm.of_request(request)
     report, missing_days, goes_on = None, 0, False
     if form.is_valid():
+        values = form.cleaned_data
         try:
-            report = form.read_report()
+            report = read_report(values["organization"], form.calendar(DayKind(values["by"])), days=values["days"])
         except TotalsNotReady as error:
             missing_days, goes_on = error.days, error.goes_on
     if "format" in request.GET:

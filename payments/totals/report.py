@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.db.models import TextChoices
 
 from payments.conf import conf
-from payments.models import IN_PROGRESS, DayKind, Organization, Payment
+from payments.models import IN_PROGRESS, Organization, Payment
 from payments.models.days import days_between, end_of_day, last_of_month
 from payments.models.ordering import NEWEST_FIRST
 from payments.totals.daily import Calendar, daily_totals, first_and_last_day, sum_in_time
@@ -110,15 +110,13 @@ class Report:
         return rows((total.method, total) for totals in self.by_day.values() for total in totals)
 
 
-def read_report(organization: Organization, *, mode: str, kind: DayKind, month: date, today: date) -> Report:
-    """Return the report of a month that has begun.
+def read_report(organization: Organization, calendar: Calendar, *, days: Sequence[date]) -> Report:
+    """Return the report of the days of a month, up to today.
 
     :raises TotalsNotReady: some days could not be summed in time
     """
-    calendar = Calendar.of(organization, mode, kind)
-    days = days_of_month(month, today=today)
     by_day = complete_totals(calendar, days=days)
-    return Report(organization, calendar, month, days[-1], by_day, read_open_payments(calendar, last_day=days[-1]))
+    return Report(organization, calendar, days[0], days[-1], by_day, read_open_payments(calendar, last_day=days[-1]))
 
 
 def complete_totals(

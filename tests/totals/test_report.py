@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from payments.export.reports import report_csv, report_json, report_text
 from payments.models import DayKind, Organization
+from payments.totals.daily import Calendar
 from payments.totals.report import (
     OpenPayments,
     Report,
@@ -46,7 +47,8 @@ def report_of(
 ) -> Report:
     organization.time_zone = time_zone
     organization.save()
-    return read_report(organization, mode="live", kind=kind, month=month, today=today)
+    calendar = Calendar.of(organization, "live", kind)
+    return read_report(organization, calendar, days=days_of_month(month, today=today))
 
 
 @pytest.mark.parametrize(

@@ -45,15 +45,15 @@ class Command(PaymentsCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         organization, month = find_organization(options["organization"]), options["month"]
-        mode, kind = options["mode"], DayKind(options["by"])
-        today = day_of(timezone.now(), organization.zone)
-        if month > today:
+        calendar = Calendar.of(organization, options["mode"], DayKind(options["by"]))
+        days = days_of_month(month, today=day_of(timezone.now(), organization.zone))
+        if not days:
             raise CommandError(f"{month_of(month)} is in the future. Choose a month that has begun.")
         report = None
         while report is None:
-            sum_days(Calendar.of(organization, mode, kind), days_of_month(month, today=today))
+            sum_days(calendar, days)
             with suppress(TotalsNotReady):  # an import has changed the month meanwhile
-                report = read_report(organization, mode=mode, kind=kind, month=month, today=today)
+                report = read_report(organization, calendar, days=days)
         self.stdout.write(FORMATS[options["format"]].write(report), ending="")
 
 
