@@ -117,14 +117,15 @@ class Period:
         The period before a unit, or its first days, is the unit before, or its first days. Otherwise, it has as many
         days as this one.
         """
+        is_whole = self.unit != "" and start_of_next(self.first, self.unit) - DAY == self.last
         if comparison == Comparison.YEAR:
             first, last = year_before(self.first), year_before(self.last)
-            is_whole = self.unit not in {"", "week"} and start_of_next(self.first, self.unit) - DAY == self.last
-            return Period(first, start_of_next(first, self.unit) - DAY if is_whole else last, self.unit)
+            ends_unit = is_whole and self.unit != "week"  # other units can have another length in another year
+            return Period(first, start_of_next(first, self.unit) - DAY if ends_unit else last, self.unit)
         last = self.first - DAY
         if not self.unit:
             return Period(self.first - timedelta(days=self.length), last)
-        first, is_whole = start_of(last, self.unit), start_of_next(self.first, self.unit) - DAY == self.last
+        first = start_of(last, self.unit)
         return Period(first, last if is_whole else min(last, first + (self.last - self.first)), self.unit)
 
     def __str__(self) -> str:
@@ -151,14 +152,10 @@ def day_text(day: date) -> str:
 
 def start_of(day: date, unit: str) -> date:
     """Return the first day of the week, month, quarter or year of a day."""
-    match unit:
-        case "week":
-            return day - timedelta(days=day.weekday())
-        case "month":
-            return day.replace(day=1)
-        case "quarter":
-            return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
-    return day.replace(month=1, day=1)
+    if unit == "week":
+        return day - timedelta(days=day.weekday())
+    months = {"month": 1, "quarter": 3, "year": 12}[unit]
+    return day.replace(month=(day.month - 1) // months * months + 1, day=1)
 
 
 def start_of_next(day: date, unit: str) -> date:
