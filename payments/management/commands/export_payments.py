@@ -82,12 +82,8 @@ class Command(PaymentsCommand):
 
 
 def selected_payments(options: dict[str, Any], access: Access | None) -> PaymentQuerySet:
-    payments = Payment.objects.all()
-    if options["organization"] is not None:
-        payments = payments.filter(organization_id=options["organization"])
-    if options["mode"] is not None:
-        payments = payments.filter(mode=options["mode"])
-    return apply_filter_options(payments, options, access=access)
+    conditions = {name: options[name] for name in ("organization", "mode") if options[name] is not None}
+    return apply_filter_options(Payment.objects.filter(**conditions), options, access=access)
 
 
 def export_changes(access: Access | None, options: dict[str, Any], file_format: Format | Book) -> None:
