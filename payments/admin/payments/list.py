@@ -50,13 +50,6 @@ class Neighbour(NamedTuple):
     href: str | None
 
 
-class ListContext(NamedTuple):
-    """The list's query string, and the links to the neighbours of a payment. There are none if they are unknown."""
-
-    query: str
-    neighbours: tuple[Neighbour, ...] = ()
-
-
 def fetch_list(form: SearchForm, *, start: str | None) -> ListedPayments:
     """Return a page of the payments that match the form. If the page cannot be read, add the error to the form."""
     if form.search.payment_id:
@@ -112,8 +105,8 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
     }
 
 
-def find_list_context(query: QueryDict, payment: PaymentDisplay) -> ListContext:
-    """Return the position of a payment in the list of a query.
+def find_list_context(query: QueryDict, payment: PaymentDisplay) -> dict[str, Any]:
+    """Return the query string of a list, and the links to the neighbours of a payment. They may be unknown.
 
     Without a query, and if the list cannot contain the payment, it is the list of the payment's organization and mode.
     """
@@ -121,8 +114,8 @@ def find_list_context(query: QueryDict, payment: PaymentDisplay) -> ListContext:
     own_query = QueryDict(access_query(access))
     form = SearchForm.from_query(query or own_query)
     if not form.is_valid() or form.access != access or form.search.payment_id:
-        return ListContext(own_query.urlencode())
-    return ListContext(list_query(form).urlencode(), find_neighbours(form, payment.record.id))
+        return {"query": own_query.urlencode()}
+    return {"query": list_query(form).urlencode(), "neighbours": find_neighbours(form, payment.record.id)}
 
 
 def find_neighbours(form: SearchForm, payment_id: str) -> tuple[Neighbour, ...]:
