@@ -8,7 +8,7 @@ from msgspec import json
 from payments.conf import conf
 from payments.export.files import CSV_TYPE, csv_lines
 from payments.runtime.terminal import printable
-from payments.templatetags.numbers import money
+from payments.templatetags.texts import money
 from payments.totals.figures import DEFINITIONS, Figures
 from payments.totals.report import Report, Row, month_of
 

@@ -1,4 +1,4 @@
-"""Template filters for texts and URLs that a merchant or a customer has chosen.
+"""Template filters for numbers, for cells of lists, and for texts and URLs that a merchant or a customer has chosen.
 
 Control characters for the writing direction can make a text look different from its content, and reverse the text
 beside it. The page shows each of them as a mark with its code. The mark is not part of the text, so a copy of the text
@@ -7,11 +7,15 @@ equals the original.
 
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import Any
 from urllib.parse import urlsplit
 
 from django import template
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import capfirst
 
 register = template.Library()
 
@@ -19,6 +23,8 @@ register = template.Library()
 DIRECTION_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
 
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+TAG_CHARACTERS = len("<td")
 
 
 @register.filter
@@ -58,3 +64,31 @@ def mark(character: str) -> str:
         unicodedata.name(character).lower(),
         character,
     )
+
+
+@register.filter
+def grouped(number: int | str) -> str:
+    """Return a number with thousands separators: `1,234,567.80` for `1234567.80`."""
+    return f"{Decimal(number):,}"
+
+
+@register.filter
+def money(hundredths: int) -> str:
+    """Return an amount with two decimal places and thousands separators: `1,234.50` for 123450."""
+    return f"{Decimal(hundredths).scaleb(-2):,.2f}"
+
+
+@register.filter
+def percent(number: float | None) -> str:
+    """Return a percentage with one decimal place, or a dash if there is none."""
+    return "-" if number is None else f"{number:.1f} %"
+
+
+@register.filter
+def labelled(cells: Iterable[SafeString], headers: list[dict[str, Any]]) -> Iterator[SafeString]:
+    """Yield the cells of a row in a list of Django's admin. Each has the title of its column as `data-label`."""
+    for cell, header in zip(cells, headers, strict=True):
+        tag, rest = mark_safe(cell[:TAG_CHARACTERS]), mark_safe(cell[TAG_CHARACTERS:])  # noqa: S308  Django's own HTML
+        # The title of the check boxes is a check box itself.
+        title = "Select" if "action-checkbox" in header.get("class_attrib", "") else capfirst(header["text"])
+        yield format_html('{} data-label="{}"{}', tag, title, rest)

@@ -3,7 +3,7 @@
 import pytest
 
 from payments.admin.overview.figures import Change
-from payments.templatetags.numbers import grouped, money
+from payments.templatetags.texts import grouped, money
 
 pytestmark = pytest.mark.once
 

@@ -30,7 +30,7 @@ from payments.admin.periods import Period, current_day
 from payments.listing.filter_types import VALUES_MAX
 from payments.models import Access, DayKind, Organization, Payment, Status
 from payments.models.days import day_of
-from payments.templatetags.numbers import grouped, money, percent
+from payments.templatetags.texts import grouped, money, percent
 from payments.totals.daily import DailyTotals
 from payments.totals.figures import Figures, Total, success_percent
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory

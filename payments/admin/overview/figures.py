@@ -13,7 +13,7 @@ from payments.admin.overview.charts import Chart, Part, money_chart
 from payments.admin.overview.tables import Table, currency_table, method_table, status_table
 from payments.admin.overview.totals import FINAL, UNSUCCESSFUL, Lists, PeriodTotals
 from payments.admin.periods import Period
-from payments.templatetags.numbers import grouped, money, percent
+from payments.templatetags.texts import grouped, money, percent
 
 FALL_MAX = 5  # points by which the success rate may fall before someone should look
 

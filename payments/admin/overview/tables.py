@@ -7,7 +7,7 @@ from typing import NamedTuple
 from payments.admin.overview.totals import FINAL, Lists, PeriodTotals, paid_in
 from payments.listing.filter_types import VALUES_MAX
 from payments.models import Status
-from payments.templatetags.numbers import grouped, money, percent
+from payments.templatetags.texts import grouped, money, percent
 from payments.totals.figures import number_of_payments, selected, success_percent
 
 METHODS_MAX = 10

@@ -22,7 +22,7 @@ from payments.listing.search_terms import AMOUNT, CARD, WORD, folded, split_word
 from payments.models import CUSTOMER_ID, PAYMENT_ID, Status
 from payments.models.choices import CURRENCIES
 from payments.models.days import last_of_month
-from payments.templatetags.numbers import grouped
+from payments.templatetags.texts import grouped
 
 NOUNS = {
     "currency": "currency",
