@@ -87,7 +87,9 @@ class Report:
     calendar: Calendar
     month: date
     last_day: date
-    by_day: Mapping[date, Sequence[Total]]
+    by_currency: Sequence[Row]
+    by_method: Sequence[Row]
+    daily: Sequence[Row]
     open_payments: Sequence[OpenPayments] | None  # None: too many to be added up
 
     @property
@@ -97,18 +99,6 @@ class Report:
             return ""
         return f"This month is not over: figures up to {self.last_day.day} {self.last_day:%B}."
 
-    @property
-    def by_currency(self) -> list[Row]:
-        return period_rows(self.by_day, Unit.TOTAL)
-
-    @property
-    def daily(self) -> list[Row]:
-        return period_rows(self.by_day, Unit.DAY)
-
-    @property
-    def by_method(self) -> list[Row]:
-        return rows((total.method, total) for totals in self.by_day.values() for total in totals)
-
 
 def read_report(organization: Organization, calendar: Calendar, *, days: Sequence[date]) -> Report:
     """Return the report of the days of a month, up to today.
@@ -116,7 +106,16 @@ def read_report(organization: Organization, calendar: Calendar, *, days: Sequenc
     :raises TotalsNotReady: some days could not be summed in time
     """
     by_day = complete_totals(calendar, days=days)
-    return Report(organization, calendar, days[0], days[-1], by_day, read_open_payments(calendar, last_day=days[-1]))
+    return Report(
+        organization,
+        calendar,
+        month=days[0],
+        last_day=days[-1],
+        by_currency=period_rows(by_day, Unit.TOTAL),
+        by_method=rows((total.method, total) for totals in by_day.values() for total in totals),
+        daily=period_rows(by_day, Unit.DAY),
+        open_payments=read_open_payments(calendar, last_day=days[-1]),
+    )
 
 
 def complete_totals(
