@@ -15,12 +15,11 @@ from django.utils import timezone
 
 from payments import anonymization
 from payments.anonymization import BLANK, anonymize_payments, batches, next_batch
-from payments.export import export_payments
 from payments.models import Access, Mode, Organization, Payment, Status
 from tests.support.api import Api
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
-from tests.support.lines import MISSING, line
+from tests.support.lines import MISSING, export_payments, line
 from tests.support.migrated import fresh_database
 from tests.support.service import Service
 from tests.support.sql import execute

@@ -32,11 +32,6 @@ CSV_TYPE = "text/csv; charset=utf-8"
 BYTE_ORDER_MARK = "\ufeff".encode()
 
 
-def export_payments(payments: PaymentQuerySet) -> Iterator[bytes]:
-    """Yield the line of each payment, in the order of `read_rows`."""
-    return map(export_line, read_rows(payments))
-
-
 def read_rows(payments: PaymentQuerySet) -> Iterator[RowValues]:
     """Yield the row of each payment, by organization and mode, newest first. Memory use is constant."""
     ordered = payments.order_by("organization_id", "mode", *NEWEST_FIRST)

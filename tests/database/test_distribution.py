@@ -18,7 +18,6 @@ from django.test.utils import CaptureQueriesContext
 from sqlglot.errors import ParseError
 
 from payments.anonymization import anonymize_payments
-from payments.export import export_payments
 from payments.ingest import ImportResult, import_payments
 from payments.ingest.staging import ID_KEY, fetch_primary_key
 from payments.listing.filters import FILTERS
@@ -28,7 +27,7 @@ from payments.totals.daily import Calendar, sum_days
 from tests.support.api import Api, payment_ids
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
-from tests.support.lines import line, source
+from tests.support.lines import export_payments, line, source
 from tests.support.migrated import fresh_database
 from tests.support.shards import example_parameters, parts_without_organization, uses_distributed_table
 from tests.support.sql import execute, fetch_value

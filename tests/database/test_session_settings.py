@@ -14,11 +14,11 @@ from payments import checks
 from payments.access.keys import find_key
 from payments.admin.payments.search import fetch_search
 from payments.database.postgresql.planning import planned_as_pages
-from payments.export import export_payments
 from payments.models import Access, ApiKey, DayKind, Payment
 from payments.totals.daily import Calendar, compute_totals
 from tests.support.connecting import connected_to
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
+from tests.support.lines import export_payments
 from tests.support.lists import list_page, read_changes, read_page, searchable_list
 from tests.support.ports import free_port
 from tests.support.sql import execute, fetch_value

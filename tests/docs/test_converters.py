@@ -18,13 +18,13 @@ from django.core.management import call_command
 from django.test import Client
 
 from payments.admin.payments.search_box import read_search
-from payments.export import export_payments
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.validation import validate_record
 from payments.models import ApiKey, Mode, Organization, Payment
 from tests.support.api import Api, payment_ids
 from tests.support.commands import output_of, run_command
 from tests.support.factories import ApiKeyFactory
+from tests.support.lines import export_payments
 from tests.support.processes import ROOT
 from tests.support.tools import needs_linux
 

@@ -12,12 +12,11 @@ from typing import NamedTuple
 import pytest
 from django.core.management import CommandError, call_command
 
-from payments.export import export_payments
 from payments.ingest.json_values import NESTING_MAX
 from payments.models import Organization, Payment
 from tests.support.commands import run_command
 from tests.support.factories import PaymentFactory
-from tests.support.lines import CSV_CELLS, compact, line, record
+from tests.support.lines import CSV_CELLS, compact, export_payments, line, record
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
 from tests.support.service import Service

@@ -12,9 +12,8 @@ import msgspec
 import pytest
 from django.core.management import CommandError, call_command
 
-from payments.export import export_payments
 from payments.models import Organization, Payment
-from tests.support.lines import CSV_CELLS, RECORD, line
+from tests.support.lines import CSV_CELLS, RECORD, export_payments, line
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 

@@ -15,7 +15,6 @@ from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from payments.conf import conf
-from payments.export import export_payments
 from payments.ingest import ImportResult, Source, import_payments, imports
 from payments.ingest.change_log import ChangeLog
 from payments.ingest.formats.sources import CHUNK_BYTES
@@ -25,7 +24,7 @@ from payments.ingest.validation import STRICT, Options, validate_record
 from payments.ingest.writing import insert_all, write_rows
 from payments.models import Organization, Payment
 from tests.support.factories import OrganizationFactory, PaymentFactory
-from tests.support.lines import MISSING, compact, line, record, source
+from tests.support.lines import MISSING, compact, export_payments, line, record, source
 from tests.support.sql import execute
 from tests.support.threads import in_thread, wait_until_blocked
 

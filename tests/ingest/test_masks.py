@@ -6,13 +6,12 @@ import pytest
 from django.core.management import call_command
 from msgspec import Raw
 
-from payments.export import export_payments
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.stored_rows import stored_row
 from payments.ingest.validation import validate_record
 from payments.models import Organization, Payment
-from tests.support.lines import CSV_CELLS, compact, line
+from tests.support.lines import CSV_CELLS, compact, export_payments, line
 
 pytestmark = pytest.mark.once
 

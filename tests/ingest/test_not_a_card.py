@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from payments.export import export_payments
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.validation import Options, validate_record
 from payments.models import Organization, Payment
 from tests.support.commands import manage
-from tests.support.lines import line
+from tests.support.lines import export_payments, line
 
 pytestmark = pytest.mark.once
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from payments.export import export_payments
 from payments.ingest import import_payments
 from payments.ingest.batches import parse
 from payments.ingest.errors import InvalidRecord
@@ -13,7 +12,7 @@ from payments.ingest.formats.sources import Location, RawRecord
 from payments.ingest.validation import Options
 from payments.models import RECORD_BYTES_MAX, TEXT_BYTES_MAX, Organization, Payment
 from payments.record import NAME_BYTES_MAX, NUMBER_CHARACTERS_MAX
-from tests.support.lines import CSV_CELLS, compact, line, source, store
+from tests.support.lines import CSV_CELLS, compact, export_payments, line, source, store
 from tests.support.sql import fetch_value
 
 pytestmark = pytest.mark.once

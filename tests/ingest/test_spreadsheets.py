@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from payments.export import export_payments
 from payments.export.files import FORMATS, TITLES, write_csv
 from payments.ingest import import_payments
 from payments.models import METHOD, Payment
 from payments.rows import select_columns
 from tests.support.commands import output_of
 from tests.support.installed import CACHE, install_debian, install_python
-from tests.support.lines import MISSING, fail, line, source, store
+from tests.support.lines import MISSING, export_payments, fail, line, source, store
 from tests.support.processes import ROOT
 from tests.support.scale import report
 

@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from payments.export import export_payments
 from payments.models import Organization, Payment
-from tests.support.lines import MISSING, RECORD, compact, line
+from tests.support.lines import MISSING, RECORD, compact, export_payments, line
 
 VARIANTS = [
     json.loads(text)

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator
 from io import BufferedReader, BytesIO
 from typing import Any, NoReturn
 
+from payments.export.files import export_line, read_rows
 from payments.ingest import ImportResult, Source, import_payments
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.formats.sources import Location
-from payments.models import ApiKey, Organization
+from payments.models import ApiKey, Organization, PaymentQuerySet
 
 RECORD: dict[str, Any] = {
     "id": "pt_1",
@@ -89,3 +90,7 @@ def issue_key(*, organization: int, mode: str) -> str:
     """Create an API key and return it."""
     _, text = ApiKey.objects.issue(Organization.objects.get(id=organization), mode=mode, name="Tests")
     return text
+
+
+def export_payments(payments: PaymentQuerySet) -> Iterator[bytes]:
+    return map(export_line, read_rows(payments))

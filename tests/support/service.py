@@ -18,12 +18,11 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.utils import timezone
 
-from payments.export import export_payments
 from payments.ingest import ImportResult
 from payments.models import ApiKey, Organization, Payment, identifiers
 from tests.support.commands import run_command
 from tests.support.connecting import connected_to
-from tests.support.lines import issue_key, store
+from tests.support.lines import export_payments, issue_key, store
 from tests.support.password_hashing import QuickHasher
 from tests.support.ports import free_port
 from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening

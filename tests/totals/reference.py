@@ -9,12 +9,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from payments.anonymization import anonymize_payments
-from payments.export import export_payments
 from payments.ingest.staging import ID_KEY, fetch_primary_key
 from payments.models import Access, DayKind, Payment
 from payments.totals.figures import Figures
 from tests.support.factories import PaymentFactory
-from tests.support.lines import MISSING, line, store
+from tests.support.lines import MISSING, export_payments, line, store
 
 # Zones with offsets of 30 and 45 minutes, with changes of clocks by 30 minutes, at midnight and before it, and at the
 # ends of the world.
