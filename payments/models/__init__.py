@@ -26,6 +26,5 @@ from payments.models.payment import (
     uses_in_flight_index,
     uses_status_index,
 )
-from payments.models.payment_read import PaymentRead, ReadKind
 from payments.models.recording import Changes
-from payments.models.staff import SavedFilter, StaffPreferences, StaffSession
+from payments.models.staff import PaymentRead, ReadKind, SavedFilter, StaffPreferences, StaffSession

@@ -1,4 +1,7 @@
-"""What the admin remembers for a user: sessions, choices, and named filters."""
+"""What the admin remembers for a user: sessions, choices, named filters, and which payments the user has read."""
+
+from collections.abc import Callable
+from datetime import datetime
 
 from django.conf import settings
 from django.contrib.sessions.base_session import AbstractBaseSession
@@ -10,6 +13,9 @@ from payments.models.payment import IDENTIFIER_MAX
 
 NAME_CHARACTERS_MAX = 60
 QUERY_CHARACTERS_MAX = 4000
+USER_NAME_MAX = 150  # as in Django's model of users
+FILTERS_MAX = 255
+BATCH_READS = 1000
 
 
 class StaffSession(AbstractBaseSession):
@@ -57,3 +63,59 @@ class SavedFilter(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ReadKind(models.TextChoices):
+    """What showed the payments."""
+
+    PAYMENT = "payment", "Page of the payment"
+    LIST = "list", "List"
+    EXPORT = "export", "Export"
+
+
+class PaymentReadQuerySet(models.QuerySet["PaymentRead"]):
+    """Reads of payments, which are deleted only by age."""
+
+    def delete_before(self, time: datetime, *, on_progress: Callable[[int], object]) -> int:
+        """Delete the reads before a time, oldest first, and return their number. Each batch is a transaction."""
+        reads = self.filter(read_at__lt=time).order_by("read_at")
+        deleted = 0
+        while ids := list(reads.values_list("pk", flat=True)[:BATCH_READS]):
+            self.filter(pk__in=ids).delete()
+            deleted += len(ids)
+            on_progress(len(ids))
+        return deleted
+
+
+class PaymentRead(models.Model):
+    """A response of the admin with payments: the page of one, a page of the list, or a part of an export.
+
+    The row has no foreign keys. So it outlives the user, its insertion takes no locks on other rows, and on a Citus
+    cluster its table stays an ordinary table of the coordinator, on which the admin runs. It has no values of filters,
+    which can be personal data.
+    """
+
+    read_at = models.DateTimeField()
+    user_id = models.CharField(max_length=IDENTIFIER_MAX)  # a number or, in some projects, a UUID
+    user_name = models.CharField(max_length=USER_NAME_MAX)  # at the time of the read
+    kind = models.CharField(max_length=7, choices=ReadKind.choices)
+    organization_id = models.BigIntegerField()
+    mode = models.CharField(max_length=4, choices=Mode.choices)
+    filters = models.CharField(max_length=FILTERS_MAX, blank=True)  # their names, such as `search, status`
+    count = models.PositiveIntegerField()  # of the payments
+    first_id = models.CharField(max_length=IDENTIFIER_MAX, blank=True)  # in the order of the list
+    last_id = models.CharField(max_length=IDENTIFIER_MAX, blank=True)
+    oldest_at = models.DateTimeField(null=True)  # `created_at` of the oldest payment
+    newest_at = models.DateTimeField(null=True)
+
+    objects = PaymentReadQuerySet.as_manager()
+
+    class Meta:
+        default_permissions = ("view",)
+        indexes = [
+            models.Index(fields=["read_at"], name="payment_read_time"),
+            models.Index(fields=["user_name", "id"], name="payment_read_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.count} payments by {self.user_name}"

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from payments.admin.payments.reads import PAGE_ROWS
 from payments.models import Payment, PaymentRead
-from payments.models.payment_read import BATCH_READS
+from payments.models.staff import BATCH_READS
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.threads import held_lock
 

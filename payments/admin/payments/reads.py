@@ -22,7 +22,7 @@ from payments.admin.base import ReadOnlyAdmin
 from payments.admin.payments.display import PaymentDisplay
 from payments.database.limits import transaction_without_waiting
 from payments.models import PAYMENT_ID, Access, Payment, PaymentRead, ReadKind
-from payments.models.payment_read import USER_NAME_MAX
+from payments.models.staff import USER_NAME_MAX
 from payments.rows import RowValues
 
 PAGE_ROWS = 50
