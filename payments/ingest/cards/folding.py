@@ -46,11 +46,7 @@ def readings(text: str) -> Iterator[str]:
     """
     yield fold(text)
     if MAY_BE_ENCODED.search(text):
-        yield fold(ENCODED.sub(" ", ENCODED_DIGIT.sub(decode_digit, text)))
-
-
-def decode_digit(match: re.Match[str]) -> str:
-    return match[1] or chr(int(match[2]))
+        yield fold(ENCODED.sub(" ", ENCODED_DIGIT.sub(lambda digit: digit[1] or chr(int(digit[2])), text)))
 
 
 def fold(text: str) -> str:

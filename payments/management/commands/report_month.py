@@ -51,7 +51,8 @@ class Command(PaymentsCommand):
             raise CommandError(f"{month_of(month)} is in the future. Choose a month that has begun.")
         report = None
         while report is None:
-            sum_days(calendar, days)
+            for day in tqdm(daily_totals(calendar, days=days).missing, unit=" days", disable=None):
+                sum_missing_days(calendar, days=[day], limit=None)
             with suppress(TotalsNotReady):  # an import has changed the month meanwhile
                 report = read_report(organization, calendar, days=days)
         self.stdout.write(FORMATS[options["format"]].write(report), ending="")
@@ -62,10 +63,3 @@ def month_argument(text: str) -> date:
     if month is None:
         raise ArgumentTypeError(f"{text!r} is not a month such as 2026-10")
     return month
-
-
-def sum_days(calendar: Calendar, days: list[date]) -> None:
-    """Compute and store the missing totals, however long it takes."""
-    missing = daily_totals(calendar, days=days).missing
-    for day in tqdm(missing, unit=" days", disable=None):
-        sum_missing_days(calendar, days=[day], limit=None)
