@@ -27,7 +27,7 @@ from payments.management.options import (
     has_filter_options,
     requested_format,
 )
-from payments.models import Access, Payment, PaymentQuerySet
+from payments.models import Access, Payment
 from payments.rows import RowValues
 
 
@@ -78,12 +78,9 @@ class Command(PaymentsCommand):
         if options["changes"] or options["token_file"]:
             export_changes(access, options, file_format)
         else:
-            write_rows(read_rows(selected_payments(options, access)), file_format)
-
-
-def selected_payments(options: dict[str, Any], access: Access | None) -> PaymentQuerySet:
-    conditions = {name: options[name] for name in ("organization", "mode") if options[name] is not None}
-    return apply_filter_options(Payment.objects.filter(**conditions), options, access=access)
+            conditions = {name: options[name] for name in ("organization", "mode") if options[name] is not None}
+            payments = apply_filter_options(Payment.objects.filter(**conditions), options, access=access)
+            write_rows(read_rows(payments), file_format)
 
 
 def export_changes(access: Access | None, options: dict[str, Any], file_format: Format | Book) -> None:
