@@ -43,7 +43,13 @@ class OverviewForm(PeriodFields, AccessForm):
         values = super().clean()
         if values.get("period") == Preset.CUSTOM and not self.errors:
             values["until"] = values["until"] or self.today
-            check_dates(values["since"], values["until"], today=self.today)
+            if values["since"] is None:
+                raise ValidationError({"since": "Enter a date."})
+            for name in ("since", "until"):
+                if values[name] > self.today:
+                    raise ValidationError({name: "Enter today or an earlier date."})
+            if self.selected.length > DAYS_MAX:
+                raise ValidationError({"since": "Choose at most five years."})
         return values
 
     @property
@@ -71,16 +77,6 @@ class OverviewForm(PeriodFields, AccessForm):
         """Return the compared period; None for today alone, which is not over yet."""
         is_today = self.selected.first == self.selected.last == self.today
         return None if is_today else self.selected.compared_with(self.cleaned_data["compare"] or Comparison.BEFORE)
-
-
-def check_dates(since: date | None, until: date, *, today: date) -> None:
-    if since is None:
-        raise ValidationError({"since": "Enter a date."})
-    for name, day in (("since", since), ("until", until)):
-        if day > today:
-            raise ValidationError({name: "Enter today or an earlier date."})
-    if Period(since, until).length > DAYS_MAX:
-        raise ValidationError({"since": "Choose at most five years."})
 
 
 def overview_context(request: HttpRequest) -> dict[str, Any]:
