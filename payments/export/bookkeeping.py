@@ -20,7 +20,7 @@ from payments.listing.search_terms import json_text
 from payments.models import Mode, Status
 from payments.record import Details, DetailsDocument, Metadata, Time
 from payments.rows import COLUMN_INDEX, FIELDS, RowValues
-from payments.totals.figures import Figures, Total, add_up, figures_by_currency
+from payments.totals.figures import KNOWN, Figures, Total, add_up, figures_by_currency
 from payments.totals.report import decimal_text
 
 Cell = Callable[[RowValues], str]
@@ -46,9 +46,6 @@ DEFAULT_COLUMNS = (
 )
 MEMBER = re.compile(r"(metadata|details)\.([^\x00-\x1f\x7f]{1,1024})")
 COLUMNS_MAX = 100
-
-# The columns that are figures, and the number of payments for which each is known.
-FIGURES = {"refunded": "remaining_known", "fees": "net_known", "net": "net_known"}
 
 TYPES = {title: field.type for field in FIELDS for title in field.titles}
 AMOUNT, CURRENCY, STATUS, MODE = (COLUMN_INDEX[name] for name in ("amount", "amount_currency", "status", "mode"))
@@ -100,14 +97,14 @@ class Book:
         label = f"Total {figures.currency}: "
         yield [f"{label}succeeded payments", str(figures.succeeded)]
         yield [f"{label}paid", self.money(figures.paid)]
-        for name, known_name in FIGURES.items():
+        for name, known_name in KNOWN.items():
             known = getattr(figures, known_name)
             note = [] if known == figures.succeeded else [f"known for {known} of {figures.succeeded} payments"]
             yield [f"{label}{name}", self.figure(name, figures), *note]
 
     def figure(self, name: str, figures: Figures | Total) -> str:
         """Return a figure; an empty text if it is known for no payment."""
-        return self.money(getattr(figures, name)) if getattr(figures, FIGURES[name]) else ""
+        return self.money(getattr(figures, name)) if getattr(figures, KNOWN[name]) else ""
 
     def lines(self, rows: Iterable[Sequence[str]]) -> bytes:
         return csv_lines(rows, delimiter=DELIMITERS[self.options.delimiter])
@@ -118,7 +115,7 @@ class Book:
 
     def cell(self, column: str) -> Cell:
         """Return the function that returns the column's cell of a row."""
-        if column in FIGURES:
+        if column in KNOWN:
             return lambda row: self.figure(column, total_of(row))
         if member := MEMBER.fullmatch(column):
             index, name = COLUMN_INDEX[member[1]], member[2]

@@ -9,7 +9,7 @@ from payments.conf import conf
 from payments.export.files import CSV_TYPE, csv_lines
 from payments.runtime.terminal import printable
 from payments.templatetags.texts import money
-from payments.totals.figures import DEFINITIONS, Figures
+from payments.totals.figures import DEFINITIONS, KNOWN, Figures
 from payments.totals.report import Report, Row, month_of
 
 COLUMNS = ("section", "name", *Row("", Figures("")).members, "openAmount")
@@ -33,14 +33,10 @@ def report_text(report: Report) -> str:
 
 def currency_text(row: Row) -> str:
     figures, succeeded = row.figures, f"{row.figures.succeeded:,}"
-    net, remaining = (f"  known for {known:,} of {succeeded}" for known in (figures.net_known, figures.remaining_known))
-    lines = [
-        ("Payments", f"{figures.payments:,}", f"  succeeded: {succeeded}"),
-        ("Paid", money(figures.paid), ""),
-        ("Refunded", money(figures.refunded), remaining),
-        ("Fees", money(figures.fees), net),
-        ("Net", money(figures.net), net),
-    ]
+    lines = [("Payments", f"{figures.payments:,}", f"  succeeded: {succeeded}"), ("Paid", money(figures.paid), "")]
+    for name, known in KNOWN.items():
+        note = f"  known for {getattr(figures, known):,} of {succeeded}"
+        lines.append((name.capitalize(), money(getattr(figures, name)), note))
     width = max(len(value) for _, value, _ in lines)
     return "\n".join([figures.currency, *(f"  {name:8}  {value:>{width}}{note}" for name, value, note in lines)])
 

@@ -54,6 +54,9 @@ class Figures(NamedTuple):
     remaining_known: int = 0  # succeeded payments
 
 
+# The amounts that not all records have, and the number of payments for which each is known.
+KNOWN = {"refunded": "remaining_known", "fees": "net_known", "net": "net_known"}
+
 GROUPS = ("currency", "status", "method")
 
 

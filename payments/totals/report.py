@@ -16,7 +16,7 @@ from payments.models import IN_PROGRESS, Organization, Payment
 from payments.models.days import days_between, end_of_day, last_of_month
 from payments.models.ordering import NEWEST_FIRST
 from payments.totals.daily import Calendar, daily_totals, first_and_last_day, sum_in_time
-from payments.totals.figures import Figures, Total, figures_by_currency
+from payments.totals.figures import KNOWN, Figures, Total, figures_by_currency
 
 MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
     @property
     def amounts(self) -> dict[str, int]:
-        return {name: getattr(self.figures, name) for name in ("paid", "refunded", "fees", "net")}
+        return {name: getattr(self.figures, name) for name in ("paid", *KNOWN)}
 
     @property
     def members(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from payments.admin.overview.totals import FINAL, Lists, PeriodTotals, paid_in
 from payments.listing.filter_types import VALUES_MAX
 from payments.models import Status
 from payments.templatetags.texts import grouped, money, percent
-from payments.totals.figures import number_of_payments, selected, success_percent
+from payments.totals.figures import KNOWN, Figures, number_of_payments, selected, success_percent
 
 METHODS_MAX = 10
 
@@ -49,9 +49,7 @@ def currency_table(totals: PeriodTotals, lists: Lists) -> Table:
             [
                 Cell(grouped(figures.succeeded)),
                 Cell(money(figures.paid)),
-                known_amount(figures.refunded, figures.remaining_known, of=figures.succeeded),
-                known_amount(figures.fees, figures.net_known, of=figures.succeeded),
-                known_amount(figures.net, figures.net_known, of=figures.succeeded),
+                *(known_amount(figures, name) for name in KNOWN),
             ],
             lists.paid(figures.currency),
         )
@@ -60,9 +58,11 @@ def currency_table(totals: PeriodTotals, lists: Lists) -> Table:
     return Table("currencies", "Paid by currency", ["Currency", "Payments", "Paid", "Refunded", "Fees", "Net"], rows)
 
 
-def known_amount(amount: int, known: int, *, of: int) -> Cell:
-    """Return a sum that is known for some payments."""
-    return Cell(money(amount) if known else "-", note=f"known for {grouped(known)}" if 0 < known < of else "")
+def known_amount(figures: Figures, name: str) -> Cell:
+    """Return a sum that may be known for some of the payments only."""
+    known = getattr(figures, KNOWN[name])
+    note = f"known for {grouped(known)}" if 0 < known < figures.succeeded else ""
+    return Cell(money(getattr(figures, name)) if known else "-", note=note)
 
 
 def status_table(totals: PeriodTotals, lists: Lists) -> Table:
