@@ -59,16 +59,10 @@ class DateRange(NamedTuple):
 
     def __str__(self) -> str:
         """Return the days for a sentence: `from 1 to 31 October 2026`; an empty text if both sides are open."""
-        match self:
-            case (None, None):
-                return ""
-            case (date() as first, None):
-                return f"since {day_text(first)}"
-            case (None, date() as last):
-                return f"until {day_text(last)}"
-            case (date() as first, date() as last) if first < last:
-                return f"from {text_of_days(first, last)}"
-        return f"on {day_text(first)}"
+        if self.first and self.last:
+            return f"{'on' if self.first == self.last else 'from'} {text_of_days(self.first, self.last)}"
+        day = self.first or self.last
+        return f"{'since' if self.first else 'until'} {text_of_days(day, day)}" if day else ""
 
 
 @dataclass(frozen=True)
@@ -144,10 +138,6 @@ def text_of_days(first: date, last: date, *, names_months: bool = False) -> str:
     same_month, same_year = (first.year, first.month) == (last.year, last.month), first.year == last.year
     start = first.strftime(f"{day}" if same_month else f"{day}%B ") + ("" if same_year else f"{first.year} ")
     return f"{start}to {last.strftime(f'{day}%B ')}{last.year}"
-
-
-def day_text(day: date) -> str:
-    return text_of_days(day, day)
 
 
 def start_of(day: date, unit: str) -> date:
