@@ -62,12 +62,12 @@ def upper_end(amount: int, top: int) -> float:
 
 
 def round_up(hundredths: int) -> int:
-    """Return the next amount that is 1, 2, 2.5 or 5 times a power of ten, at least 1."""
+    """Return the next amount that is 1, 2, 3, 4, 6 or 8 times a power of ten, at least 1. Its half is round too."""
     power = 100
     while True:
-        for tenths in (10, 20, 25, 50):
-            if hundredths <= power * tenths // 10:
-                return power * tenths // 10
+        for factor in (1, 2, 3, 4, 6, 8):
+            if hundredths <= power * factor:
+                return power * factor
         power *= 10
 
 
