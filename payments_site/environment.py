@@ -8,12 +8,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from zoneinfo import available_timezones
 
 import psycopg
 from environs import ValidationError
 from psycopg.conninfo import conninfo_to_dict
 
+from payments.conf import is_time_zone
 from payments.runtime.rate_limits import RateLimit
 
 # In WAL mode, readers continue while an import writes. `synchronous = FULL` makes commits survive a power cut.
@@ -137,7 +137,7 @@ def rate(text: str) -> RateLimit | None:
 
 def time_zone(text: str) -> str:
     """Return the name of a time zone in IANA's database."""
-    if text not in available_timezones() - {"Factory", "localtime"}:
+    if not is_time_zone(text):
         raise ValidationError("Must be the IANA name of a time zone, such as Europe/Amsterdam.")
     return text
 

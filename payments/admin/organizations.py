@@ -15,8 +15,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from payments.admin.base import NoDeleteAdmin
 from payments.admin.keys import state_label
+from payments.conf import time_zone_names
 from payments.models import AccessState, ApiKey, Organization
-from payments.models.days import time_zone_names
 
 
 class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]

@@ -5,18 +5,15 @@ times in UTC: a UTC day has times of one or two days of a zone.
 """
 
 from calendar import monthrange
-from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from functools import lru_cache
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ValidationError
 from django.db.models import TextChoices
 
-DAY = timedelta(days=1)
+from payments.conf import is_time_zone
 
-# Names of the system's database of time zones that name no place.
-NOT_ZONES = {"Factory", "localtime"}
+DAY = timedelta(days=1)
 
 
 class DayKind(TextChoices):
@@ -37,13 +34,8 @@ class DayKind(TextChoices):
 
 def validate_time_zone(name: str) -> None:
     """Raise `ValidationError` if a text is not the name of a time zone in IANA's database."""
-    if name not in time_zone_names():
+    if not is_time_zone(name):
         raise ValidationError("Enter the IANA name of a time zone, such as Europe/Amsterdam or UTC.")
-
-
-@lru_cache
-def time_zone_names() -> Sequence[str]:
-    return sorted(available_timezones() - NOT_ZONES)
 
 
 def start_of_day(day: date, zone: ZoneInfo) -> datetime:

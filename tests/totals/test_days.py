@@ -5,7 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from payments.models.days import day_of, days_between, days_of_utc_day, end_of_day, start_of_day, time_zone_names
+from payments.conf import time_zone_names
+from payments.models.days import day_of, days_between, days_of_utc_day, end_of_day, start_of_day
 
 HOUR = timedelta(hours=1)
 
