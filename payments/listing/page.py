@@ -191,12 +191,12 @@ def page_query(
     payments: PaymentQuerySet, *, within: UnboundPayments, selection: Selection, start: str | None, limit: int
 ) -> Query:
     """Return the query for a page of unbound payments, which the selection's filters have selected of `within`."""
-    statement = page_statement(
-        payments, within, limit, start is not None, selection.order, paid_days(selection.filters)
-    )
     values: dict[str, Any] = {"start": start}
+    paid = None
     if selection.filters:
         values |= filter_values(selection.filters)
+        paid = paid_days(selection.filters)
+    statement = page_statement(payments, within, limit, start is not None, selection.order, paid)
     return Query(statement, values, has_start=start is not None)
 
 
