@@ -9,9 +9,10 @@ from payments.ingest.errors import InvalidRecord, unreadable
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.formats.detection import read_records
 from payments.ingest.formats.sources import Location, RawRecord, Source, UnreadableSource
-from payments.ingest.stored_rows import Days, StoredRow, days, stored_row
+from payments.ingest.stored_rows import StoredRow, days, stored_row
 from payments.ingest.translations import translate
 from payments.ingest.validation import STRICT, Options, validate_record
+from payments.models import Days
 
 # A batch also ends after IMPORT_BATCH_RECORDS records.
 BATCH_BYTES = 2**24

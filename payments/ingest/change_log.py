@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
-from payments.ingest.stored_rows import Days, StoredRow
-from payments.models import CHANGE_PAYMENTS_MAX, Access, AccessState, Changes, DayKind, UtcDay, new_change_id
+from payments.ingest.stored_rows import StoredRow
+from payments.models import CHANGE_PAYMENTS_MAX, Access, AccessState, Changes, DayKind, Days, UtcDay, new_change_id
 
 
 class ChangeLog:

@@ -3,16 +3,12 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import date
-from typing import TypeAlias
 
 from msgspec import Struct, defstruct
 
-from payments.models import Access, DayKind, UtcDay
+from payments.models import Access, DayKind, Days, UtcDay
 from payments.record import Record, encode
 from payments.rows import COLUMNS, FIELDS, StoredField, call_expression, compile_function
-
-# The UTC days of payments by their organization and mode.
-Days: TypeAlias = dict[Access, set[UtcDay]]
 
 
 class StoredRow(Struct, frozen=True, gc=False):

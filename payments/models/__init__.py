@@ -4,6 +4,7 @@ from payments.models.access_state import (
     CHANGE_PAYMENTS_MAX,
     AccessState,
     Change,
+    Days,
     SummedDay,
     UtcDay,
     current_epoch,

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from django.db import models
 from django.db.models import Case, Expression, F, Q, When
@@ -13,6 +13,9 @@ from payments.models.choices import Mode
 from payments.models.days import DayKind, days_around, days_of_utc_day
 from payments.models.identifiers import CHANGE_RANDOM_BITS, make_change_id
 from payments.models.organization import Access, Organization
+
+# The UTC days of payments by their organization and mode.
+Days: TypeAlias = dict[Access, set["UtcDay"]]
 
 # A page of the change feed reads and sorts all payments of a change, even if it starts in the middle of them.
 CHANGE_PAYMENTS_MAX = 250

@@ -22,7 +22,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db import models, transaction
 from django.db.models.constants import OnConflict
 
-from payments.models.access_state import CHANGE_PAYMENTS_MAX, AccessState, UtcDay, new_change_id
+from payments.models.access_state import CHANGE_PAYMENTS_MAX, AccessState, Days, UtcDay, new_change_id
 from payments.models.days import DayKind
 from payments.models.organization import Access
 
@@ -40,9 +40,8 @@ NOT_IN_TOTALS = frozenset(
     {"description", "redirect_url", "webhook_url", "sequence_type", "metadata", "details", "expires_at", "customer_id"}
 )
 
-# The IDs of changes, and the UTC days of payments, by the organization and mode of the payments.
+# The IDs of changes by the organization and mode of their payments.
 Changes: TypeAlias = dict[Access, list[int]]
-Days: TypeAlias = dict[Access, set[UtcDay]]
 
 ModelT = TypeVar("ModelT", bound=models.Model)
 ItemT = TypeVar("ItemT")
