@@ -56,7 +56,7 @@ class PageQuerySets(NamedTuple):
     proof: PaymentQuerySet | None = None
 
 
-def page_querysets(  # noqa: PLR0913  all that a page depends on
+def page_querysets(  # noqa: PLR0913  the parts of a page's identity
     payments: PaymentQuerySet,
     *,
     within: PaymentQuerySet,
@@ -164,7 +164,7 @@ def evaluate_page(
 
 
 @lru_cache(STATEMENTS_MAX)
-def page_statement(  # noqa: PLR0913, PLR0917  all that a page depends on
+def page_statement(  # noqa: PLR0913, PLR0917  the parts of a page's identity
     payments: PaymentQuerySet,
     within: UnboundPayments,
     limit: int,

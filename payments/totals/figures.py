@@ -41,7 +41,7 @@ class Total(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """The figures of the payments in one currency. Money is that of succeeded payments."""
+    """The figures of the payments in one currency. Only succeeded payments count as money."""
 
     currency: str
     payments: int = 0

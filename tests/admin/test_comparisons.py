@@ -1,4 +1,4 @@
-"""Texts that compare a figure with that of another period."""
+"""Texts that compare a figure of two periods."""
 
 import pytest
 

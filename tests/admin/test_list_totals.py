@@ -76,7 +76,7 @@ def totals(**parameters: Any) -> ListTotals:
 
 
 def expected(**conditions: Any) -> tuple[int, dict[str, int], dict[str, Figures]]:
-    """Add the payments in Python: their number, that of each status but succeeded, and the money of each currency."""
+    """Count the payments in Python, count the statuses other than succeeded, and add the money of each currency."""
     payments = Payment.objects.filter(**{"organization_id": 1, "mode": "live", **conditions})
     statuses = Counter(payment.status for payment in payments if payment.status != Status.SUCCEEDED)
     money: dict[str, Figures] = {}

@@ -89,7 +89,7 @@ def dates(period: Period) -> dict[str, str]:
 
 @pytest.fixture
 def payments(organization: Organization) -> list[Payment]:
-    """Return the payments of twenty days around `TEN_DAYS`, some of which were paid days later."""
+    """Return the payments of twenty days around `TEN_DAYS`. Some payments were paid days later."""
     return Payment.objects.bulk_create(build_payments(organization))
 
 

@@ -1,4 +1,4 @@
-"""The totals of any period equal those that plain Python adds up from an export, whatever has written the payments."""
+"""The totals of any period equal the sums of an export in plain Python, after imports, ORM writes and anonymization."""
 
 from datetime import timedelta
 from random import Random

@@ -73,7 +73,7 @@ class Overview:
 
     @cached_property
     def currency(self) -> str:
-        """Return the main currency, that of most payments; an empty text if nothing was paid in both periods."""
+        """Return the currency with the most payments; an empty text without payments in either period."""
         figures = [*self.now.currencies, *(self.before.currencies if self.before else ())]
         return figures[0].currency if figures else ""
 

@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table. `kind` is its class on the page. The first of `columns` is that of the names."""
+    """A table. `kind` is its class on the page. The first column has the names of the rows."""
 
     kind: str
     title: str
