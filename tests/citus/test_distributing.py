@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from payments.management.distribution import FOREIGN_KEYS, PAYMENTS, DistributionState, TableState, read_state
-from payments.models import AccessState, DayKind, Organization, Payment, SummedDay
+from payments.models import Access, AccessState, DayKind, Organization, Payment, SummedDay
 from payments.totals.daily import Calendar, sum_days
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.scale import IS_LONG
@@ -69,7 +69,8 @@ def assert_distributed(payments: set[str]) -> None:
     assert payment_ids() == payments
     assert AccessState.objects.exclude(revision=0).count() == 4
     assert ApiKeyFactory.create(organization=Organization.objects.get(id=1)).id == 5
-    assert SummedDay.objects.create(organization_id=1, mode="live", day="2020-01-01", totals=[]).id == 5
+    sum_days(Calendar(Access(1, "live"), DayKind.PAID, "UTC"), [NOON.date()])
+    assert SummedDay.objects.latest("id").id == 5
     assert fetch_value("SELECT count(DISTINCT nodeport) FROM citus_shards") == 3  # reference tables are everywhere
 
 

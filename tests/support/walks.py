@@ -146,7 +146,7 @@ def insert_old(shop: Shop, new_ids: list[str], chance: Random) -> None:
 
 
 def walk_shops(base_url: str, market: Market, *, walks: int, seed: int) -> tuple[Counter[str], list[WalkErrors]]:
-    """Walk the lists of the shops. Return figures, and the errors of the walks that made any.
+    """Walk the lists of the shops, until payments were committed meanwhile. Return figures, and errors of walks.
 
     A walk is promised the payments that were committed before it requested its first page.
     """
@@ -154,7 +154,7 @@ def walk_shops(base_url: str, market: Market, *, walks: int, seed: int) -> tuple
     figures: Counter[str] = Counter()
     errors_of_walks = []
     with Walker(base_url, key="") as walker:
-        for _ in range(walks):
+        while figures["walks"] < walks or not figures["committed_meanwhile"]:
             shop = chance.choice(market.shops)
             promised = set(shop.committed)
             walker.key = shop.key
@@ -191,5 +191,4 @@ def walk_while_two_write(base_url: str, database_url: str, *, walks: int, seed: 
         figures.update(figures_of_walker)
     report(f"Walks over HTTP while two writers commit, SEED={seed}: {dict(figures)}")
     assert [errors for _, errors_of_walker in results for errors in errors_of_walker] == []
-    assert figures["committed_meanwhile"] > 0
     return figures
