@@ -12,16 +12,18 @@ from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from random import randrange, sample
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from django.db import InternalError, OperationalError, transaction
-from django.db.models import BigIntegerField, Case, Count, Expression, F, Func, Q, QuerySet, Sum, TextField, When
+from django.db.models import QuerySet, TextField
 from django.db.models.functions import Cast
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 from msgspec.json import decode
 
 from payments.database.limits import statement_limit
+from payments.database.statements import Placeholder, Statement
+from payments.listing.query import visible_payments
 from payments.models import Access, AccessState, DayKind, Organization, Payment, PaymentQuerySet, SummedDay
 from payments.models.days import DAY, days_of_utc_day, end_of_day, start_of_day
 from payments.models.expressions import Day
@@ -30,8 +32,7 @@ from payments.runtime import time_limits
 from payments.runtime.database_errors import is_locked, is_read_only, is_timeout
 from payments.runtime.time_limits import TimeLimit
 from payments.totals.figures import Total
-
-GROUP_COLUMNS = ("amount_currency", "status", "method")
+from payments.totals.sums import sums_sql, total_of
 
 # A statement reads about so many payments, which takes a fraction of a second.
 PAYMENTS_MAX = 50_000
@@ -174,14 +175,21 @@ def compute_totals(calendar: Calendar, days: Sequence[date]) -> dict[date, list[
     """Return the totals of consecutive days. Days without payments are left out."""
     totals: dict[date, list[Total]] = defaultdict(list)
     for part, offset in parts_with_offset(days, calendar.zone):
-        payments = paid_or_created(calendar, start_of_day(part[0], calendar.zone), end_of_day(part[-1], calendar.zone))
         # The day of a part of one day is known, even if clocks are changed during it.
-        columns = (Day(calendar.kind.column, offset=offset), *GROUP_COLUMNS) if len(part) > 1 else GROUP_COLUMNS
-        rows = payments.values_list(*columns).annotate(**sums()).order_by(*GROUP_COLUMNS)
-        for row in rows:
-            day, *values = row if len(part) > 1 else (part[0], *row)
-            totals[day].append(Total(*values[:3], *map(int, values[3:])))
+        columns = {"day": Day(calendar.kind.column, offset=offset)} if len(part) > 1 else {}
+        statement = Statement(sums_sql(paid_or_created(calendar.kind), **columns), is_planned_each_time=True)
+        for row in statement.rows(calendar.access._asdict() | bounds(part, calendar.zone)):
+            day, *sums = row if columns else (part[0], *row)
+            totals[date.fromisoformat(str(day))].append(total_of(sums))
     return totals
+
+
+def bounds(days: Sequence[date], zone: ZoneInfo) -> dict[str, str]:
+    """Return the values of the placeholders of `paid_or_created` for consecutive days."""
+    begin, end = (moment.replace(tzinfo=None) for moment in (start_of_day(days[0], zone), end_of_day(days[-1], zone)))
+    last = end - timedelta(milliseconds=1)
+    values = {"begin": begin, "end": end, "first_day": begin.date(), "last_day": last.date()}
+    return {name: str(value) for name, value in values.items()}
 
 
 def parts_with_offset(days: Sequence[date], zone: ZoneInfo) -> Iterator[tuple[list[date], timedelta]]:
@@ -199,42 +207,15 @@ def parts_with_offset(days: Sequence[date], zone: ZoneInfo) -> Iterator[tuple[li
         yield list(part), offset
 
 
-def paid_or_created(calendar: Calendar, begin: datetime, end: datetime) -> PaymentQuerySet:
-    """Return the payments that were paid or created in a period."""
-    column = calendar.kind.column
-    payments = Payment.objects.visible_to(calendar.access)
-    payments = payments.filter(**{f"{column}__gte": begin, f"{column}__lt": end})
-    if calendar.kind == DayKind.PAID:  # the index `payment_paid` has UTC days
-        last = end - timedelta(milliseconds=1)
+def paid_or_created(kind: DayKind) -> PaymentQuerySet:
+    """Return the unbound payments that were paid or created from `begin` to before `end`, on some UTC days."""
+    column = kind.column
+    payments = visible_payments().filter(
+        **{f"{column}__gte": Placeholder("begin"), f"{column}__lt": Placeholder("end")},
+    )
+    if kind == DayKind.PAID:  # the index `payment_paid` has UTC days
         utc_day = Day("paid_at")
-        payments = payments.filter(GreaterThanOrEqual(utc_day, begin.date()), LessThanOrEqual(utc_day, last.date()))
+        payments = payments.filter(
+            GreaterThanOrEqual(utc_day, Placeholder("first_day")), LessThanOrEqual(utc_day, Placeholder("last_day"))
+        )
     return payments
-
-
-def sums() -> dict[str, Any]:
-    """Return the aggregates of `Total`, by name."""
-    amount, net, remaining = hundredths()
-    return {
-        "payments": Count("id"),
-        "sum_of_amounts": Sum(amount),
-        "net_known": Count(net),
-        "net": Sum(net, default=0),
-        "fees": Sum(amount - net, default=0),
-        "remaining_known": Count(remaining),
-        "refunded": Sum(amount - remaining, default=0),
-    }
-
-
-def hundredths() -> tuple[Expression, Expression, Expression]:
-    """Return the amount, the net amount and the remaining amount in hundredths; null in another currency.
-
-    They are integers, because SQLite adds decimals as binary floating-point numbers.
-    """
-    amount, net, remaining = (
-        Cast(Func(F(money), template="ROUND(%(expressions)s * 100)"), BigIntegerField())
-        for money in ("amount", "amount_net", "amount_remaining")
-    )
-    has_net, has_remaining = (
-        Q(**{f"{money}_currency": F("amount_currency")}) for money in ("amount_net", "amount_remaining")
-    )
-    return amount, Case(When(has_net, then=net)), Case(When(has_remaining, then=remaining))

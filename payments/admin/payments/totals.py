@@ -14,25 +14,20 @@ from payments.admin.payments.form import SearchForm
 from payments.admin.payments.search import SearchedPage
 from payments.conf import conf
 from payments.database.limits import optional_statements
-from payments.database.statements import Statement, compile_queryset
+from payments.database.statements import Statement
 from payments.listing.query import Listing, filter_values, payments_of_list, select
 from payments.models import PaymentQuerySet, Status
 from payments.models.days import days_between
 from payments.models.ordering import Order
 from payments.runtime import time_limits
-from payments.totals.daily import GROUP_COLUMNS, daily_totals, first_and_last_day, hundredths, sum_in_time
+from payments.totals.daily import daily_totals, first_and_last_day, sum_in_time
 from payments.totals.figures import GROUPS, Figures, Total, add_up, figures_by_currency, number_of_payments, selected
+from payments.totals.sums import sums_sql, total_of
 
 SUMMED_DAYS_MAX = 366  # of a list that is summed day by day without `count=exact`
 EXACT_DAYS_MAX = 3660  # and with it
 
 STATEMENTS_MAX = 250
-
-GROUPED = """
-    SELECT amount_currency, status, method, COUNT(*), SUM(amount_), COUNT(net_), COALESCE(SUM(net_), 0),
-        COALESCE(SUM(amount_ - net_), 0), COUNT(remaining_), COALESCE(SUM(amount_ - remaining_), 0)
-    FROM ({rows}) AS payments GROUP BY amount_currency, status, method
-"""
 
 
 @dataclass(frozen=True)
@@ -106,8 +101,7 @@ def listed_totals(listing: Listing, *, payments_max: int | None) -> ListTotals:
         has_filters=bool(filters),
         payments_max=payments_max,
     )
-    rows = statement.rows(listing.access._asdict() | filter_values(filters))
-    totals = [Total._make([*row[:3], *map(int, row[3:])]) for row in rows]
+    totals = [total_of(row) for row in statement.rows(listing.access._asdict() | filter_values(filters))]
     if payments_max is not None and number_of_payments(totals) > payments_max:
         return ListTotals(more_than=payments_max)
     return ListTotals(totals)
@@ -119,10 +113,8 @@ def totals_statement(
 ) -> Statement:
     """Return the statement for the totals of the first of these unbound payments, one more than `payments_max`."""
     ordered = payments.order_by(*order) if order else payments
-    amounts = dict(zip(("amount_", "net_", "remaining_"), hundredths(), strict=True))
-    rows = ordered.annotate(**amounts).values_list(*GROUP_COLUMNS, *amounts)
-    part = rows if payments_max is None else rows[: payments_max + 1]
-    return Statement(GROUPED.format(rows=compile_queryset(part, is_read_by_sql=True)), is_planned_each_time=has_filters)
+    part = ordered if payments_max is None else ordered[: payments_max + 1]
+    return Statement(sums_sql(part), is_planned_each_time=has_filters)
 
 
 def days_to_sum(form: SearchForm, listing: Listing, *, days_max: int) -> list[date] | None:
