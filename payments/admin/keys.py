@@ -24,6 +24,7 @@ from payments.admin.base import NoChangeAdmin
 from payments.admin.forms import OrganizationField, check_year
 from payments.api.links import Links
 from payments.models import ApiKey
+from payments.templatetags.texts import local
 
 
 class UTCField(forms.DateTimeField):
@@ -94,13 +95,13 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
 class ApiKeyAdmin(NoChangeAdmin):
     """Keys are added and revoked, and otherwise never change."""
 
-    list_display = ("name", "hint", "organization", "mode", "state", "last_use", "created_at", "expiry")
+    list_display = ("name", "hint", "organization", "mode", "state", "last_used", "created", "expires")
     list_select_related = ("organization",)
     list_filter = ("mode",)
     search_fields = ("name__istartswith", "hint__exact", "organization__name__istartswith")
     ordering = ("-id",)
-    fields = ("organization", "mode", "name", "hint", "state", "created_at", "last_used_at", "expires_at", "revoked_at")
-    readonly_fields = ("hint", "state", "created_at", "last_used_at", "revoked_at")
+    fields = ("organization", "mode", "name", "hint", "state", "created", "last_used", "expires", "revoked")
+    readonly_fields = fields[3:]
     add_form_template = "admin/payments/apikey/add_form.html"
     change_form_template = "admin/payments/apikey/change_form.html"
 
@@ -112,13 +113,21 @@ class ApiKeyAdmin(NoChangeAdmin):
     def state(self, key: ApiKey) -> SafeString:
         return state_label(key)
 
-    @admin.display(description="last used", ordering="last_used_at", empty_value="never")
-    def last_use(self, key: ApiKey) -> datetime | None:
-        return key.last_used_at
+    @admin.display(ordering="created_at")
+    def created(self, key: ApiKey) -> SafeString | None:
+        return local_time(key, key.created_at)
 
-    @admin.display(description="expires", ordering="expires_at", empty_value="never")
-    def expiry(self, key: ApiKey) -> datetime | None:
-        return key.expires_at
+    @admin.display(ordering="last_used_at", empty_value="never")
+    def last_used(self, key: ApiKey) -> SafeString | None:
+        return local_time(key, key.last_used_at)
+
+    @admin.display(ordering="expires_at", empty_value="never")
+    def expires(self, key: ApiKey) -> SafeString | None:
+        return local_time(key, key.expires_at)
+
+    @admin.display(empty_value="never")
+    def revoked(self, key: ApiKey) -> SafeString | None:
+        return local_time(key, key.revoked_at)
 
     def add_view(self, request: HttpRequest, *_args: Any, **_options: Any) -> HttpResponse:
         """Show the form for a new key; when it is valid, create the key. Django's own view would redirect then."""
@@ -172,6 +181,10 @@ class ApiKeyAdmin(NoChangeAdmin):
             return HttpResponseRedirect(reverse("admin:payments_apikey_change", args=[key.pk]))
         context = self.page_context(request, "Revoke this key?", key=key)
         return TemplateResponse(request, "admin/payments/apikey/revoke.html", context)
+
+
+def local_time(key: ApiKey, moment: datetime | None) -> SafeString | None:
+    return None if moment is None else local(moment, key.organization.zone)
 
 
 def state_label(key: ApiKey) -> SafeString:

@@ -1,6 +1,5 @@
 """Organizations in the admin: their names, their API keys and a link to their payments."""
 
-from datetime import UTC
 from typing import Any
 
 from django import forms
@@ -17,6 +16,7 @@ from payments.admin.base import NoDeleteAdmin
 from payments.admin.keys import state_label
 from payments.conf import time_zone_names
 from payments.models import AccessState, ApiKey, Organization
+from payments.templatetags.texts import local
 
 
 class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -115,16 +115,11 @@ class OrganizationAdmin(NoDeleteAdmin):
         """Return a line for each mode: when the last import ended, and how many payments it wrote."""
         states = AccessState.objects.filter(organization=organization).order_by("mode")
         lines = [
-            (
-                state.mode,
-                *(f"{state.imported_at.astimezone(zone):%Y-%m-%d %H:%M}" for zone in (UTC, organization.zone)),
-                state.imported_payments,
-            )
+            (state.mode, local(state.imported_at, organization.zone), state.imported_payments)
             for state in states
             if state.imported_at
         ]
-        line = '{}: <time title="{} UTC">{}</time>, {} payments new or changed'
-        text = format_html_join(mark_safe("<br>"), line, lines)
+        text = format_html_join(mark_safe("<br>"), "{}: {}, {} payments new or changed", lines)
         return text or mark_safe("None yet")
 
     @admin.display(description="active keys", ordering="active_key_count")

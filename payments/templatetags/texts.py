@@ -1,4 +1,4 @@
-"""Template filters for numbers, for cells of lists, and for texts and URLs that a merchant or a customer has chosen.
+"""Template filters for numbers, times, cells of lists, and for texts and URLs that a merchant or a customer has chosen.
 
 Control characters for the writing direction can make a text look different from its content, and reverse the text
 beside it. The page shows each of them as a mark with its code. The mark is not part of the text, so a copy of the text
@@ -8,6 +8,7 @@ equals the original.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
@@ -76,6 +77,13 @@ def grouped(number: int | str) -> str:
 def money(hundredths: int) -> str:
     """Return an amount with two decimal places and thousands separators: `1,234.50` for 123450."""
     return f"{Decimal(hundredths).scaleb(-2):,.2f}"
+
+
+@register.filter
+def local(moment: datetime, zone: tzinfo) -> SafeString:
+    """Return a time as an element: in a time zone, such as that of an organization, with UTC as its tooltip."""
+    here, utc = (f"{moment.astimezone(place):%Y-%m-%d %H:%M:%S}" for place in (zone, UTC))
+    return format_html('<time datetime="{}" title="{} UTC">{}</time>', moment.astimezone(UTC).isoformat(), utc, here)
 
 
 @register.filter

@@ -250,7 +250,7 @@ def test_list_names_the_column_of_each_cell(admin_client: Client, organization: 
 
     row = admin_client.get("/admin/payments/apikey/").content.decode().partition("<tbody>")[2]
 
-    titles = ["Name", "Ends in", "Organization", "Mode", "State", "Last used", "Created at", "Expires"]
+    titles = ["Name", "Ends in", "Organization", "Mode", "State", "Last used", "Created", "Expires"]
     assert re.findall(r'<t[dh] data-label="([^"]*)"', row) == titles
     assert "&quot;Till&quot;" in row
 
@@ -260,7 +260,7 @@ def test_list_says_that_a_key_was_never_used(admin_client: Client, organization:
 
     row = admin_client.get("/admin/payments/apikey/").content.decode().partition("<tbody>")[2]
 
-    assert re.findall(r'<td[^>]* class="field-last_use">(.*?)</td>', row) == ["never"]
+    assert re.findall(r'<td[^>]* class="field-last_used">(.*?)</td>', row) == ["never"]
 
 
 def test_list_shows_the_organization_of_a_key(admin_client: Client, organization: Organization) -> None:

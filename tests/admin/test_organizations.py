@@ -113,6 +113,5 @@ def test_organization_page_shows_the_last_import_of_each_mode(admin_client: Clie
     page = admin_client.get(path).content.decode()
 
     assert "None yet" in before
-    time = r"\d{4}-\d\d-\d\d \d\d:\d\d"
-    lines = re.findall(rf'(live|test): <time title="{time} UTC">{time}</time>, (\d) payments new or changed', page)
+    lines = re.findall(r"(live|test): <time [^>]+ UTC\">[-0-9: ]+</time>, (\d) payments new or changed", page)
     assert lines == [("live", "1"), ("test", "0")]

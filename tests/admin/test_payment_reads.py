@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from payments.admin.payments.reads import PAGE_ROWS
-from payments.models import Payment, PaymentRead
+from payments.models import Organization, Payment, PaymentRead
 from payments.models.staff import BATCH_READS
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.threads import held_lock
@@ -162,12 +162,13 @@ def test_page_does_not_wait_for_its_record(
 
 
 def test_list_shows_a_read_with_a_link_to_the_payment(admin_client: Client, payment: Payment) -> None:
+    Organization.objects.update(time_zone="Asia/Kathmandu")
     create_reads(1, read_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), first_id="pt_1", last_id="pt_1")
 
     page = admin_client.get(LIST).content.decode()
 
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
-    assert "2026-01-02 03:04:05 clerk Page of the payment 7 live 1 pt_1" in text
+    assert "2026-01-02 08:49:05 clerk Page of the payment 7 live 1 pt_1" in text
     assert f'<a href="{PAGE}">pt_1</a>' in page
 
 

@@ -5,6 +5,7 @@ A read is recorded before its response is sent. The response never waits for the
 
 import logging
 from collections.abc import Iterable, Sequence
+from datetime import UTC, tzinfo
 from http import HTTPStatus
 from typing import Any
 
@@ -21,12 +22,12 @@ from django.utils import timezone
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.payments.display import PaymentDisplay
 from payments.database.limits import transaction_without_waiting
-from payments.models import PAYMENT_ID, Access, Payment, PaymentRead, ReadKind
+from payments.models import PAYMENT_ID, Access, Organization, Payment, PaymentRead, ReadKind
 from payments.models.staff import USER_NAME_MAX
 from payments.rows import RowValues
 
 PAGE_ROWS = 50
-TITLES = ("Time (UTC)", "User", "Shown in", "Organization", "Payments", "From", "To", "Filters")
+TITLES = ("Time", "User", "Shown in", "Organization", "Payments", "From", "To", "Filters")
 
 logger = logging.getLogger(__name__)
 
@@ -118,11 +119,13 @@ class PaymentReadAdmin(ReadOnlyAdmin):
         form = ReadsForm(request.GET, label_suffix="")
         reads = form.page() if form.is_valid() else []
         rows = reads[:PAGE_ROWS]
+        organizations = Organization.objects.in_bulk({read.organization_id for read in rows})
+        zones: dict[int, tzinfo] = {number: organization.zone for number, organization in organizations.items()}
         context = self.page_context(
             request,
             "Payment reads",
             form=form,
-            reads=rows,
+            reads=[(read, zones.get(read.organization_id, UTC)) for read in rows],
             titles=TITLES,
             older_than=rows[-1].pk if len(reads) > PAGE_ROWS else None,
         )
