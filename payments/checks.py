@@ -11,7 +11,7 @@ from django.core import checks
 from django.db import DEFAULT_DB_ALIAS, Error, NotSupportedError, connections, router
 from django.urls import NoReverseMatch, reverse
 
-from payments.conf import Settings, conf
+from payments.conf import Settings, conf, is_time_zone
 from payments.database.migration_state import explain_encoding
 from payments.database.postgresql.planning import SESSION_SETTINGS
 from payments.docs.pages import DIRECTORY, PAGES
@@ -31,6 +31,7 @@ LOCALE_PROBLEMS = {
 
 # What the value of a setting must be.
 RULES: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "DEFAULT_TIME_ZONE": ("the name of a time zone, such as Europe/Amsterdam", is_time_zone),
     "PUBLIC_BASE_URL": (
         "a URL without a slash at its end, such as https://pay.example",
         lambda url: isinstance(url, str) and re.fullmatch(r"(https?://[^\s?#@\\]*[^\s?#@\\/])?", url) is not None,

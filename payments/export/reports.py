@@ -7,6 +7,7 @@ from msgspec import json
 
 from payments.conf import conf
 from payments.export.files import CSV_TYPE, csv_lines
+from payments.ingest.formats.spreadsheets import protect_formulas
 from payments.runtime.terminal import printable
 from payments.templatetags.texts import money
 from payments.totals.figures import DEFINITIONS, KNOWN, Figures
@@ -72,8 +73,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 def report_csv(report: Report) -> str:
     """Return a table with a line for each figure. Its first column says what the line counts."""
     sections = {"total": report.by_currency, "method": report.by_method, "day": report.daily}
+    month = month_of(report.month)
     lines: list[dict[str, Any]] = [
-        {"section": section, "name": month_of(report.month) if section == "total" else row.name, **row.members}
+        {"section": section, "name": month if section == "total" else protect_formulas(row.name), **row.members}
         for section, rows in sections.items()
         for row in rows
     ]

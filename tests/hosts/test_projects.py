@@ -317,6 +317,7 @@ def test_tests_of_the_project_run_in_parallel(project: Project) -> None:
         ),
         ("PAYMENTS_RATE = (600, 60)", "(payments.W005) PAYMENTS_RATE is not a setting of the application."),
         ('PAYMENTS_RATE_LIMIT = "600/60"', "(payments.E004) PAYMENTS_RATE_LIMIT must be None, or the requests"),
+        ('PAYMENTS_DEFAULT_TIME_ZONE = "Mars"', "PAYMENTS_DEFAULT_TIME_ZONE must be the name of a time zone,"),
         ('PAYMENTS_RUNTIME_DIRECTORY = "/tmp/payments"', "PAYMENTS_RUNTIME_DIRECTORY must be a pathlib.Path."),
         ("PAYMENTS_PUBLIC_BASE_URL = None", "PAYMENTS_PUBLIC_BASE_URL must be a URL without a slash"),
         ('PAYMENTS_PUBLIC_BASE_URL = "https://pay.example/"', "PAYMENTS_PUBLIC_BASE_URL must be a URL without a slash"),

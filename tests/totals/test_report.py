@@ -268,6 +268,13 @@ def test_csv_has_a_line_for_each_figure(october: Organization) -> None:
 
 
 @pytest.mark.once
+def test_csv_is_protected_from_formulas(organization: Organization) -> None:
+    PaymentFactory.create(organization=organization, created_at=datetime(2026, 10, 31, tzinfo=UTC), method="-1-1")
+
+    assert "method,'-1-1,EUR" in report_csv(report_of(organization, DayKind.CREATED))
+
+
+@pytest.mark.once
 def test_json_has_decimal_strings(october: Organization) -> None:
     document = json.loads(report_json(report_of(october)))
 
