@@ -7,8 +7,11 @@ from random import Random
 from typing import TypeAlias
 
 import pytest
+from django.db import connection
 from pytest_django import DjangoDbBlocker
 
+from payments.api.parameters import parse_list_parameters
+from payments.listing.paid_days import paid_days
 from payments.models import Access, Mode, Organization, Payment
 from payments.record import record_time
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
@@ -117,3 +120,13 @@ def test_midnight_belongs_to_the_day_that_it_begins(bounds: tuple[str, str], is_
     page = read_page(other, {f"paidAt[{bound}]": record_time(time) for bound, time in times_by_bound})
 
     assert page.ids == ["pt_1"] * is_found
+
+
+@pytest.mark.only("citus")
+@pytest.mark.django_db(transaction=True)
+def test_first_list_of_a_thread_knows_that_the_database_is_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    filters = parse_list_parameters("paidAt[gte]=2026-01-01&paidAt[lt]=2026-01-02").selection.filters
+    connection.close()
+    monkeypatch.setattr(connection, "uses_citus", None)
+
+    assert paid_days(filters) is None

@@ -1,7 +1,6 @@
 """Reads the API key of a request and the content of its response, if possible by one statement."""
 
 from functools import partial
-from typing import Any
 
 from django.db import OperationalError, connections
 from django.utils.functional import cached_property
@@ -10,12 +9,12 @@ from payments.access.keys import AuthenticatedKey, DataOfKey, find_key, find_key
 from payments.access.throttling import is_over_limit
 from payments.api.errors import QueryTimeout
 from payments.conf import conf
+from payments.database.workers import uses_citus
 from payments.listing.content import Content, Query
 from payments.listing.query import newest_payment_query
 from payments.listing.routing import read_content, read_revision, server_for_lists
 from payments.runtime.circuit_breaker import CircuitOpen
 from payments.runtime.database_errors import is_timeout
-from payments.runtime.process import process
 from payments.runtime.servers import PRIMARY, has_replica
 
 
@@ -54,7 +53,7 @@ class Reader:
         reads_content = has_only_primary and database.vendor == "postgresql" and not query.has_filters
         if not (needs_revision or reads_content):
             return find_key(digest)
-        if uses_citus(database):
+        if uses_citus():  # it distributes payments, but not keys: no statement can read both
             self.reads_revision_apart = needs_revision
             return find_key(digest)
         try:
@@ -104,20 +103,3 @@ class Reader:
             if query.has_filters and is_timeout(error):
                 raise QueryTimeout from error
             raise
-
-
-def uses_citus(database: Any) -> bool:
-    """Return whether the database distributes payments, but not keys: then no statement can read both.
-
-    Our engine knows it as soon as the connection is open. While that fails, and there is a replica, suppose it: then
-    each statement finds the server that responds.
-    """
-    if getattr(database, "uses_citus", False) is None:
-
-        def connect(_alias: str = PRIMARY) -> bool:
-            database.ensure_connection()
-            return True
-
-        if not (process.primary.run(connect) if has_replica() else connect()):
-            return True
-    return bool(getattr(database, "uses_citus", False))

@@ -1,4 +1,4 @@
-"""Which workers of a Citus cluster respond. The coordinator asks them, because the service may not reach them."""
+"""Whether the database is a Citus cluster, and which workers respond: the service may not reach them itself."""
 
 from functools import lru_cache
 from time import monotonic
@@ -7,6 +7,7 @@ from typing import Any
 from django.db import Error, connections, transaction
 
 from payments.runtime.process import process
+from payments.runtime.servers import PRIMARY, has_replica
 
 ASK_SECONDS_MAX = 0.6  # probes of the service wait for a second
 PERIOD_SECONDS = 5
@@ -37,3 +38,21 @@ def ask(using: str) -> dict[str, bool]:
         cursor.execute(LIMIT)
         cursor.execute(ASK)
         return dict(cursor.fetchall())
+
+
+def uses_citus() -> bool:
+    """Return whether the primary distributes payments by Citus.
+
+    Our engine knows it as soon as the connection is open. While that fails, and there is a replica, suppose it: then
+    each statement finds the server that responds.
+    """
+    database: Any = connections[PRIMARY]
+    if getattr(database, "uses_citus", False) is None:
+
+        def connect(_alias: str = PRIMARY) -> bool:
+            database.ensure_connection()
+            return True
+
+        if not (process.primary.run(connect) if has_replica() else connect()):
+            return True
+    return bool(getattr(database, "uses_citus", False))

@@ -17,6 +17,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThanOrEqual
 
 from payments.database.statements import compile_queryset
+from payments.database.workers import uses_citus
 from payments.listing.filters import LOWER, RANGES, UPPER, AppliedFilter
 from payments.listing.query import payments_by_value, select_unbound, shape_of, visible_payments
 from payments.models import PaymentQuerySet, Status
@@ -100,12 +101,12 @@ def positions(payments: PaymentQuerySet, order: Sequence[str], rows: int) -> str
 def paid_days(filters: Sequence[AppliedFilter]) -> PaidDays | None:
     """Return the paid days of filters; None if they are too many, or if another filter has an index of its own."""
     lower, upper = ([bound for bound in filters if bound.name in names] for names in BOUNDS)
-    # Citus does not send these statements to one shard as they are, so they would take a second.
-    if connection.vendor != "postgresql" or getattr(connection, "uses_citus", False):
-        return None
     if not (lower and upper and all(map(is_combined, filters))):
         return None
     if upper[0].values[0] - lower[0].values[0] > SPAN_MAX:
+        return None
+    # Citus does not send these statements to one shard as they are, so they would take a second.
+    if connection.vendor != "postgresql" or uses_citus():
         return None
     first, last = (f"%({shape.placeholders[0]})s::timestamp" for shape in shape_of((lower[0], upper[0])))
     before = " - interval '1 ms'" * (upper[0].name == "paidAt[lt]")
