@@ -91,23 +91,8 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
         return expires_at
 
 
-@admin.register(ApiKey)
-class ApiKeyAdmin(NoChangeAdmin):
-    """Keys are added and revoked, and otherwise never change."""
-
-    list_display = ("name", "hint", "organization", "mode", "state", "last_used", "created", "expires")
-    list_select_related = ("organization",)
-    list_filter = ("mode",)
-    search_fields = ("name__istartswith", "hint__exact", "organization__name__istartswith")
-    ordering = ("-id",)
-    fields = ("organization", "mode", "name", "hint", "state", "created", "last_used", "expires", "revoked")
-    readonly_fields = fields[3:]
-    add_form_template = "admin/payments/apikey/add_form.html"
-    change_form_template = "admin/payments/apikey/change_form.html"
-
-    def get_urls(self) -> list[Any]:
-        revoke = self.admin_site.admin_view(self.revoke_view)
-        return [path("<int:key_id>/revoke/", revoke, name="payments_apikey_revoke"), *super().get_urls()]
+class KeyColumns:
+    """The state and the times of a key as columns. Times are those of the organization."""
 
     @admin.display(description="state")
     def state(self, key: ApiKey) -> SafeString:
@@ -128,6 +113,25 @@ class ApiKeyAdmin(NoChangeAdmin):
     @admin.display(empty_value="never")
     def revoked(self, key: ApiKey) -> SafeString | None:
         return local_time(key, key.revoked_at)
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(KeyColumns, NoChangeAdmin):
+    """Keys are added and revoked, and otherwise never change."""
+
+    list_display = ("name", "hint", "organization", "mode", "state", "last_used", "created", "expires")
+    list_select_related = ("organization",)
+    list_filter = ("mode",)
+    search_fields = ("name__istartswith", "hint__exact", "organization__name__istartswith")
+    ordering = ("-id",)
+    fields = ("organization", "mode", "name", "hint", "state", "created", "last_used", "expires", "revoked")
+    readonly_fields = fields[3:]
+    add_form_template = "admin/payments/apikey/add_form.html"
+    change_form_template = "admin/payments/apikey/change_form.html"
+
+    def get_urls(self) -> list[Any]:
+        revoke = self.admin_site.admin_view(self.revoke_view)
+        return [path("<int:key_id>/revoke/", revoke, name="payments_apikey_revoke"), *super().get_urls()]
 
     def add_view(self, request: HttpRequest, *_args: Any, **_options: Any) -> HttpResponse:
         """Show the form for a new key; when it is valid, create the key. Django's own view would redirect then."""

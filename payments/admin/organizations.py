@@ -13,7 +13,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from payments.admin.base import NoDeleteAdmin
-from payments.admin.keys import state_label
+from payments.admin.keys import KeyColumns
 from payments.conf import time_zone_names
 from payments.models import AccessState, ApiKey, Organization
 from payments.templatetags.texts import local
@@ -56,12 +56,12 @@ ZONE_WARNING = (
 )
 
 
-class KeyInline(admin.TabularInline):  # type: ignore[type-arg]
+class KeyInline(KeyColumns, admin.TabularInline):  # type: ignore[type-arg]
     """The keys of an organization, with links to their pages."""
 
     model = ApiKey
     template = "admin/payments/organization/keys.html"
-    fields = readonly_fields = ("name_link", "hint", "mode", "state", "created_at", "last_used_at", "expires_at")
+    fields = readonly_fields = ("name_link", "hint", "mode", "state", "created", "last_used", "expires")
     ordering = ("-id",)
     extra = 0
     can_delete = False
@@ -69,10 +69,6 @@ class KeyInline(admin.TabularInline):  # type: ignore[type-arg]
     @admin.display(description="name")
     def name_link(self, key: ApiKey) -> SafeString:
         return format_html('<a href="{}">{}</a>', reverse("admin:payments_apikey_change", args=[key.pk]), key.name)
-
-    @admin.display(description="state")
-    def state(self, key: ApiKey) -> SafeString:
-        return state_label(key)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -40,6 +40,8 @@ LENGTHS = {Preset.DAYS_7: 7, Preset.DAYS_30: 30, Preset.DAYS_90: 90}
 # The parts of the calendar that begin and end on certain days.
 UNITS = ("week", "month", "quarter", "year")
 
+WEEKS_OF_YEAR = timedelta(weeks=52)
+
 # A longer period has weeks or months instead of days, so that charts are readable on a phone.
 DAILY_PARTS_MAX, WEEKLY_PARTS_MAX = 92, 366
 
@@ -106,16 +108,18 @@ class Period:
         return list(map(Period, firsts, lasts))
 
     def compared_with(self, comparison: str) -> Period:
-        """Return the period before, or the same days of the year before.
+        """Return the period before, or the same days of the year before; for a week, the days 52 weeks before.
 
         The period before a unit, or its first days, is the unit before, or its first days. Otherwise, it has as many
         days as this one.
         """
         is_whole = self.unit != "" and start_of_next(self.first, self.unit) - DAY == self.last
         if comparison == Comparison.YEAR:
+            if self.unit == "week":
+                return Period(self.first - WEEKS_OF_YEAR, self.last - WEEKS_OF_YEAR, self.unit)
             first, last = year_before(self.first), year_before(self.last)
-            ends_unit = is_whole and self.unit != "week"  # other units can have another length in another year
-            return Period(first, start_of_next(first, self.unit) - DAY if ends_unit else last, self.unit)
+            # A whole unit can have another length in another year.
+            return Period(first, start_of_next(first, self.unit) - DAY if is_whole else last, self.unit)
         last = self.first - DAY
         if not self.unit:
             return Period(self.first - timedelta(days=self.length), last)

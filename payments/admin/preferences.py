@@ -1,6 +1,6 @@
 """The preferences of a user: the organization and mode of the last page, and the columns of the payment list.
 
-Time, payment ID and amount are always shown; users choose the other columns.
+The time of creation, payment ID and amount are always shown; users choose the other columns.
 """
 
 import logging
@@ -13,7 +13,7 @@ from django.http import HttpRequest
 
 from payments.database.limits import transaction_without_waiting
 from payments.listing.filters import AppliedFilter
-from payments.models import Access, StaffPreferences
+from payments.models import Access, DayKind, StaffPreferences
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,10 @@ def chosen_columns(names: Sequence[str] | None) -> list[ListColumn]:
     return [column for column in ListColumn if column in (DEFAULT_COLUMNS if names is None else names)]
 
 
-def shown_columns(columns: Sequence[ListColumn], filters: Sequence[AppliedFilter]) -> list[ListColumn]:
-    """Return the columns whose cells can differ: not those of a filter with one value."""
+def shown_columns(
+    columns: Sequence[ListColumn], filters: Sequence[AppliedFilter], *, kind: DayKind
+) -> list[ListColumn]:
+    """Return the columns whose cells can differ: not those of a filter with one value. Paid days are always shown."""
     fixed = {applied.name for applied in filters if len(applied.values) == 1}
-    return [column for column in columns if fixed.isdisjoint(SELECTED_BY.get(column, ()))]
+    needed = {*columns, ListColumn.PAID} if kind == DayKind.PAID else {*columns}
+    return [column for column in ListColumn if column in needed and fixed.isdisjoint(SELECTED_BY.get(column, ()))]

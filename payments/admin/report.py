@@ -1,6 +1,6 @@
 """The report of a month: a page that prints, and the same figures as text, CSV and JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from http import HTTPStatus
 from typing import Any, NamedTuple, Self
@@ -12,6 +12,7 @@ from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from payments.admin.base import RELOAD_HEADERS, error_text
@@ -19,11 +20,11 @@ from payments.admin.forms import YEARS, AccessForm
 from payments.admin.overview.totals import Lists
 from payments.admin.periods import Period, current_day, start_of, start_of_next
 from payments.conf import conf
-from payments.export.reports import FORMATS, ReportFormat
-from payments.models import DayKind, StaffPreferences
+from payments.export.reports import FORMATS, MARKS, ReportFormat, figure_texts, has_unknown
+from payments.models import IN_PROGRESS, DayKind, StaffPreferences
 from payments.models.days import DAY
-from payments.totals.figures import DEFINITIONS, Figures
-from payments.totals.report import Report, TotalsNotReady, days_of_month, month_of, parse_month, read_report
+from payments.totals.figures import DEFINITIONS, NO_METHOD, Figures
+from payments.totals.report import Report, Row, TotalsNotReady, days_of_month, month_of, parse_month, read_report
 
 
 class MonthForm(AccessForm):
@@ -39,7 +40,9 @@ class MonthForm(AccessForm):
         return super().from_query(values, preferences=preferences)
 
     def clean_month(self) -> date:
-        if not self.cleaned_data["month"] and "organization" in self.cleaned_data:
+        if not self.cleaned_data["month"]:
+            if "organization" not in self.cleaned_data:
+                return date.min  # the default needs the organization, whose error is enough
             self.data["month"] = month_of(start_of(current_day(self.cleaned_data["organization"].zone), "month") - DAY)
         month = parse_month(self.data.get("month", ""))
         if month is None or month.year not in YEARS:
@@ -65,6 +68,7 @@ class Line(NamedTuple):
 
     name: str
     figures: Figures
+    cells: Sequence[str]
     href: str
 
 
@@ -107,23 +111,36 @@ def page_context(form: MonthForm, report: Report | None) -> dict[str, Any]:
         if following <= current_day(form.cleaned_data["organization"].zone)
         else "",
         "definitions": DEFINITIONS,
+        "no_method": NO_METHOD,
+        "marks": MARKS if report and has_unknown(report.by_currency) else "",
         "open_max": conf.SUMMED_PAYMENTS_MAX,
+        "open_href": open_href(form, report.last_day) if report else "",
     }
 
 
+def open_href(form: MonthForm, last_day: date) -> str:
+    """Return the list of the payments in progress that were created up to a day."""
+    query = urlencode({"until": last_day, "by": DayKind.CREATED.value, "status": sorted(IN_PROGRESS)}, doseq=True)
+    return f"{reverse('admin:payments_payment_changelist')}?{form.access_query}&{query}"
+
+
 def sections(report: Report) -> Iterator[tuple[Line, dict[str, list[Line]]]]:
-    """Yield the total of each currency and its tables, the currency with the most payments first."""
+    """Yield the total of each currency and its tables."""
     calendar = report.calendar
     lists = Lists(calendar.access, calendar.kind, Period(report.month, report.last_day))
-    for total in sorted(report.by_currency, key=lambda row: -row.figures.payments):
+    for total in report.by_currency:
         currency = total.figures.currency
         methods, days = (
             [row for row in rows if row.figures.currency == currency] for rows in (report.by_method, report.daily)
         )
-        by_method = [Line(*row, lists.paid(currency, method=[row.name])) for row in methods]
+        by_method = [line_of(row, lists.paid(currency, method=[row.name])) for row in methods]
         periods = [Period(day, day) for day in (date.fromisoformat(row.name) for row in days)]
-        by_day = [Line(*row, lists.paid(currency, part=part)) for row, part in zip(days, periods, strict=True)]
-        yield Line(*total, lists.paid(currency)), {"Method": by_method, "Day": by_day}
+        by_day = [line_of(row, lists.paid(currency, part=part)) for row, part in zip(days, periods, strict=True)]
+        yield line_of(total, lists.paid(currency)), {"Method": by_method, "Day": by_day}
+
+
+def line_of(row: Row, href: str) -> Line:
+    return Line(row.name, row.figures, figure_texts(row.figures), href)
 
 
 def file_response(report: Report | None, file_format: ReportFormat | None, *, is_valid: bool) -> HttpResponse:

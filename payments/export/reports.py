@@ -10,10 +10,12 @@ from payments.export.files import CSV_TYPE, csv_lines
 from payments.ingest.formats.spreadsheets import protect_formulas
 from payments.runtime.terminal import printable
 from payments.templatetags.texts import money
-from payments.totals.figures import DEFINITIONS, KNOWN, Figures
+from payments.totals.figures import DEFINITIONS, KNOWN, NO_METHOD, Figures
 from payments.totals.report import Report, Row, month_of
 
-COLUMNS = ("section", "name", *Row("", Figures("")).members, "openAmount")
+COLUMNS = ("section", "name", *Row("", Figures("")).members, "openAmount", "organizationId", "mode", "by", "timeZone")
+
+MARKS = "- known for none of the payments, * known for some of them only"
 
 
 def report_text(report: Report) -> str:
@@ -27,6 +29,7 @@ def report_text(report: Report) -> str:
         *map(currency_text, report.by_currency),
         table_text("Method", report.by_method),
         table_text("Day", report.daily),
+        MARKS if has_unknown(report.by_currency) else "",
         open_text(report),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -37,7 +40,7 @@ def currency_text(row: Row) -> str:
     lines = [("Payments", f"{figures.payments:,}", f"  succeeded: {succeeded}"), ("Paid", money(figures.paid), "")]
     for name, known in KNOWN.items():
         note = f"  known for {getattr(figures, known):,} of {succeeded}"
-        lines.append((name.capitalize(), money(getattr(figures, name)), note))
+        lines.append((name.capitalize(), figure_text(figures, name).removeprefix("*"), note))
     width = max(len(value) for _, value, _ in lines)
     return "\n".join([figures.currency, *(f"  {name:8}  {value:>{width}}{note}" for name, value, note in lines)])
 
@@ -45,14 +48,30 @@ def currency_text(row: Row) -> str:
 def table_text(heading: str, rows: Sequence[Row]) -> str:
     """Return a table of succeeded payments; an empty text without rows."""
     cells = [
-        (row.name or "-", row.figures.currency, f"{row.figures.succeeded:,}", *map(money, row.amounts.values()))
+        (row.name or NO_METHOD, row.figures.currency, f"{row.figures.succeeded:,}", *figure_texts(row.figures))
         for row in rows
     ]
     return aligned([(heading, "Cur", "Succeeded", "Paid", "Refunded", "Fees", "Net"), *cells]) if cells else ""
 
 
+def figure_texts(figures: Figures) -> list[str]:
+    return [figure_text(figures, name) for name in ("paid", *KNOWN)]
+
+
+def figure_text(figures: Figures, name: str) -> str:
+    """Return a figure of succeeded payments, marked if it is not known for all of them."""
+    known = getattr(figures, KNOWN.get(name, "succeeded"))
+    if known == figures.succeeded:
+        return money(getattr(figures, name))
+    return f"*{money(getattr(figures, name))}" if known else "-"
+
+
+def has_unknown(rows: Sequence[Row]) -> bool:
+    return any(getattr(row.figures, known) != row.figures.succeeded for row in rows for known in KNOWN.values())
+
+
 def open_text(report: Report) -> str:
-    heading = f"Open now, of the payments created up to {report.last_day}: "
+    heading = f"Still open, of the payments created up to {report.last_day}: "
     if report.open_payments is None:
         return f"{heading}more than {conf.SUMMED_PAYMENTS_MAX:,}."
     if not report.open_payments:
@@ -80,17 +99,22 @@ def report_csv(report: Report) -> str:
         for row in rows
     ]
     lines += [{"section": "open", **row.members} for row in report.open_payments or ()]
-    return csv_lines([COLUMNS, *([line.get(column, "") for column in COLUMNS] for line in lines)]).decode()
+    of_all = identity(report)
+    return csv_lines([COLUMNS, *([(line | of_all).get(column, "") for column in COLUMNS] for line in lines)]).decode()
+
+
+def identity(report: Report) -> dict[str, str]:
+    """Return what the figures of a report are about, beside the month, as members of a JSON object."""
+    access, kind, time_zone = report.calendar
+    organization_id = str(access.organization_id)
+    return {"organizationId": organization_id, "mode": access.mode, "by": kind.value, "timeZone": time_zone}
 
 
 def report_json(report: Report) -> str:
-    access, open_payments = report.calendar.access, report.open_payments
+    open_payments = report.open_payments
     document = {
-        "organizationId": str(access.organization_id),
-        "mode": access.mode,
+        **identity(report),
         "month": month_of(report.month),
-        "by": report.calendar.kind.value,
-        "timeZone": report.calendar.time_zone,
         "lastDay": report.last_day,
         "isOver": not report.note,
         "note": report.note,

@@ -13,10 +13,11 @@ from payments.models import IN_PROGRESS, Status
 # One sentence for each figure. Pages show them beside the figures.
 DEFINITIONS = {
     "paid": "The sum of the amounts of succeeded payments.",
-    "refunded": "Of succeeded payments, the amount without the remaining amount, where the record has one.",
-    "fees": "Of succeeded payments, the amount without the net amount, where the record has one.",
+    "refunded": "Of succeeded payments, the amount minus the remaining amount, where the record has one.",
+    "fees": "Of succeeded payments, the amount minus the net amount, where the record has one.",
     "net": "The sum of the net amounts of succeeded payments, where the record has one.",
     "success rate": "Succeeded payments, as a share of those that succeeded, failed, expired or were canceled.",
+    "still open": "Payments that are open, pending or authorized now, whatever their day.",
     "by paid day": "A payment counts on the day of paidAt. Payments without paidAt do not count.",
     "by created day": "A payment counts on the day of createdAt, even if it was paid later.",
 }
@@ -56,6 +57,8 @@ class Figures(NamedTuple):
 
 # The amounts that not all records have, and the number of payments for which each is known.
 KNOWN = {"refunded": "remaining_known", "fees": "net_known", "net": "net_known"}
+
+NO_METHOD = "No method"  # the name of payments without one
 
 GROUPS = ("currency", "status", "method")
 

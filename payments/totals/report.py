@@ -87,7 +87,7 @@ class Report:
     calendar: Calendar
     month: date
     last_day: date
-    by_currency: Sequence[Row]
+    by_currency: Sequence[Row]  # the currency with the most payments comes first
     by_method: Sequence[Row]
     daily: Sequence[Row]
     open_payments: Sequence[OpenPayments] | None  # None: too many to be added up
@@ -111,7 +111,7 @@ def read_report(organization: Organization, calendar: Calendar, *, days: Sequenc
         calendar,
         month=days[0],
         last_day=days[-1],
-        by_currency=period_rows(by_day, Unit.TOTAL),
+        by_currency=sorted(period_rows(by_day, Unit.TOTAL), key=lambda row: -row.figures.payments),
         by_method=rows((total.method, total) for totals in by_day.values() for total in totals),
         daily=period_rows(by_day, Unit.DAY),
         open_payments=read_open_payments(calendar, last_day=days[-1]),

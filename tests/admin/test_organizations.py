@@ -68,6 +68,20 @@ def test_other_time_zone_must_be_confirmed(admin_client: Client, organization: O
     assert (unconfirmed, still_unconfirmed, organization.time_zone) == ("UTC", "UTC", "Asia/Kathmandu")
 
 
+def test_question_about_the_time_zone_keeps_the_keys_on_the_page(
+    admin_client: Client, organization: Organization
+) -> None:
+    key = ApiKeyFactory.create(organization=organization, name="Till")
+    page = admin_client.get(f"{LIST}7/change/").content.decode()
+    fields = dict(re.findall(r'<input type="hidden" name="(keys-[^"]+)" value="([^"]*)"', page))
+
+    question = admin_client.post(f"{LIST}7/change/", {"name": "Books", "time_zone": "Asia/Kathmandu", **fields})
+
+    assert fields["keys-0-id"] == f"{key.pk}"
+    assert "figures of closed months change" in question.content.decode()
+    assert re.findall(r'class="field-name_link"><a [^>]+>(\w+)<', question.content.decode()) == ["Till"]
+
+
 @pytest.mark.parametrize("zone", ["", "Mars", "localtime", "europe/amsterdam", "../UTC"])
 def test_unknown_time_zone_is_refused(admin_client: Client, organization: Organization, zone: str) -> None:
     fields = {"id": "8", "name": "Bikes", "time_zone": zone, "keys-TOTAL_FORMS": "0", "keys-INITIAL_FORMS": "0"}

@@ -95,12 +95,18 @@ def test_columns_can_be_chosen(admin_client: Client) -> None:
     again = admin_client.get(LIST).content.decode()
     admin_client.post(f"{LIST}columns", {"default": "1", "column": "card"})
 
-    assert titles(default) == ["Time (UTC)", "Payment", "Amount", "Status", "Method", "Customer", "Description"]
-    assert titles(again) == ["Time (UTC)", "Payment", "Amount", "Card", "Metadata"]
+    assert titles(default) == ["Created (UTC)", "Payment", "Amount", "Status", "Method", "Customer", "Description"]
+    assert titles(again) == ["Created (UTC)", "Payment", "Amount", "Card", "Metadata"]
     assert "•••• 4242" in again
     assert "order: 84820" in re.sub(r"<[^>]+>", "", again)
     assert chosen.redirect_chain[0][0] == f"{LIST}?organization=1&mode=live&q=order"
     assert titles(admin_client.get(LIST).content.decode()) == titles(default)
+
+
+def test_list_by_paid_day_shows_when_each_payment_was_paid(admin_client: Client) -> None:
+    page = admin_client.get(LIST, {"since": "2026-01-01", "by": "paid"}).content.decode()
+
+    assert titles(page) == ["Created (UTC)", "Payment", "Amount", "Status", "Method", "Paid", "Customer", "Description"]
 
 
 @pytest.mark.parametrize(

@@ -105,13 +105,40 @@ def test_menus_show_other_figures_at_once(staffed: Staffed) -> None:
         assert len(page.get_by_label("From", exact=True).input_value()) == len("2026-01-01")
 
         page.get_by_label("From", exact=True).fill("2026-01-01")
-        press(page, "Apply")
+        press(page, "Show")
         expect(page.get_by_role("heading", level=1)).to_contain_text("1 January ")
         with page.expect_navigation():
             page.get_by_label("Period", exact=True).select_option("month")
         assert "since" not in page.url
         page.go_back()
         expect(page.get_by_label("Period", exact=True)).to_have_value("custom")
+
+
+def test_keyboard_chooses_before_other_figures_are_shown(staffed: Staffed) -> None:
+    with staffed.page() as page:
+        read_overview(page, f"/admin/?organization={staffed.organization}&mode=live&period=today")
+        period = page.get_by_label("Period", exact=True)
+        period.focus()
+        for _ in range(2):
+            page.keyboard.press("ArrowDown")
+        expect(period).to_have_value("7d")
+        assert "period=today" in page.url
+
+        with page.expect_navigation():
+            press(page, "Show")
+        assert "period=7d" in page.url
+
+
+def test_escape_closes_a_menu(staffed: Staffed) -> None:
+    with staffed.page() as page:
+        page.goto("/admin/payments/payment/")
+        for name in ("Export", "Columns"):
+            summary = page.locator("summary", has_text=name)
+            summary.click()
+            page.keyboard.press("Tab")
+            page.keyboard.press("Escape")
+            expect(summary).to_be_focused()
+            expect(page.locator("details.column-choice[open]")).to_have_count(0)
 
 
 def page_title(name: str) -> re.Pattern[str]:
@@ -131,10 +158,10 @@ def test_period_can_be_chosen_without_scripts(staffed: Staffed) -> None:
         press(page, "Show")
         expect(page.get_by_role("heading", level=1)).to_have_text(title)
         page.get_by_label("To", exact=True).fill("2020-01-01")
-        press(page, "Apply")
+        press(page, "Show")
         expect(page.get_by_role("alert")).to_have_text("To: Enter a date on or after From.")
         page.get_by_label("Period", exact=True).select_option("month")
-        press(page, "Apply")
+        press(page, "Show")
         expect(page.get_by_role("heading", level=1)).to_have_text(page_title(SHOPS[0].name))
 
 

@@ -207,12 +207,14 @@ EUR
 
 Method     Cur Succeeded   Paid Refunded Fees   Net
 creditcard EUR         1 100.00    40.00 2.50 97.50
-ideal      EUR         1 777.00     0.00 0.00  0.00
+ideal      EUR         1 777.00        -    -     -
 
-Day        Cur Succeeded   Paid Refunded Fees   Net
-2026-10-31 EUR         2 877.00    40.00 2.50 97.50
+Day        Cur Succeeded   Paid Refunded  Fees    Net
+2026-10-31 EUR         2 877.00   *40.00 *2.50 *97.50
 
-Open now, of the payments created up to 2026-10-31:
+- known for none of the payments, * known for some of them only
+
+Still open, of the payments created up to 2026-10-31:
 Currency Payments Amount
 EUR             1  12.34
 """
@@ -261,9 +263,10 @@ def test_csv_has_a_line_for_each_figure(october: Organization) -> None:
         ("day", "2026-10-31", "100.00", ""),
         ("open", "", "", "12.34"),
     ]
-    assert ",".join(lines[0].values()) == "total,2026-10,EUR,877.00,40.00,2.50,97.50,4,2,1,1,"
+    assert ",".join(lines[0].values()) == "total,2026-10,EUR,877.00,40.00,2.50,97.50,4,2,1,1,,1,live,created,UTC"
     assert ",".join(lines[0]) == (
-        "section,name,currency,paid,refunded,fees,net,payments,succeeded,netKnown,remainingKnown,openAmount"
+        "section,name,currency,paid,refunded,fees,net,payments,succeeded,netKnown,remainingKnown,openAmount,"
+        "organizationId,mode,by,timeZone"
     )
 
 

@@ -16,6 +16,7 @@ from payments.admin.periods import Period
 from payments.templatetags.texts import grouped, money, percent
 
 FALL_MAX = 5  # points by which the success rate may fall before someone should look
+RATED_MIN = 20  # final payments of each period: the rate of fewer payments often falls by chance
 
 
 class Change(NamedTuple):
@@ -105,7 +106,10 @@ class Overview:
 
     @property
     def has_fallen(self) -> bool:
-        return self.points is not None and round(self.points, 1) < -FALL_MAX
+        if self.points is None or not self.compared:
+            return False
+        is_rated = min(self.now.final_payments, self.compared.final_payments) >= RATED_MIN
+        return is_rated and round(self.points, 1) < -FALL_MAX
 
     @property
     def unsuccessful_href(self) -> str:

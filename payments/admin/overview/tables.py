@@ -8,7 +8,7 @@ from payments.admin.overview.totals import FINAL, Lists, PeriodTotals, paid_in
 from payments.listing.filter_types import VALUES_MAX
 from payments.models import Status
 from payments.templatetags.texts import grouped, money, percent
-from payments.totals.figures import KNOWN, Figures, number_of_payments, selected, success_percent
+from payments.totals.figures import KNOWN, NO_METHOD, Figures, number_of_payments, selected, success_percent
 
 METHODS_MAX = 10
 
@@ -55,7 +55,7 @@ def currency_table(totals: PeriodTotals, lists: Lists) -> Table:
         )
         for figures in totals.currencies
     ]
-    return Table("currencies", "Paid by currency", ["Currency", "Payments", "Paid", "Refunded", "Fees", "Net"], rows)
+    return Table("currencies", "Paid by currency", ["Currency", "Succeeded", "Paid", "Refunded", "Fees", "Net"], rows)
 
 
 def known_amount(figures: Figures, name: str) -> Cell:
@@ -87,7 +87,7 @@ def method_table(totals: PeriodTotals, lists: Lists, *, currency: str) -> Table:
     for total in totals.counts:
         counts[total.method] += total.payments
     methods = sorted(counts, key=lambda method: (-counts[method], method))
-    groups = [(method or "Unknown", [method]) for method in methods[:METHODS_MAX]]
+    groups = [(method or NO_METHOD, [method]) for method in methods[:METHODS_MAX]]
     groups += [("Others", methods[METHODS_MAX:])] if methods[METHODS_MAX:] else []
     rows = [method_row(name, group, totals, lists, currency=currency) for name, group in groups]
     columns = ["Method", "Payments", "Success rate", *([f"Paid in {currency}"] if currency else [])]

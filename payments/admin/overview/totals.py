@@ -16,7 +16,7 @@ from payments.admin.payments.totals import SUMMED_DAYS_MAX
 from payments.admin.periods import Period
 from payments.models import IN_PROGRESS, Access, DayKind, Status
 from payments.totals.daily import DailyTotals
-from payments.totals.figures import Figures, Total, add_up, figures_by_currency, number_of_payments
+from payments.totals.figures import Figures, Total, add_up, figures_by_currency, number_of_payments, selected
 from payments.totals.figures import success_percent as success_percent_of
 
 FINAL = [status.value for status in Status if status not in IN_PROGRESS]
@@ -50,6 +50,10 @@ class PeriodTotals:
     @property
     def payments(self) -> int:
         return number_of_payments(self.counts)
+
+    @property
+    def final_payments(self) -> int:
+        return number_of_payments(selected(self.counts, status=FINAL))
 
     @property
     def success_percent(self) -> float | None:

@@ -22,7 +22,7 @@ from payments.admin.preferences import ListColumn, chosen_columns, shown_columns
 from payments.database.limits import optional_statements
 from payments.listing.page import Page, UnknownStart
 from payments.listing.query import Listing
-from payments.models import PAYMENT_ID, Access, DayKind, StaffPreferences
+from payments.models import PAYMENT_ID, Access, StaffPreferences
 from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
 from payments.runtime.database_errors import is_timeout
 from payments.totals.figures import DEFINITIONS
@@ -89,14 +89,14 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
         "access_query": form.access_query,
         "words_query": query_for_words(form),
         "chips": chips(form),
-        "columns": shown_columns(columns, form.selection.filters),
+        "columns": shown_columns(columns, form.selection.filters, kind=form.kind),
         "column_choices": [(column, column in columns) for column in ListColumn],
         "saved_filters": filter_links(preferences.user_id, form),
         "can_save": bool(filter_query(form)),
         "page_names": PAGE_NAMES[form.selection.order],
         "save_form": SaveFilterForm(),
         "zone": form.zone,
-        "period": f"paid {form.days}" if form.kind == DayKind.PAID else str(form.days),
+        "period": f"{form.kind.value} {form.days}" if str(form.days) else "",
         "unpaid_query": list_query(form, without=["status"]).urlencode(),
         "definitions": DEFINITIONS,
         "export_form": ExportForm.for_page(preferences.export_options, organization=organization),

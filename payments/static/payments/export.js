@@ -21,7 +21,7 @@ async function fetchParts(url, showProgress) {
         const part = await response.blob();
         parts.push(part);
         size += part.size;
-        showProgress(`${(size / 1e6).toFixed(1)} MB`);
+        showProgress(size < 1e6 ? `${Math.ceil(size / 1e3)} kB` : `${(size / 1e6).toFixed(1)} MB`);
         const link = /^<([^>]+)>; rel="next"$/.exec(response.headers.get("Link") ?? "");
         next = link && new URL(link[1], next);
     }

@@ -1,6 +1,10 @@
-// Show other figures as soon as a menu changes. Dates are complete only when the button says so.
+// Show other figures as soon as the pointer chooses in a menu. The keyboard passes other choices on its way, and dates
+// need both fields: there the button shows the figures.
 const selection = document.getElementById("selection");
-selection?.addEventListener("change", ({ target }) => { if (target.type !== "date") selection.requestSubmit(); });
+let usesKeyboard = false;
+selection?.addEventListener("keydown", () => { usesKeyboard = true; });
+selection?.addEventListener("pointerdown", () => { usesKeyboard = false; });
+selection?.addEventListener("change", ({ target }) => { if (!usesKeyboard && target.type !== "date") selection.requestSubmit(); });
 
 // A preset needs no dates in the address.
 selection?.addEventListener("formdata", ({ formData }) => {
