@@ -148,7 +148,10 @@ class PeriodFields(forms.Form):
     default_kind = DayKind.CREATED
 
     def __init__(self, data: dict[str, Any] | None = None, **options: Any) -> None:
-        """Leave the dates out if a preset is chosen, which replaces them, and select the default kind of day."""
+        """Leave the dates out if a preset is chosen, which replaces them. Dates select the period "Custom dates".
+
+        The default kind of day is selected if there is none.
+        """
         super().__init__(data, **options)
         if not self.is_bound:
             return
@@ -156,6 +159,8 @@ class PeriodFields(forms.Form):
         if values.get("period") not in {None, "", Preset.CUSTOM}:
             for name in {"since", "until"} & values.keys():
                 del values[name]
+        if not values.get("period") and (values.get("since") or values.get("until")):
+            values["period"] = Preset.CUSTOM.value
         if not values.get("by"):
             values["by"] = self.default_kind.value
         self.data = values

@@ -342,7 +342,7 @@ def save_export(page: Page, directory: Path, *, button: str, query: str = "") ->
         page.get_by_role("button", name=button).click()
     file = directory / download.value.suggested_filename
     download.value.save_as(file)
-    expect(page.get_by_role("status")).to_contain_text("MB, complete")
+    expect(page.get_by_role("status")).to_contain_text("B, complete")
     return file.read_text(encoding="utf-8-sig")
 
 

@@ -133,7 +133,7 @@ def test_totals_agree_with_the_exported_payments(staffed: Staffed, payments: lis
         money = page.locator(".totals li").all_inner_texts()
 
     others = [f"{statuses[status]:,} {status}" for status in Status if statuses[status] and status != Status.SUCCEEDED]
-    assert sentence == f"{len(selected):,} payments. Not paid: {', '.join(others)}"
+    assert sentence == f"{len(selected):,} payments. Not succeeded: {', '.join(others)}"
     assert money == [
         f"Paid {amount(sums[currency]['amount'])} {currency} ({sums[currency]['payments']:,}), refunded 0.00, "
         f"net {amount(sums[currency]['amountNet'])}"

@@ -14,8 +14,8 @@ ACCESS_FIELDS = tuple(AccessForm.base_fields)
 DATE_FIELDS = ("since", "until")
 AMOUNT_FIELDS = ("amount_min", "amount_max")
 
-# The fields with a default value, which links leave out.
-DEFAULTS = {("sort", "desc"), ("by", DayKind.CREATED)}
+# The fields with a default value, which links leave out. Dates imply the period "Custom dates".
+DEFAULTS = {("sort", "desc"), ("by", DayKind.CREATED), ("period", Preset.CUSTOM)}
 
 # The fields that are not filters: the page shows them in other ways.
 NOT_FILTERS = frozenset({*ACCESS_FIELDS, *DATE_FIELDS, "q", "sort", "by", "count", "today"})
