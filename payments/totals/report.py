@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django.db.models import TextChoices
@@ -106,12 +107,13 @@ def read_report(organization: Organization, calendar: Calendar, *, days: Sequenc
     :raises TotalsNotReady: some days could not be summed in time
     """
     by_day = complete_totals(calendar, days=days)
+    month = figures_by_currency(chain.from_iterable(by_day.values()))
     return Report(
         organization,
         calendar,
         month=days[0],
         last_day=days[-1],
-        by_currency=sorted(period_rows(by_day, Unit.TOTAL), key=lambda row: -row.figures.payments),
+        by_currency=[Row(Unit.TOTAL, figures) for figures in month],
         by_method=rows((total.method, total) for totals in by_day.values() for total in totals),
         daily=period_rows(by_day, Unit.DAY),
         open_payments=read_open_payments(calendar, last_day=days[-1]),
