@@ -99,6 +99,7 @@ def test_corpus_gets_the_responses_of_the_contract(
             in_process.assert_case(case)
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_corpus_gets_the_responses_of_the_contract_over_http(
