@@ -81,9 +81,17 @@ def money(hundredths: int) -> str:
 
 @register.filter
 def local(moment: datetime, zone: tzinfo) -> SafeString:
-    """Return a time as an element: in a time zone, such as that of an organization, with UTC as its tooltip."""
-    here, utc = (f"{moment.astimezone(place):%Y-%m-%d %H:%M:%S}" for place in (zone, UTC))
-    return format_html('<time datetime="{}" title="{} UTC">{}</time>', moment.astimezone(UTC).isoformat(), utc, here)
+    """Return a time as an element: in a time zone, such as that of an organization, with UTC as its tooltip.
+
+    At the ends of the calendar, where the zone's time may not exist, it is in UTC.
+    """
+    utc = moment.astimezone(UTC)
+    try:
+        here = moment.astimezone(zone)
+    except OverflowError:
+        here = utc
+    shown, title = (time.replace(tzinfo=None).isoformat(" ", "seconds") for time in (here, utc))
+    return format_html('<time datetime="{}" title="{} UTC">{}</time>', utc.isoformat(), title, shown)
 
 
 @register.filter

@@ -2,14 +2,16 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from html import unescape
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.test import Client
 
 from payments.models import Payment
-from payments.templatetags.texts import isolated, isolated_json, linked
+from payments.templatetags.texts import isolated, isolated_json, linked, local
 from tests.support.factories import OrganizationFactory, PaymentFactory
 
 LIST = "/admin/payments/payment/"
@@ -93,3 +95,19 @@ def test_page_shows_the_api_response_unchanged(admin_client: Client, db: None) -
     record = re.search(r'<pre id="record">(.*?)</pre>', page.content.decode(), re.DOTALL)
     assert record is not None
     assert text_of(record[1]) == page.context["api_response"]
+
+
+@pytest.mark.parametrize(
+    ("time", "zone", "shown", "utc"),
+    [
+        ("2026-10-25T00:30:00.999", "Europe/Amsterdam", "2026-10-25 02:30:00", "2026-10-25 00:30:00"),
+        ("2026-10-30T23:30:00", "Asia/Kathmandu", "2026-10-31 05:15:00", "2026-10-30 23:30:00"),
+        ("0001-01-01T12:00:00", "UTC", "0001-01-01 12:00:00", "0001-01-01 12:00:00"),
+        ("0001-01-01T00:00:00", "America/New_York", "0001-01-01 00:00:00", "0001-01-01 00:00:00"),
+        ("9999-12-31T23:59:59.999", "Asia/Kathmandu", "9999-12-31 23:59:59", "9999-12-31 23:59:59"),
+    ],
+)
+def test_time_is_local_with_utc_as_its_tooltip(time: str, zone: str, shown: str, utc: str) -> None:
+    element = local(datetime.fromisoformat(time).replace(tzinfo=UTC), ZoneInfo(zone))
+
+    assert element.endswith(f'" title="{utc} UTC">{shown}</time>')
