@@ -1,5 +1,6 @@
 """Whether the database is a Citus cluster, and which workers respond: the service may not reach them itself."""
 
+from contextlib import suppress
 from functools import lru_cache
 from time import monotonic
 from typing import Any
@@ -43,16 +44,14 @@ def ask(using: str) -> dict[str, bool]:
 def uses_citus() -> bool:
     """Return whether the primary distributes payments by Citus.
 
-    Our engine knows it as soon as the connection is open. While that fails, and there is a replica, suppose it: then
-    each statement finds the server that responds.
+    Our engine knows it as soon as the connection is open. While that fails, suppose it: then each statement finds the
+    server that responds, or has the error.
     """
     database: Any = connections[PRIMARY]
     if getattr(database, "uses_citus", False) is None:
-
-        def connect(_alias: str = PRIMARY) -> bool:
-            database.ensure_connection()
-            return True
-
-        if not (process.primary.run(connect) if has_replica() else connect()):
-            return True
-    return bool(getattr(database, "uses_citus", False))
+        with suppress(Error):
+            if has_replica():
+                process.primary.run(lambda _alias: database.ensure_connection())
+            else:
+                database.ensure_connection()
+    return getattr(database, "uses_citus", False) is not False

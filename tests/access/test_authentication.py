@@ -110,22 +110,39 @@ def failing_primary() -> Iterator[None]:
         yield
 
 
-@pytest.mark.only("postgresql")
-@pytest.mark.django_db(transaction=True)
-def test_replica_serves_a_thread_that_was_never_connected_to_the_primary(
-    client: Client, replica: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    payment = PaymentFactory.create()
-    key = ApiKeyFactory.create(organization=payment.organization)
+PAID_DAYS = {"paidAt[gte]": "2026-01-01", "paidAt[lt]": "2026-01-03"}
+
+
+@pytest.fixture
+def unconnected_key(monkeypatch: pytest.MonkeyPatch) -> ApiKey:
+    """A key with one payment, in a thread that was never connected to the primary, which fails."""
+    key: ApiKey = ApiKeyFactory.create(organization=PaymentFactory.create(id="pt_1").organization)
     connection.close()
     monkeypatch.setattr(connection, "uses_citus", None)
     monkeypatch.setitem(connection.settings_dict, "HOST", "127.0.0.1")
     monkeypatch.setitem(connection.settings_dict, "PORT", free_port())
+    return key
 
-    response = Api(client, key).get()
+
+@pytest.mark.only("postgresql")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("query", [{}, PAID_DAYS])
+def test_replica_serves_a_thread_that_was_never_connected_to_the_primary(
+    client: Client, replica: None, unconnected_key: ApiKey, query: dict[str, str]
+) -> None:
+    response = Api(client, unconnected_key).get(**query)
 
     assert response.status_code == 200
-    assert payment_ids(response.json()) == [payment.id]
+    assert payment_ids(response.json()) == ["pt_1"]
+
+
+@pytest.mark.only("postgresql")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("query", [{}, PAID_DAYS])
+def test_thread_that_was_never_connected_reports_the_outage(
+    client: Client, unconnected_key: ApiKey, query: dict[str, str]
+) -> None:
+    assert Api(client, unconnected_key).get(**query).status_code == 503
 
 
 @pytest.mark.only("postgresql", "citus")
