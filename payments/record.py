@@ -218,3 +218,8 @@ def parse_instant(text: str) -> tuple[datetime, str]:
 def record_time(moment: datetime) -> str:
     """Return a time in UTC as a record has it, such as 2018-03-20T13:28:37.123."""
     return moment.isoformat(timespec="milliseconds")[:23]
+
+
+def parse_record_time(text: str) -> datetime:
+    """Return the time that a record has as a text."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)

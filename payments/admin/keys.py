@@ -100,19 +100,19 @@ class KeyColumns:
 
     @admin.display(ordering="created_at")
     def created(self, key: ApiKey) -> SafeString | None:
-        return local_time(key, key.created_at)
+        return time_element(key, key.created_at)
 
     @admin.display(ordering="last_used_at", empty_value="never")
     def last_used(self, key: ApiKey) -> SafeString | None:
-        return local_time(key, key.last_used_at)
+        return time_element(key, key.last_used_at)
 
     @admin.display(ordering="expires_at", empty_value="never")
     def expires(self, key: ApiKey) -> SafeString | None:
-        return local_time(key, key.expires_at)
+        return time_element(key, key.expires_at)
 
     @admin.display(empty_value="never")
     def revoked(self, key: ApiKey) -> SafeString | None:
-        return local_time(key, key.revoked_at)
+        return time_element(key, key.revoked_at)
 
 
 @admin.register(ApiKey)
@@ -187,7 +187,7 @@ class ApiKeyAdmin(KeyColumns, NoChangeAdmin):
         return TemplateResponse(request, "admin/payments/apikey/revoke.html", context)
 
 
-def local_time(key: ApiKey, moment: datetime | None) -> SafeString | None:
+def time_element(key: ApiKey, moment: datetime | None) -> SafeString | None:
     return None if moment is None else local(moment, key.organization.zone)
 
 

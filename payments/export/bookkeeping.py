@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from zoneinfo import ZoneInfo
 
@@ -18,7 +17,8 @@ from payments.export.files import BYTE_ORDER_MARK, CSV_TYPE, TEXT_TYPES, TITLES,
 from payments.ingest.formats.spreadsheets import protect_formulas
 from payments.listing.search_terms import json_text
 from payments.models import Mode, Status
-from payments.record import Details, DetailsDocument, Metadata, Time
+from payments.models.days import local_time
+from payments.record import Details, DetailsDocument, Metadata, Time, parse_record_time
 from payments.rows import COLUMN_INDEX, FIELDS, RowValues
 from payments.totals.figures import KNOWN, Figures, Total, add_up, figures_by_currency
 from payments.totals.report import decimal_text
@@ -127,7 +127,7 @@ class Book:
         """Return the function that returns a cell for the text in a row's column."""
         type_ = TYPES[title]
         if type_ == Time:
-            return partial(local_time, zone=self.zone)
+            return partial(time_text, zone=self.zone)
         if type_ in {Metadata, DetailsDocument}:
             return lambda document: protect_formulas(", ".join(map(": ".join, text_members(document or "{}"))))
         if type_ in TEXT_TYPES:
@@ -172,15 +172,9 @@ def hundredths(value: str) -> int:
     return int(value.replace(".", ""))
 
 
-def local_time(text: str, *, zone: ZoneInfo) -> str:
-    """Return a record's time in a zone; at the ends of the calendar, the first or last moment that exists."""
-    if not text:
-        return ""
-    try:
-        local = datetime.fromisoformat(text).replace(tzinfo=UTC).astimezone(zone)
-    except OverflowError:
-        return "0001-01-01 00:00:00" if text < "2" else "9999-12-31 23:59:59"
-    return local.replace(tzinfo=None).isoformat(" ", "seconds")
+def time_text(text: str, *, zone: ZoneInfo) -> str:
+    """Return a record's time as a time in a zone; an empty text without a time."""
+    return text and local_time(parse_record_time(text), zone).isoformat(" ", "seconds")
 
 
 def text_members(document: str | bytes) -> list[tuple[str, str]]:

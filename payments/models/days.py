@@ -5,7 +5,7 @@ times in UTC: a UTC day has times of one or two days of a zone.
 """
 
 from calendar import monthrange
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import MINYEAR, UTC, date, datetime, time, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from django.core.exceptions import ValidationError
@@ -50,12 +50,18 @@ def end_of_day(day: date, zone: ZoneInfo) -> datetime:
     return datetime.max.replace(tzinfo=UTC) if day == date.max else start_of_day(day + DAY, zone)
 
 
+def local_time(moment: datetime, zone: tzinfo) -> datetime:
+    """Return a moment as a time in a zone, without the zone; at the ends of the calendar, the first or last time."""
+    try:
+        local = moment.astimezone(zone)
+    except OverflowError:
+        local = datetime.min.replace(tzinfo=UTC) if moment.year == MINYEAR else datetime.max.replace(tzinfo=UTC)
+    return local.replace(tzinfo=None)
+
+
 def day_of(moment: datetime, zone: ZoneInfo) -> date:
     """Return the day of a moment. If clocks are put back over midnight, the new day has begun already."""
-    try:
-        day = moment.astimezone(zone).date()
-    except OverflowError:
-        return moment.date()
+    day = local_time(moment, zone).date()
     return day if day == date.max or moment < end_of_day(day, zone) else day + DAY
 
 

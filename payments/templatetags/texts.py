@@ -18,6 +18,8 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
 
+from payments.models.days import local_time
+
 register = template.Library()
 
 # Embeddings and overrides, isolates, and marks.
@@ -81,17 +83,9 @@ def money(hundredths: int) -> str:
 
 @register.filter
 def local(moment: datetime, zone: tzinfo) -> SafeString:
-    """Return a time as an element: in a time zone, such as that of an organization, with UTC as its tooltip.
-
-    At the ends of the calendar, where the zone's time may not exist, it is in UTC.
-    """
-    utc = moment.astimezone(UTC)
-    try:
-        here = moment.astimezone(zone)
-    except OverflowError:
-        here = utc
-    shown, title = (time.replace(tzinfo=None).isoformat(" ", "seconds") for time in (here, utc))
-    return format_html('<time datetime="{}" title="{} UTC">{}</time>', utc.isoformat(), title, shown)
+    """Return a time as an element: the time in the zone, with UTC as its tooltip."""
+    here, utc = (local_time(moment, place).isoformat(" ", "seconds") for place in (zone, UTC))
+    return format_html('<time datetime="{}" title="{} UTC">{}</time>', moment.astimezone(UTC).isoformat(), utc, here)
 
 
 @register.filter

@@ -1,7 +1,7 @@
 """A payment prepared for templates: parsed times, a timeline of its creation, payment and end, readable names."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from django.urls import reverse
 from payments.export.bookkeeping import text_members, words
 from payments.models import Status
 from payments.models.identifiers import change_time
+from payments.record import parse_record_time
 from payments.rows import RowValues, build_record
 
 UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
@@ -97,10 +98,6 @@ def event(name: str, text: str, record: Any) -> Event:
         return Event(name, None)
     time = parse_record_time(text)
     return Event(name, time, format_duration(time - parse_record_time(record.created_at)))
-
-
-def parse_record_time(text: str) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
 def format_duration(duration: timedelta) -> str:
