@@ -20,10 +20,10 @@ from payments.admin.forms import YEARS, AccessForm
 from payments.admin.overview.totals import Lists
 from payments.admin.periods import Period, current_day, start_of, start_of_next
 from payments.conf import conf
-from payments.export.reports import FORMATS, MARKS, ReportFormat, figure_texts, has_unknown
+from payments.export.reports import FORMATS, MARKS, ReportFormat, figure_texts, has_unknown, known_text
 from payments.models import IN_PROGRESS, DayKind, StaffPreferences
 from payments.models.days import DAY
-from payments.totals.figures import DEFINITIONS, NO_METHOD, Figures
+from payments.totals.figures import DEFINITIONS, KNOWN, NO_METHOD, Figures
 from payments.totals.report import Report, Row, TotalsNotReady, days_of_month, month_of, parse_month, read_report
 
 
@@ -124,8 +124,8 @@ def open_href(form: MonthForm, last_day: date) -> str:
     return f"{reverse('admin:payments_payment_changelist')}?{form.access_query}&{query}"
 
 
-def sections(report: Report) -> Iterator[tuple[Line, dict[str, list[Line]]]]:
-    """Yield the total of each currency and its tables."""
+def sections(report: Report) -> Iterator[tuple[Line, dict[str, str], dict[str, list[Line]]]]:
+    """Yield the total of each currency, the amounts that may be unknown, and the tables."""
     calendar = report.calendar
     lists = Lists(calendar.access, calendar.kind, Period(report.month, report.last_day))
     for total in report.by_currency:
@@ -136,7 +136,8 @@ def sections(report: Report) -> Iterator[tuple[Line, dict[str, list[Line]]]]:
         by_method = [line_of(row, lists.paid(currency, method=[row.name])) for row in methods]
         periods = [Period(day, day) for day in (date.fromisoformat(row.name) for row in days)]
         by_day = [line_of(row, lists.paid(currency, part=part)) for row, part in zip(days, periods, strict=True)]
-        yield line_of(total, lists.paid(currency)), {"Method": by_method, "Day": by_day}
+        known = {name: known_text(total.figures, name) for name in KNOWN}
+        yield line_of(total, lists.paid(currency)), known, {"Method": by_method, "Day": by_day}
 
 
 def line_of(row: Row, href: str) -> Line:

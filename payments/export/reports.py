@@ -40,7 +40,7 @@ def currency_text(row: Row) -> str:
     lines = [("Payments", f"{figures.payments:,}", f"  succeeded: {succeeded}"), ("Paid", money(figures.paid), "")]
     for name, known in KNOWN.items():
         note = f"  known for {getattr(figures, known):,} of {succeeded}"
-        lines.append((name.capitalize(), figure_text(figures, name).removeprefix("*"), note))
+        lines.append((name.capitalize(), known_text(figures, name), note))
     width = max(len(value) for _, value, _ in lines)
     return "\n".join([figures.currency, *(f"  {name:8}  {value:>{width}}{note}" for name, value, note in lines)])
 
@@ -55,15 +55,18 @@ def table_text(heading: str, rows: Sequence[Row]) -> str:
 
 
 def figure_texts(figures: Figures) -> list[str]:
-    return [figure_text(figures, name) for name in ("paid", *KNOWN)]
+    """Return the figures of succeeded payments, marked if they are not known for all of them."""
+    texts = [money(figures.paid)]
+    for name, known in KNOWN.items():
+        mark = "*" if 0 < getattr(figures, known) < figures.succeeded else ""
+        texts.append(mark + known_text(figures, name))
+    return texts
 
 
-def figure_text(figures: Figures, name: str) -> str:
-    """Return a figure of succeeded payments, marked if it is not known for all of them."""
-    known = getattr(figures, KNOWN.get(name, "succeeded"))
-    if known == figures.succeeded:
-        return money(getattr(figures, name))
-    return f"*{money(getattr(figures, name))}" if known else "-"
+def known_text(figures: Figures, name: str) -> str:
+    """Return a figure of succeeded payments that can be unknown, or a dash if it is known for none of them."""
+    is_known = getattr(figures, KNOWN[name]) or not figures.succeeded
+    return money(getattr(figures, name)) if is_known else "-"
 
 
 def has_unknown(rows: Sequence[Row]) -> bool:

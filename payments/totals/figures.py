@@ -17,7 +17,7 @@ DEFINITIONS = {
     "fees": "Of succeeded payments, the amount minus the net amount, where the record has one.",
     "net": "The sum of the net amounts of succeeded payments, where the record has one.",
     "success rate": "Succeeded payments, as a share of those that succeeded, failed, expired or were canceled.",
-    "still open": "Payments that are open, pending or authorized now, whatever their day.",
+    "still open": "Payments that are open, pending or authorized now.",
     "by paid day": "A payment counts on the day of paidAt. Payments without paidAt do not count.",
     "by created day": "A payment counts on the day of createdAt, even if it was paid later.",
 }

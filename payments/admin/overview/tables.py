@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from payments.admin.overview.totals import FINAL, Lists, PeriodTotals, paid_in
+from payments.export.reports import known_text
 from payments.listing.filter_types import VALUES_MAX
 from payments.models import Status
 from payments.templatetags.texts import grouped, money, percent
@@ -62,7 +63,7 @@ def known_amount(figures: Figures, name: str) -> Cell:
     """Return a sum that may be known for some of the payments only."""
     known = getattr(figures, KNOWN[name])
     note = f"known for {grouped(known)}" if 0 < known < figures.succeeded else ""
-    return Cell(money(getattr(figures, name)) if known else "-", note=note)
+    return Cell(known_text(figures, name), note=note)
 
 
 def status_table(totals: PeriodTotals, lists: Lists) -> Table:
