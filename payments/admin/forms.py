@@ -146,11 +146,12 @@ class PeriodFields(forms.Form):
     by = forms.ChoiceField(label="Days", choices=DayKind.choices, required=False)
 
     default_kind = DayKind.CREATED
+    default_period = ""
 
     def __init__(self, data: dict[str, Any] | None = None, **options: Any) -> None:
         """Leave the dates out if a preset is chosen, which replaces them. Dates select the period "Custom dates".
 
-        The default kind of day is selected if there is none.
+        Without them, the default period is selected, and the default kind of day if there is none.
         """
         super().__init__(data, **options)
         if not self.is_bound:
@@ -159,21 +160,20 @@ class PeriodFields(forms.Form):
         if values.get("period") not in {None, "", Preset.CUSTOM}:
             for name in {"since", "until"} & values.keys():
                 del values[name]
-        if not values.get("period") and (values.get("since") or values.get("until")):
-            values["period"] = Preset.CUSTOM.value
+        if not values.get("period"):
+            has_dates = values.get("since") or values.get("until")
+            values["period"] = Preset.CUSTOM.value if has_dates else self.default_period
         if not values.get("by"):
             values["by"] = self.default_kind.value
         self.data = values
 
     def clean(self) -> dict[str, Any]:
-        """Validate the dates, and set `period` to `custom` if it is empty and there are dates."""
+        """Validate the dates. The period "Custom dates" needs one."""
         values = super().clean() or self.cleaned_data
         since, until = values.get("since"), values.get("until")
         if since and until and until < since:
             raise ValidationError({"until": "Enter a date on or after From."})
-        if since or until:
-            values["period"] = Preset.CUSTOM
-        elif values.get("period") == Preset.CUSTOM and not self.errors:
+        if values.get("period") == Preset.CUSTOM and not (since or until or self.errors):
             raise ValidationError({"since": "Enter a date in From or To, or choose another period."})
         return values
 

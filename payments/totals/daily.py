@@ -209,10 +209,8 @@ def parts_with_offset(days: Sequence[date], zone: ZoneInfo) -> Iterator[tuple[li
 
 def paid_or_created(kind: DayKind) -> PaymentQuerySet:
     """Return the unbound payments that were paid or created from `begin` to before `end`, on some UTC days."""
-    column = kind.column
-    payments = visible_payments().filter(
-        **{f"{column}__gte": Placeholder("begin"), f"{column}__lt": Placeholder("end")},
-    )
+    period = {f"{kind.column}__gte": Placeholder("begin"), f"{kind.column}__lt": Placeholder("end")}
+    payments = visible_payments().filter(**period)
     if kind == DayKind.PAID:  # the index `payment_paid` has UTC days
         utc_day = Day("paid_at")
         payments = payments.filter(

@@ -2,18 +2,18 @@
 
 from datetime import date
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest
 
 from payments.admin.forms import AccessForm, PeriodFields
 from payments.admin.overview.figures import Overview
 from payments.admin.overview.totals import Lists, PeriodTotals
 from payments.admin.periods import Comparison, Period, Preset, current_day, preset_period
-from payments.models import DayKind, Payment, StaffPreferences
+from payments.models import DayKind, Payment
 from payments.models.days import day_of
 from payments.models.ordering import NEWEST_FIRST
 from payments.totals.daily import daily_totals, sum_in_time
@@ -29,14 +29,7 @@ class OverviewForm(PeriodFields, AccessForm):
     compare = forms.ChoiceField(label="Compare with", choices=Comparison.choices, required=False)
 
     default_kind = DayKind.PAID
-
-    @classmethod
-    def from_query(cls, query: QueryDict, *, preferences: StaffPreferences | None = None) -> Self:
-        values = query.copy()
-        if not values.get("period"):
-            has_dates = values.get("since") or values.get("until")
-            values["period"] = Preset.CUSTOM if has_dates else Preset.DAYS_30
-        return super().from_query(values, preferences=preferences)
+    default_period = Preset.DAYS_30.value
 
     def clean(self) -> dict[str, Any]:
         """Validate that custom dates are not too long and do not end in the future. `To` is today if it is empty."""
