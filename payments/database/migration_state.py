@@ -43,7 +43,6 @@ def migrations_of_this_code() -> MigrationLoader:
 
 
 def explain_obsolete(using: str) -> str:
-    """Return what to do about a database that an earlier development version made."""
     connection = connections[using]
     step = "Delete this file" if connection.vendor == "sqlite" else "Create a new database"
     name = connection.settings_dict["NAME"]

@@ -7,7 +7,7 @@ comes from QuerySets, so it follows the models and migrations.
 
 import re
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias, cast
 
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
@@ -66,11 +66,9 @@ class Statement:
         self.sql = sql
         self.is_planned_each_time = is_planned_each_time
         self.names = list(dict.fromkeys(filter(None, PLACEHOLDER.findall(sql))))
-        self.numbered_sql = PLACEHOLDER.sub(self.numbered, sql).encode()
-
-    def numbered(self, match: re.Match[str]) -> str:
-        """Return a placeholder as PostgreSQL numbers it, such as `$1`."""
-        return f"${self.names.index(match[1]) + 1}" if match[1] else "%"
+        # PostgreSQL numbers placeholders: $1.
+        numbers = {match: f"${number}" for number, match in enumerate(self.names, start=1)}
+        self.numbered_sql = PLACEHOLDER.sub(lambda match: numbers.get(match[1], "%"), sql).encode()
 
     def on(self, connection: BaseDatabaseWrapper) -> "Statement":
         """Return the statement for the server of an open connection."""
@@ -81,10 +79,7 @@ class Statement:
         return Statement(HIDDEN_ORGANIZATION.sub(r"\1", self.sql), is_planned_each_time=self.is_planned_each_time)
 
     def rows(self, values: Mapping[str, Any], using: str = DEFAULT_DB_ALIAS) -> Rows:
-        """Run the statement on the database with this alias and return its rows."""
-        if process.hooks.registered:
-            return process.hooks.run_statement(self.sql, lambda: self.run(values, using))
-        return self.run(values, using)
+        return process.hooks.run_statement(self.sql, partial(self.run, values, using))
 
     def run(self, values: Mapping[str, Any], using: str) -> Rows:
         connection = connections[using]

@@ -11,8 +11,10 @@ from payments.models.access_state import (
     new_change_id,
 )
 from payments.models.api_key import ApiKey, ApiKeyQuerySet, KeyState
-from payments.models.choices import IN_PROGRESS, Mode, SequenceType, Status
+from payments.models.choices import IN_PROGRESS, ImportWay, KeyScope, Mode, SequenceType, Status
 from payments.models.days import DayKind
+from payments.models.history import ImportOutcome, ImportPart, ImportRun, StatusChange
+from payments.models.import_times import ImportTimes
 from payments.models.organization import ORGANIZATION_ID_MAX, Access, Organization
 from payments.models.payment import (
     CUSTOMER_ID,
@@ -28,4 +30,12 @@ from payments.models.payment import (
     uses_status_index,
 )
 from payments.models.recording import Changes
-from payments.models.staff import PaymentRead, ReadKind, SavedFilter, StaffPreferences, StaffSession
+from payments.models.staff import (
+    PaymentRead,
+    ReadKind,
+    Role,
+    SavedFilter,
+    StaffOrganization,
+    StaffPreferences,
+    StaffSession,
+)

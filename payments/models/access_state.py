@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from django.db import models
 from django.db.models import Case, Expression, F, Q, When
@@ -43,6 +43,7 @@ class Change(models.Model):
     change_id = models.BigIntegerField()
 
     class Meta:
+        default_permissions = ()
         constraints = [models.CheckConstraint(name="change_mode_known", condition=Q(mode__in=Mode.values))]
 
     def __str__(self) -> str:
@@ -66,34 +67,20 @@ class AccessStateQuerySet(models.QuerySet["AccessState"]):
         self,
         changes: Mapping[Access, Sequence[int]],
         *,
-        left: Collection[Access] = (),
-        imported: Mapping[Access, int] | None = None,
-        days: Mapping[Access, Collection[UtcDay] | None] | None = None,
+        days: Mapping[Access, Collection[UtcDay]],
     ) -> None:
         """Number the changes of this transaction, renew the revisions, and lock the rows. Create missing rows.
 
-        `days` has the days of the changed payments, before and after the change: their totals are deleted. With
-        None, all totals are deleted.
-
-        `changes` has the IDs of the changes of each organization and mode, at least one. `left` has those that payments
-        have left: a new epoch begins there, because the feed cannot say that a payment is gone. `imported` has the
-        number of payments that an import has written of each organization and mode; it may be 0. The transaction should
-        end soon, because it holds locks.
+        `changes` has the IDs of the changes of each organization and mode, at least one. `days` has the days of the
+        changed payments, before and after the change: their totals are deleted. The transaction should end soon,
+        because it holds locks.
         """
-        imported = imported or {}
-        for access in sorted({*changes, *left, *imported}):
+        for access in sorted(changes):
             state = self.lock(access)
-            values: dict[str, Any] = {}
-            if access in left:
-                values["revision"] = state.revision = new_change_id()
-            if access in changes:
-                # In a later statement than the lock, so that it sees what the previous holder has committed.
-                values |= state.append(changes[access], using=self.db)
-            if access in imported:
-                values |= {"imported_at": timezone.now(), "imported_payments": imported[access]}
+            # In a later statement than the lock, so that it sees what the previous holder has committed.
+            values = state.append(changes[access], using=self.db)
             self.filter(organization_id=access.organization_id, mode=access.mode).update(**values)
-            if access in changes or access in left:
-                delete_totals(access, None if days is None else days.get(access, ()), using=self.db)
+            delete_totals(access, days.get(access, ()), using=self.db)
 
     def lock(self, access: Access) -> "AccessState":
         """Lock the row of an organization and mode, and return it. Create it if it is missing."""
@@ -110,7 +97,7 @@ class AccessState(models.Model):
 
     The revision is the ID of the newest change. SQL that changes payments renews the revision alone
     (docs/reliability.md). The order of its changes is unknown, so a new epoch begins: clients of the change feed must
-    start again. A new epoch also begins when a payment gets another organization or mode.
+    start again.
 
     The primary key contains the organization, so that Citus can distribute the table together with the payments.
     """
@@ -123,12 +110,11 @@ class AccessState(models.Model):
     # The ID of the newest numbered change, or the first revision of the epoch.
     change_id = models.BigIntegerField(db_default=0)
     epoch = models.BigIntegerField(db_default=0)  # its first revision, until the revision is renewed alone
-    imported_at = models.DateTimeField(null=True)  # when the last import ended
-    imported_payments = models.IntegerField(null=True)  # how many payments the last import wrote
 
     objects = AccessStateQuerySet.as_manager()
 
     class Meta:
+        default_permissions = ()
         constraints = [models.CheckConstraint(name="access_state_mode_known", condition=Q(mode__in=Mode.values))]
 
     def __str__(self) -> str:
@@ -167,6 +153,7 @@ class SummedDay(models.Model):
     totals = models.JSONField()  # a list of `totals.Total`
 
     class Meta:
+        default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["organization", "mode", "kind", "day"], name="summed_day_once"),
             models.CheckConstraint(name="summed_day_mode_known", condition=Q(mode__in=Mode.values)),
@@ -177,16 +164,13 @@ class SummedDay(models.Model):
         return f"{self.day} ({self.mode}, {self.kind})"
 
 
-def delete_totals(access: Access, utc_days: Collection[UtcDay] | None, *, using: str) -> None:
-    """Delete the totals of the days with payments of these UTC days; of all days for None. The state must be locked.
+def delete_totals(access: Access, utc_days: Collection[UtcDay], *, using: str) -> None:
+    """Delete the totals of the days with payments of these UTC days. The state must be locked.
 
     A transaction that sums days locks the state first. So it sums before this lock, or sees the time zone and all
     payments that this transaction sees.
     """
     totals = SummedDay.objects.using(using).filter(organization_id=access.organization_id, mode=access.mode)
-    if utc_days is None:
-        totals.delete()
-        return
     organization = Organization.objects.using(using).filter(id=access.organization_id).first()
     if organization is None:  # the transaction cannot commit
         return

@@ -1,4 +1,4 @@
-"""API keys: each gives access to one organization's payments in one mode."""
+"""API keys: each reads or imports one organization's payments in one mode."""
 
 from datetime import datetime
 from typing import Self
@@ -10,7 +10,7 @@ from django.db.models.expressions import Combinable
 from django.utils import timezone
 
 from payments.models import identifiers
-from payments.models.choices import Mode
+from payments.models.choices import KeyScope, Mode
 from payments.models.organization import ONE_LINE, Access, Organization
 
 
@@ -25,12 +25,13 @@ class KeyState(models.TextChoices):
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     """API keys, selected by their state."""
 
-    def issue(
+    def issue(  # noqa: PLR0913  the values of a key
         self,
         organization: Organization,
         *,
         mode: str,
         name: str,
+        scope: str = KeyScope.READ,
         expires_at: datetime | None = None,
         form_id: UUID | None = None,
     ) -> tuple["ApiKey", str]:
@@ -43,6 +44,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
             organization=organization,
             mode=mode,
             name=name,
+            scope=scope,
             expires_at=expires_at,
             digest=identifiers.digest(text),
             hint=identifiers.hint(text),
@@ -67,6 +69,7 @@ class ApiKey(models.Model):
 
     organization = models.ForeignKey(Organization, on_delete=models.PROTECT, related_name="keys")
     mode = models.CharField(max_length=4, choices=Mode.choices)
+    scope = models.CharField(max_length=6, choices=KeyScope.choices, default=KeyScope.READ)
     name = models.CharField(max_length=200, validators=[ONE_LINE])
     digest = models.CharField(max_length=64, unique=True, editable=False)
     hint = models.CharField("ends in", max_length=identifiers.HINT_CHARACTERS, editable=False)
@@ -79,9 +82,13 @@ class ApiKey(models.Model):
     objects = ApiKeyQuerySet.as_manager()
 
     class Meta:
+        default_permissions = ("add", "change", "view")
         verbose_name = "API key"
         verbose_name_plural = "API keys"
-        constraints = [models.CheckConstraint(name="api_key_mode_known", condition=Q(mode__in=Mode.values))]
+        constraints = [
+            models.CheckConstraint(name="api_key_mode_known", condition=Q(mode__in=Mode.values)),
+            models.CheckConstraint(name="api_key_scope_known", condition=Q(scope__in=KeyScope.values)),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.mode})"

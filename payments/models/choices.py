@@ -1,4 +1,4 @@
-"""The values of a payment's mode, status, sequence type and currency."""
+"""The values of a payment's mode, status, sequence type, method and currency, and the words for them on pages."""
 
 from django.db import models
 
@@ -16,7 +16,7 @@ class Status(models.TextChoices):
     OPEN = "open"
     PENDING = "pending"
     AUTHORIZED = "authorized"
-    SUCCEEDED = "succeeded"
+    SUCCEEDED = "succeeded", "Paid"
     FAILED = "failed"
     CANCELED = "canceled"
     EXPIRED = "expired"
@@ -26,12 +26,49 @@ class Status(models.TextChoices):
 IN_PROGRESS = frozenset({Status.OPEN, Status.PENDING, Status.AUTHORIZED})
 
 
+class KeyScope(models.TextChoices):
+    """What an API key may do: read payments, or import them."""
+
+    READ = "read"
+    IMPORT = "import"
+
+
+class ImportWay(models.TextChoices):
+    """How payments arrive: by the command, or by the API."""
+
+    COMMAND = "command", "by command"
+    API = "api", "over the API"
+
+
 class SequenceType(models.TextChoices):
     """A payment's role in a subscription."""
 
-    ONEOFF = "oneoff"
-    FIRST = "first"
-    RECURRING = "recurring"
+    ONEOFF = "oneoff", "One-off"
+    FIRST = "first", "First of a series"
+    RECURRING = "recurring", "Recurring"
+
+
+# Methods of frequent providers, without separators and in lower case.
+METHODS = {
+    "card": "Card",
+    "creditcard": "Credit card",
+    "ideal": "iDEAL",
+    "paypal": "PayPal",
+    "banktransfer": "Bank transfer",
+    "directdebit": "SEPA direct debit",
+    "sepadebit": "SEPA direct debit",
+    "bancontact": "Bancontact",
+    "applepay": "Apple Pay",
+    "googlepay": "Google Pay",
+    "klarna": "Klarna",
+    "eps": "EPS",
+    "giftcard": "Gift card",
+}
+
+
+def method_label(method: str) -> str:
+    """Return a method in words: `Apple Pay` for `applePay`. An unknown method stays as it is."""
+    return METHODS.get(method.lower().replace("_", "").replace("-", ""), method)
 
 
 # The codes of ISO 4217, also former ones and a few that other standards use.

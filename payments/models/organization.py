@@ -44,6 +44,8 @@ class Organization(models.Model):
 
     class Meta:
         constraints = [models.CheckConstraint(name="organization_id_positive", condition=Q(id__gte=1))]
+        default_permissions = ("add", "change", "view")
+        permissions = [("all_organizations", "Can see all organizations")]
 
     def __str__(self) -> str:
         return self.name

@@ -71,11 +71,6 @@ class PaymentQuerySet(RecordingQuerySet["Payment"]):
         conditions = {"mode": Q(mode=access.mode), "organization_id": Q(organization_id=access.organization_id)}
         return self.filter(*(Opaque(is_equal) if name in hides else is_equal for name, is_equal in conditions.items()))
 
-    def with_id(self, payment_id: str) -> PaymentQuerySet:
-        """Return the payments with this ID. If payments are distributed by organization, several can have it."""
-        # Name all organizations: a distributed table has no index that starts with the ID.
-        return self.filter(id=payment_id, organization__in=Organization.objects.all())
-
     def with_status(self, statuses: Collection[str]) -> PaymentQuerySet:
         """Return the payments with one of these statuses. The conditions contain the predicate of a partial index."""
         literals = list(map(Literal, statuses))
@@ -168,6 +163,10 @@ class Payment(models.Model):
     paid_at = MillisecondField(null=True, blank=True)
     # `paid_at` before the last write, if that changed it: the write also changes the totals of that day.
     paid_before = MillisecondField(null=True, blank=True, editable=False)
+    # `status` before the last import that wrote the payment, if that changed it.
+    status_before = models.CharField(max_length=10, null=True, blank=True, editable=False)  # noqa: DJ001  null, as above
+    # When personal data was removed. An import that changes the payment makes it empty: the data may be back.
+    anonymized_at = MillisecondField(null=True, blank=True, editable=False)
     customer_id = models.CharField("customer ID", max_length=IDENTIFIER_MAX, blank=True)
     # The ID of the last `Change`. It is not a foreign key: the change gets its number and row at the transaction's end.
     change_id = models.BigIntegerField(editable=False)
@@ -176,6 +175,8 @@ class Payment(models.Model):
 
     class Meta:
         base_manager_name = "objects"  # records changes (recording.py)
+        default_permissions = ("view",)
+        permissions = [("anonymize_payment", "Can remove the personal data of payments")]
         # Amounts have no index, because each index slows every import. A lower fillfactor would not help
         # updates: a change of `status` changes the condition of two indexes.
         indexes = [

@@ -12,7 +12,7 @@ A write locks the states of its payments until the transaction ends. If a transa
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC
 from functools import reduce
 from operator import add
@@ -26,18 +26,18 @@ from payments.models.access_state import CHANGE_PAYMENTS_MAX, AccessState, Days,
 from payments.models.days import DayKind
 from payments.models.organization import Access
 
-# The names of the fields that determine the access of a payment.
-ACCESS_FIELDS = frozenset({"organization", "organization_id", "mode"})
-
-# Those of the fields that determine the days of a payment.
-DAY_FIELDS = frozenset(f"{kind}_at" for kind in DayKind)
+# The fields that never change: clients could not follow a payment that leaves their list, or moves within it.
+FIXED_FIELDS = frozenset({"id", "pk", "organization", "organization_id", "mode", "created_at"})
 
 # The fields of a payment with the ID of its last change, and with its former time of payment.
 CHANGE_ID, PAID_BEFORE = "change_id", "paid_before"
 
 # The names of the fields that no total depends on.
 NOT_IN_TOTALS = frozenset(
-    {"description", "redirect_url", "webhook_url", "sequence_type", "metadata", "details", "expires_at", "customer_id"}
+    {
+        *("description", "redirect_url", "webhook_url", "metadata", "details", "customer_id", "anonymized_at"),
+        *("sequence_type", "expires_at"),
+    }
 )
 
 # The IDs of changes by the organization and mode of their payments.
@@ -48,16 +48,23 @@ ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT", int, list[Any])
 
 
+class FixedField(ValueError):
+    """A write would change a field of a payment that never changes."""
+
+    def __init__(self) -> None:
+        super().__init__("The ID, organization, mode and creation time of a payment never change.")
+
+
 class RecordingQuerySet(models.QuerySet[ModelT]):
     """A QuerySet of payments whose writes record their changes, and so renew the revisions."""
 
     def update(self, **values: Any) -> int:
         """Update the payments. `select_for_update()` before it locks them first, in the order of the QuerySet.
 
-        :raises ValueError: the ID of a payment would change
+        :raises FixedField: a field that never changes would be written
         """
-        if self.model._meta.pk.name in values:  # noqa: SLF001  Django's documented name for a model's options
-            raise ValueError("update() cannot change the ID of a payment.")
+        if not FIXED_FIELDS.isdisjoint(values):
+            raise FixedField
 
         def update_rows(payments: Self, change_id: int) -> int:
             return models.QuerySet.update(payments, **{**values, CHANGE_ID: change_id}, **values_before(values))
@@ -65,7 +72,10 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
         return self.update_and_record(update_rows, fields=values)
 
     def _update(self, values: Iterable[tuple[models.Field[Any, Any], Any, Any]], *returning: Any) -> Any:
-        own_values = [value for value in values if value[0].name not in {CHANGE_ID, PAID_BEFORE}]
+        fixed = {field.attname: value for field, _, value in values if field.name in FIXED_FIELDS}
+        if fixed and self.exclude(**fixed).exists():
+            raise FixedField
+        own_values = [value for value in values if value[0].name not in {CHANGE_ID, PAID_BEFORE, *FIXED_FIELDS}]
         fields = {field.name for field, _, _ in own_values}
 
         def update_rows(payments: Self, change_id: int) -> Any:
@@ -87,30 +97,19 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
         *,
         using: str | None = None,
         on_conflict: OnConflict | None = None,
-        update_fields: Collection[models.Field[Any, Any]] | None = None,
         **options: Any,
     ) -> Any:
         """Insert payments. The changes of payments that `ignore_conflicts` skips are recorded too, which is harmless.
 
-        :raises ValueError: `update_conflicts` would change the organization or mode of stored payments
+        :raises ValueError: `update_conflicts` could change payments of another organization
         """
-        if not ACCESS_FIELDS.isdisjoint(field.name for field in update_fields or ()):
-            raise ValueError("bulk_create() cannot change the organization or mode of a payment. Next: use update()")
-        if update_fields is not None:
-            own_fields = (field for field in update_fields if field.name != CHANGE_ID)
-            update_fields = [*own_fields, field_of(self.model, CHANGE_ID)]
+        if on_conflict == OnConflict.UPDATE:
+            raise ValueError("bulk_create() cannot update payments. Next: use update()")
         using = using or self.db
-        options |= {"using": using, "on_conflict": on_conflict, "update_fields": update_fields}
         changes = assign_changes(objs)
         with transaction.atomic(using=using, savepoint=False):
-            rows = super()._insert(objs, fields, **options)  # type: ignore[misc]
-            written = self.with_keys([payment.pk for payment in objs], using=using)
-            days: Mapping[Access, set[UtcDay] | None] = written.utc_days()
-            if on_conflict == OnConflict.UPDATE:
-                # Stored payments may have another access. They are read after the write, which locks them.
-                changes = written.changes()
-                if not DAY_FIELDS.isdisjoint(field.name for field in update_fields or ()):
-                    days = dict.fromkeys(changes)  # the former days are unknown
+            rows = super()._insert(objs, fields, using=using, on_conflict=on_conflict, **options)  # type: ignore[misc]
+            days = self.with_keys([payment.pk for payment in objs], using=using).utc_days()
             AccessState.objects.using(using).record(changes, days=days)
         return rows
 
@@ -125,19 +124,11 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
         self._for_write = True  # so that `self.db` is the database for writes, as in Django's `update`
         with transaction.atomic(using=self.db, savepoint=False):
             payments = self.without_joins()
-            keys, days = payments.keys_and_days()
+            keys = payments.keys_by_access()
             updated, changes = payments.update_parts(update_rows, keys=keys)
-            left: set[Access] = set()
             written = self.with_keys([key for part in keys.values() for key in part], using=self.db)
-            if not ACCESS_FIELDS.isdisjoint(fields):
-                changes, left = changes_of_move(changes, written.changes())
-            if not NOT_IN_TOTALS.issuperset(fields):
-                former = {key: access for access, part in keys.items() for key in part}
-                for access, utc_days in written.utc_days(former).items():
-                    days[access] |= utc_days
-                AccessState.objects.using(self.db).record(changes, left=left, days=days)
-            else:
-                AccessState.objects.using(self.db).record(changes, days={})
+            days = {} if NOT_IN_TOTALS.issuperset(fields) else written.utc_days()
+            AccessState.objects.using(self.db).record(changes, days=days)
         self._result_cache = None
         return updated
 
@@ -159,37 +150,21 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
             results.append(update_rows(self.none(), 0))  # so that Django checks the fields
         return reduce(add, results), changes
 
-    def keys_and_days(self) -> tuple[dict[Access, list[Any]], Days]:
-        """Return the primary keys of the payments, and the UTC days on which they were created."""
+    def keys_by_access(self) -> dict[Access, list[Any]]:
+        """Return the primary keys of the payments by organization and mode."""
         keys: dict[Access, list[Any]] = defaultdict(list)
-        days: Days = defaultdict(set)
-        for key, organization_id, mode, created_at in self.values_list("pk", "organization_id", "mode", "created_at"):
-            access = Access(organization_id, mode)
-            keys[access].append(key)
-            days[access].add(UtcDay(DayKind.CREATED, created_at.astimezone(UTC).date()))
-        return keys, days
+        for key, *access in self.values_list("pk", "organization_id", "mode"):
+            keys[Access._make(access)].append(key)
+        return keys
 
-    def utc_days(self, former: Mapping[Any, Access] = {}) -> Days:
-        """Return the UTC days on which the payments were created and paid, also before the last write.
-
-        They also count for the former organizations and modes of the payments, by their primary keys.
-        """
+    def utc_days(self) -> Days:
+        """Return the UTC days on which the payments were created and paid, also before the last write."""
         days: Days = defaultdict(set)
-        columns = ("pk", "organization_id", "mode", "created_at", "paid_at", PAID_BEFORE)
-        for key, organization_id, mode, created_at, *paid in self.values_list(*columns):
-            access = Access(organization_id, mode)
+        columns = ("organization_id", "mode", "created_at", "paid_at", PAID_BEFORE)
+        for organization_id, mode, created_at, *paid in self.values_list(*columns):
             times = [(DayKind.CREATED, created_at), *((DayKind.PAID, time) for time in paid if time)]
-            of_payment = {UtcDay(kind, time.astimezone(UTC).date()) for kind, time in times}
-            for either in {access, former.get(key, access)}:
-                days[either] |= of_payment
+            days[Access(organization_id, mode)] |= {UtcDay(kind, time.astimezone(UTC).date()) for kind, time in times}
         return days
-
-    def changes(self) -> Changes:
-        """Return the IDs of the last changes of the payments."""
-        changes = defaultdict(list)
-        for organization_id, mode, change_id in self.values_list("organization_id", "mode", CHANGE_ID).distinct():
-            changes[Access(organization_id, mode)].append(change_id)
-        return changes
 
     def without_joins(self) -> Self:
         """Return the same payments as a query without joins.
@@ -204,23 +179,6 @@ class RecordingQuerySet(models.QuerySet[ModelT]):
     def with_keys(self, keys: Collection[Any], *, using: str) -> Self:
         """Return the payments with these primary keys, without the conditions of this query."""
         return type(self)(self.model, using=using).filter(pk__in=keys)
-
-
-def changes_of_move(written: Changes, stored: Changes) -> tuple[Changes, set[Access]]:
-    """Return the changes of payments that may have got another organization or mode, and those that payments have left.
-
-    `written` has the IDs by the former organization and mode, `stored` those that the payments have now. If a payment
-    was not updated, its ID is one of an earlier change.
-    """
-    former = {change_id: access for access, change_ids in written.items() for change_id in change_ids}
-    new = {access: [change_id for change_id in ids if change_id in former] for access, ids in stored.items()}
-    left = {
-        former[change_id]
-        for access, change_ids in new.items()
-        for change_id in change_ids
-        if former[change_id] != access
-    }
-    return {access: change_ids for access, change_ids in new.items() if change_ids}, left
 
 
 def values_before(fields: Collection[str]) -> dict[str, Any]:

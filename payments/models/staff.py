@@ -50,16 +50,65 @@ class StaffPreferences(models.Model):
         return f"{self.user_id}: {self.organization_id} ({self.mode})"
 
 
+class Role(models.TextChoices):
+    """What a user may do. The value is the name of a group, which the migration creates with its permissions."""
+
+    VIEWER = "Viewer", "Viewer: payments and exports"
+    KEY_MANAGER = "Key manager", "Key manager: also API keys"
+    ADMINISTRATOR = "Administrator", "Administrator: also users, organizations, imports, removal of personal data"
+
+    @property
+    def slug(self) -> str:
+        """Return the name of the role in commands and claims: `key-manager`."""
+        return self.value.lower().replace(" ", "-")
+
+
+class StaffOrganization(models.Model):
+    """An organization that a user may see. Users with the permission `all_organizations` need no rows.
+
+    The database has no foreign key to the organization, for the same reason as for the preferences.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="staff_organizations", db_index=False
+    )
+    organization = models.ForeignKey(
+        "payments.Organization", on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(fields=["user", "organization"], name="staff_organization_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id}: {self.organization_id}"
+
+
 class SavedFilter(models.Model):
-    """A search of the payment list that a user has named. It applies to any organization and mode."""
+    """A search of the payment list that a user has named.
+
+    It applies to any organization and mode. With an organization, it is shared with all users who see this one.
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    organization_id = models.BigIntegerField(null=True)  # None: only the user sees the filter
     name = models.CharField(max_length=NAME_CHARACTERS_MAX)
     query = models.CharField(max_length=QUERY_CHARACTERS_MAX)  # the fields of the list's form, as a query string
 
     class Meta:
         default_permissions = ()  # users change only their own
-        constraints = [models.UniqueConstraint(fields=["user", "name"], name="saved_filter_name_once")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "name"], name="saved_filter_name_once", condition=Q(organization_id__isnull=True)
+            ),
+            models.UniqueConstraint(
+                fields=["organization_id", "name"],
+                name="shared_filter_name_once",
+                condition=Q(organization_id__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -111,6 +160,7 @@ class PaymentRead(models.Model):
     objects = PaymentReadQuerySet.as_manager()
 
     class Meta:
+        verbose_name_plural = "access log"
         default_permissions = ("view",)
         indexes = [
             models.Index(fields=["read_at"], name="payment_read_time"),

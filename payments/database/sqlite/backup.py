@@ -55,7 +55,6 @@ def temporary_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def connect(file: Path) -> Iterator[sqlite3.Connection]:
-    """Open an existing file."""
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as connection:
         yield connection
 

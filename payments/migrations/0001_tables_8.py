@@ -1,7 +1,7 @@
 """All tables, with their indexes.
 
 Until the first release, a change of the schema edits this migration and gives it a new name, with the number of edits:
-`0001_tables_7`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
+`0001_tables_8`. Then a database from before the edit is recognized (database/migration_state.py). Only an index that
 models cannot declare needs SQL.
 """
 
@@ -132,6 +132,8 @@ class Migration(migrations.Migration):
                 ('time_zone', models.CharField(default=payments.models.organization.default_time_zone, max_length=64, validators=[payments.models.days.validate_time_zone])),
             ],
             options={
+                'permissions': [('all_organizations', 'Can see all organizations')],
+                'default_permissions': ('add', 'change', 'view'),
                 'constraints': [models.CheckConstraint(condition=models.Q(('id__gte', 1)), name='organization_id_positive')],
             },
         ),
@@ -153,6 +155,7 @@ class Migration(migrations.Migration):
                 ('newest_at', models.DateTimeField(null=True)),
             ],
             options={
+                'verbose_name_plural': 'access log',
                 'default_permissions': ('view',),
                 'indexes': [models.Index(fields=['read_at'], name='payment_read_time'), models.Index(fields=['user_name', 'id'], name='payment_read_user')],
             },
@@ -194,6 +197,7 @@ class Migration(migrations.Migration):
                 ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='changes', to='payments.organization')),
             ],
             options={
+                'default_permissions': (),
                 'constraints': [models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='change_mode_known')],
             },
         ),
@@ -202,6 +206,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
+                ('scope', models.CharField(choices=[('read', 'Read'), ('import', 'Import')], default='read', max_length=6)),
                 ('name', models.CharField(max_length=200, validators=[django.core.validators.RegexValidator('\\A[^\\x00-\\x1f\\x7f]*\\Z', 'A name is one line of text.')])),
                 ('digest', models.CharField(editable=False, max_length=64, unique=True)),
                 ('hint', models.CharField(editable=False, max_length=4, verbose_name='ends in')),
@@ -213,9 +218,10 @@ class Migration(migrations.Migration):
                 ('organization', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='keys', to='payments.organization')),
             ],
             options={
+                'default_permissions': ('add', 'change', 'view'),
                 'verbose_name': 'API key',
                 'verbose_name_plural': 'API keys',
-                'constraints': [models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='api_key_mode_known')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='api_key_mode_known'), models.CheckConstraint(condition=models.Q(('scope__in', ['read', 'import'])), name='api_key_scope_known')],
             },
         ),
         migrations.CreateModel(
@@ -227,11 +233,10 @@ class Migration(migrations.Migration):
                 ('change_number', models.BigIntegerField(db_default=0)),
                 ('change_id', models.BigIntegerField(db_default=0)),
                 ('epoch', models.BigIntegerField(db_default=0)),
-                ('imported_at', models.DateTimeField(null=True)),
-                ('imported_payments', models.IntegerField(null=True)),
                 ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='payments.organization')),
             ],
             options={
+                'default_permissions': (),
                 'constraints': [models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='access_state_mode_known')],
             },
         ),
@@ -250,20 +255,24 @@ class Migration(migrations.Migration):
                 ('method', models.CharField(blank=True, max_length=32)),
                 ('redirect_url', models.TextField(blank=True, verbose_name='redirect URL')),
                 ('webhook_url', models.TextField(blank=True, verbose_name='webhook URL')),
-                ('status', models.CharField(choices=[('open', 'Open'), ('pending', 'Pending'), ('authorized', 'Authorized'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('canceled', 'Canceled'), ('expired', 'Expired')], max_length=10)),
-                ('sequence_type', models.CharField(choices=[('oneoff', 'Oneoff'), ('first', 'First'), ('recurring', 'Recurring')], max_length=9)),
+                ('status', models.CharField(choices=[('open', 'Open'), ('pending', 'Pending'), ('authorized', 'Authorized'), ('succeeded', 'Paid'), ('failed', 'Failed'), ('canceled', 'Canceled'), ('expired', 'Expired')], max_length=10)),
+                ('sequence_type', models.CharField(choices=[('oneoff', 'One-off'), ('first', 'First of a series'), ('recurring', 'Recurring')], max_length=9)),
                 ('metadata', payments.models.fields.DocumentField(default='{}')),
                 ('details', payments.models.fields.DocumentField(blank=True, null=True)),
                 ('created_at', payments.models.fields.MillisecondField(default=django.utils.timezone.now)),
                 ('expires_at', payments.models.fields.MillisecondField(blank=True, null=True)),
                 ('paid_at', payments.models.fields.MillisecondField(blank=True, null=True)),
                 ('paid_before', payments.models.fields.MillisecondField(blank=True, editable=False, null=True)),
+                ('status_before', models.CharField(blank=True, editable=False, max_length=10, null=True)),
+                ('anonymized_at', payments.models.fields.MillisecondField(blank=True, editable=False, null=True)),
                 ('customer_id', models.CharField(blank=True, max_length=64, verbose_name='customer ID')),
                 ('change_id', models.BigIntegerField(editable=False)),
                 ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='payments', to='payments.organization')),
             ],
             options={
                 'base_manager_name': 'objects',
+                'default_permissions': ('view',),
+                'permissions': [('anonymize_payment', 'Can remove the personal data of payments')],
                 'indexes': [models.Index(models.F('organization'), models.F('mode'), models.OrderBy(models.F('created_at'), descending=True), models.OrderBy(models.F('id'), descending=True), name='payment_list'), models.Index(condition=models.Q(('status', 'succeeded'), _negated=True), fields=['organization', 'mode', 'status', '-created_at', '-id'], name='payment_status'), models.Index(condition=models.Q(('status__in', ['authorized', 'open', 'pending'])), fields=['organization', 'mode', '-created_at', '-id'], name='payment_in_flight'), models.Index(condition=models.Q(('customer_id', ''), _negated=True), fields=['organization', 'mode', 'customer_id', '-created_at', '-id'], name='payment_customer'), models.Index(models.F('organization'), models.F('mode'), payments.models.expressions.Day('paid_at'), models.OrderBy(models.F('created_at'), descending=True), condition=models.Q(('paid_at__isnull', False)), name='payment_paid'), models.Index(fields=['change_id', 'organization', 'mode'], name='payment_change')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('id__regex', '\\Apt_[A-Za-z0-9_-]+\\Z'), django.db.models.lookups.LessThanOrEqual(django.db.models.functions.text.Length('id'), 64)), name='payment_id_form'), models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='payment_mode_known'), models.CheckConstraint(condition=models.Q(('status__in', ['open', 'pending', 'authorized', 'succeeded', 'failed', 'canceled', 'expired'])), name='payment_status_known'), models.CheckConstraint(condition=models.Q(('sequence_type__in', ['oneoff', 'first', 'recurring'])), name='payment_sequence_type_known'), models.CheckConstraint(condition=models.Q(models.Q(('status', 'succeeded'), _negated=True), ('paid_at__isnull', False), _connector='OR'), name='payment_succeeded_is_paid'), models.CheckConstraint(condition=models.Q(('method', ''), models.Q(('method__regex', '\\A[A-Za-z0-9_-]+\\Z'), django.db.models.lookups.LessThanOrEqual(django.db.models.functions.text.Length('method'), 32)), _connector='OR'), name='payment_method_form'), models.CheckConstraint(condition=models.Q(('customer_id', ''), models.Q(('customer_id__regex', '\\Act_[A-Za-z0-9_-]+\\Z'), django.db.models.lookups.LessThanOrEqual(django.db.models.functions.text.Length('customer_id'), 64)), _connector='OR'), name='payment_customer_id_form'), models.CheckConstraint(condition=models.Q(django.db.models.lookups.LessThanOrEqual(payments.models.expressions.ByteLength('description'), 16384), django.db.models.lookups.LessThanOrEqual(django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(payments.models.expressions.ByteLength('description'), '+', payments.models.expressions.ByteLength('redirect_url')), '+', payments.models.expressions.ByteLength('webhook_url')), '+', payments.models.expressions.ByteLength('metadata')), '+', django.db.models.functions.comparison.Coalesce(payments.models.expressions.ByteLength('details'), 0)), 65536)), name='payment_size'), models.CheckConstraint(condition=models.Q(models.Q(('amount_net__isnull', True), ('amount_net_currency__isnull', True)), models.Q(('amount_net__isnull', False), ('amount_net_currency__isnull', False)), _connector='OR'), name='payment_amount_net_whole'), models.CheckConstraint(condition=models.Q(models.Q(('amount_remaining__isnull', True), ('amount_remaining_currency__isnull', True)), models.Q(('amount_remaining__isnull', False), ('amount_remaining_currency__isnull', False)), _connector='OR'), name='payment_amount_remaining_whole')],
             },
@@ -272,13 +281,14 @@ class Migration(migrations.Migration):
             name='SavedFilter',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('organization_id', models.BigIntegerField(null=True)),
                 ('name', models.CharField(max_length=60)),
                 ('query', models.CharField(max_length=4000)),
                 ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
                 'default_permissions': (),
-                'constraints': [models.UniqueConstraint(fields=('user', 'name'), name='saved_filter_name_once')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('organization_id__isnull', True)), fields=('user', 'name'), name='saved_filter_name_once'), models.UniqueConstraint(condition=models.Q(('organization_id__isnull', False)), fields=('organization_id', 'name'), name='shared_filter_name_once')],
             },
         ),
         migrations.CreateModel(
@@ -293,7 +303,90 @@ class Migration(migrations.Migration):
                 ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='payments.organization')),
             ],
             options={
+                'default_permissions': (),
                 'constraints': [models.UniqueConstraint(fields=('organization', 'mode', 'kind', 'day'), name='summed_day_once'), models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='summed_day_mode_known'), models.CheckConstraint(condition=models.Q(('kind__in', ['paid', 'created'])), name='summed_day_kind_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='StaffOrganization',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('organization', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='payments.organization')),
+                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='staff_organizations', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.UniqueConstraint(fields=('user', 'organization'), name='staff_organization_once')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ImportRun',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('started_at', models.DateTimeField()),
+                ('ended_at', models.DateTimeField(null=True)),
+                ('way', models.CharField(choices=[('command', 'by command'), ('api', 'over the API')], default='command', max_length=7)),
+                ('source', models.CharField(max_length=255)),
+                ('actor', models.CharField(max_length=150)),
+                ('outcome', models.CharField(choices=[('running', 'Running or interrupted'), ('succeeded', 'Succeeded'), ('partial', 'Some records refused'), ('failed', 'Failed')], default='running', max_length=9)),
+                ('read', models.PositiveIntegerField(default=0)),
+                ('refused', models.PositiveIntegerField(default=0)),
+                ('created', models.PositiveIntegerField(default=0)),
+                ('changed', models.PositiveIntegerField(default=0)),
+                ('unchanged', models.PositiveIntegerField(default=0)),
+                ('errors', models.JSONField(default=list)),
+            ],
+            options={
+                'verbose_name': 'import',
+                'default_permissions': ('view',),
+                'indexes': [models.Index(fields=['started_at'], name='import_run_started')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('outcome__in', ['running', 'succeeded', 'partial', 'failed'])), name='import_run_outcome_known'), models.CheckConstraint(condition=models.Q(('way__in', ['command', 'api'])), name='import_run_way_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ImportPart',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('organization_id', models.BigIntegerField()),
+                ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
+                ('written', models.PositiveIntegerField(default=0)),
+                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='payments.importrun')),
+            ],
+            options={
+                'default_permissions': (),
+                'indexes': [models.Index(fields=['organization_id', 'mode', 'run'], name='import_part_access')],
+                'constraints': [models.UniqueConstraint(fields=('run', 'organization_id', 'mode'), name='import_part_once'), models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='import_part_mode_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='ImportTimes',
+            fields=[
+                ('pk', models.CompositePrimaryKey('organization_id', 'mode', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('mode', models.CharField(choices=[('live', 'Live'), ('test', 'Test')], max_length=4)),
+                ('command_at', models.DateTimeField(null=True)),
+                ('api_at', models.DateTimeField(null=True)),
+                ('late_at', models.DateTimeField(null=True)),
+                ('days', models.JSONField(default=list)),
+                ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='payments.organization')),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.CheckConstraint(condition=models.Q(('mode__in', ['live', 'test'])), name='import_times_mode_known')],
+            },
+        ),
+        migrations.CreateModel(
+            name='StatusChange',
+            fields=[
+                ('pk', models.CompositePrimaryKey('organization_id', 'payment_id', 'change_id', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('payment_id', models.CharField(max_length=64)),
+                ('change_id', models.BigIntegerField()),
+                ('status', models.CharField(choices=[('open', 'Open'), ('pending', 'Pending'), ('authorized', 'Authorized'), ('succeeded', 'Paid'), ('failed', 'Failed'), ('canceled', 'Canceled'), ('expired', 'Expired')], max_length=10)),
+                ('import_id', models.BigIntegerField()),
+                ('organization', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='payments.organization')),
+            ],
+            options={
+                'default_permissions': (),
+                'constraints': [models.CheckConstraint(condition=models.Q(('status__in', ['open', 'pending', 'authorized', 'succeeded', 'failed', 'canceled', 'expired'])), name='status_change_known')],
             },
         ),
         migrations.RunPython(add_indexes_of_terms, migrations.RunPython.noop),
