@@ -5,7 +5,7 @@ Only this module uses these undocumented or global functions:
 - `inc_thread_sharing` and `dec_thread_sharing` let another thread use a Django connection, and
   `connections[alias] = connection` makes it that thread's connection. Both are undocumented. Django's own
   `LiveServerThread` uses them in the same way.
-- `sys.setswitchinterval` applies to all threads of the process. An import is the only work of its process.
+- `sys.setswitchinterval` applies to all threads of the process, which has one import at a time.
 """
 
 import sys
@@ -20,8 +20,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from payments.ingest.batches import Batch
 
-# How long the writing thread waits for Python's interpreter lock when the server has responded. Python's default of
-# 5 ms adds up over many statements.
+# How long a thread waits for Python's interpreter lock: the writing thread when the server has responded, or a request
+# beside an import over the API. Python's default of 5 ms adds up.
 SWITCH_SECONDS = 0.0005
 
 CANCEL_EVERY_SECONDS = 1
@@ -66,19 +66,30 @@ class BackgroundWriter:
 
 
 @contextmanager
-def background_writer(write: Callable[[Batch], None]) -> Iterator[Callable[[Batch], None]]:
-    """Yield a function that writes a batch. On PostgreSQL, it returns before a thread has written the batch.
+def quick_switches() -> Iterator[None]:
+    """Let the threads of the process wait for each other only a short time."""
+    seconds = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(seconds)
+
+
+@contextmanager
+def background_writer(write: Callable[[Batch], None], *, has_thread: bool) -> Iterator[Callable[[Batch], None]]:
+    """Yield a function that writes a batch. With a thread, it returns before the thread has written the batch.
 
     The last batch is written at the end of the block; an exception aborts the writer. SQLite works in this process, so
     a thread would save no time.
     """
-    if connection.vendor != "postgresql":
-        yield write
+    if not (has_thread and connection.vendor == "postgresql"):
+        with quick_switches():
+            yield write
         return
     this_connection = connections[DEFAULT_DB_ALIAS]  # the thread's `connections` would give it another one
     with ExitStack() as stack:
-        stack.callback(sys.setswitchinterval, sys.getswitchinterval())
-        sys.setswitchinterval(SWITCH_SECONDS)
+        stack.enter_context(quick_switches())
         stack.callback(this_connection.dec_thread_sharing)
         this_connection.inc_thread_sharing()
         executor = stack.enter_context(

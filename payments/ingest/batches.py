@@ -8,14 +8,16 @@ from payments.conf import conf
 from payments.ingest.errors import InvalidRecord, unreadable
 from payments.ingest.fast_path import parse_canonical
 from payments.ingest.formats.detection import read_records
-from payments.ingest.formats.sources import Location, RawRecord, Source, UnreadableSource
+from payments.ingest.formats.sources import RAW_BYTES_MAX, Location, RawRecord, Source, UnreadableSource
 from payments.ingest.stored_rows import StoredRow, days, stored_row
 from payments.ingest.translations import translate
 from payments.ingest.validation import STRICT, Options, validate_record
 from payments.models import Days
 
 # A batch also ends after IMPORT_BATCH_RECORDS records.
-BATCH_BYTES = 2**24
+BATCH_BYTES = 2**21
+
+RAW_TOO_LONG = InvalidRecord.of(None, f"is longer than {RAW_BYTES_MAX} bytes")
 
 LocatedRow: TypeAlias = tuple[Location, StoredRow]
 Entry: TypeAlias = tuple[Location, StoredRow | InvalidRecord | UnreadableSource]
@@ -45,7 +47,6 @@ class Batch:
 
 
 def read_batches(sources: Iterable[Source], options: Options = STRICT) -> Iterator[Batch]:
-    """Yield the records of the sources in batches of limited size."""
     entries: list[Entry] = []
     size = ignored = not_cards = 0
     records_max = conf.IMPORT_BATCH_RECORDS
@@ -74,6 +75,8 @@ def parse_sources(sources: Iterable[Source], options: Options) -> Iterator[Parse
 def parse(raw: RawRecord, options: Options = STRICT) -> Parsed:
     """Return the row of a record, or the error if the record is invalid. A bug costs no other record."""
     location, text, error, ignored_columns = raw
+    if len(text) > RAW_BYTES_MAX:
+        error = RAW_TOO_LONG
     if error:
         return (location, error), len(text), 0, 0
     try:
@@ -84,7 +87,7 @@ def parse(raw: RawRecord, options: Options = STRICT) -> Parsed:
         record, ignored, not_cards = validate_record(text, options)
         return (location, stored_row(record)), len(text), ignored + ignored_columns, not_cards
     except InvalidRecord as invalid:
-        return (location, invalid), len(text), 0, 0
+        return (location, invalid.with_traceback(None)), len(text), 0, 0  # its frames have the values of the record
     except Exception as bug:  # noqa: BLE001
         return (location, unreadable(bug)), len(text), 0, 0
 

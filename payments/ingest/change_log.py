@@ -12,7 +12,8 @@ from payments.models import CHANGE_PAYMENTS_MAX, Access, AccessState, Changes, D
 class ChangeLog:
     """The changes of one transaction, until `record` numbers them at its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, import_id: int = 0) -> None:
+        self.import_id = import_id  # the number of the import; 0 in a dry run
         self.accesses: dict[int, Access] = {}  # by the ID of the change
         # The number of written payments, by the ID of their change. A change without a payment is not recorded.
         self.payments: Counter[int] = Counter()
@@ -42,12 +43,12 @@ class ChangeLog:
         return changes
 
     @property
-    def imported(self) -> dict[Access, int]:
-        """Return the number of written payments of each organization and mode of the import; it may be 0."""
-        imported = dict.fromkeys(self.accesses.values(), 0)
+    def written(self) -> Counter[Access]:
+        """Return the number of written payments of each organization and mode."""
+        written: Counter[Access] = Counter()
         for change_id, number in self.payments.items():
-            imported[self.accesses[change_id]] += number
-        return imported
+            written[self.accesses[change_id]] += number
+        return written
 
     def add_days(self, days: Days) -> None:
         for access, utc_days in days.items():
@@ -59,11 +60,11 @@ class ChangeLog:
             if time is not None:
                 self.days[self.accesses[change_id]].add(UtcDay(DayKind.PAID, date.fromisoformat(str(time)[:10])))
 
-    def record(self, *, is_import: bool) -> None:
+    def record(self) -> None:
         """Record the changes, and delete the totals of the days whose payments have changed.
 
         This happens at the end of the transaction. It locks the states of the payments, so a second transaction that
         changes payments of the same organization and mode waits here until the first one has ended. Therefore a reader
         that sees a revision sees all changes before it, and none after it.
         """
-        AccessState.objects.record(self.changes, imported=self.imported if is_import else None, days=self.days)
+        AccessState.objects.record(self.changes, days=self.days)

@@ -1,6 +1,6 @@
 """An import: all sources in one transaction."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
@@ -11,10 +11,12 @@ from payments.ingest.batches import Batch, LocatedRow, divide_into_rounds, read_
 from payments.ingest.change_log import ChangeLog
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.formats.sources import Location, Source, UnreadableSource
+from payments.ingest.recording import ImportRecord, Origin, recorded_import
 from payments.ingest.staging import DRY_RUN_TABLE, Target, find_conflicts, prepare_transaction, stage
+from payments.ingest.stored_rows import StoredRow
 from payments.ingest.validation import STRICT, Options
 from payments.ingest.writing import ImportResult, update_statistics, write_rows
-from payments.models import Organization
+from payments.models import Access, ImportWay, Organization
 from payments.runtime.database_errors import is_conflict
 from payments.runtime.hooks import Hooks
 from payments.runtime.process import process
@@ -29,12 +31,18 @@ MISSING_ORGANIZATION = InvalidRecord.of(
 )
 
 
+FOREIGN = {
+    "organization_id": InvalidRecord.of("organizationId", "the API key belongs to another organization"),
+    "mode": InvalidRecord.of("mode", "the API key belongs to the other mode"),
+}
+
+
 class OutcomeUnknown(Exception):
     """The import was interrupted during the commit: either everything was written or nothing."""
 
 
 def import_payments(  # noqa: PLR0913  options of the command
-    sources: Iterable[Source],
+    sources: Sequence[Source],
     *,
     on_refused: Callable[[Location, InvalidRecord], None],
     keep_going: bool = False,
@@ -42,6 +50,7 @@ def import_payments(  # noqa: PLR0913  options of the command
     waits_for_writers: bool = False,
     dry_run: bool = False,
     options: Options = STRICT,
+    origin: Origin | None = None,
 ) -> ImportResult:
     """Insert new payments and update changed ones from records in the API's form.
 
@@ -49,7 +58,7 @@ def import_payments(  # noqa: PLR0913  options of the command
     written. With `keep_going`, the other records are written. A payment's organization must exist. With
     `create_organizations`, missing ones are created. With `waits_for_writers`, it writes while no other transaction
     writes payments, so it cannot end by a deadlock; a distributed table has no such lock. With `dry_run`, return
-    the result of an import, but write nothing.
+    the result of an import, but write nothing. `origin` is a command by default.
 
     :raises OutcomeUnknown: if the import is interrupted during the commit; after other exceptions, nothing is written
     """
@@ -57,24 +66,34 @@ def import_payments(  # noqa: PLR0913  options of the command
     hooks = Hooks() if dry_run else process.hooks  # metrics do not count a dry run
     # On SQLite, a transaction would keep other connections from writing. Its temporary tables need none.
     has_transaction = connection.vendor != "sqlite" or not dry_run
-    with hooks.importing(result), all_or_nothing() if has_transaction else nullcontext():
-        target = prepare_transaction(waits_for_writers=waits_for_writers, dry_run=dry_run)
-        run = Import(
-            on_refused, target, hooks, result, keep_going=keep_going, create_organizations=create_organizations
-        )
-        with background_writer(run.write_batch) as submit:
-            for batch in read_batches(sources, options):
-                submit(batch)
-                if run.is_stopped:
-                    break
+    origin = origin or Origin()
+    with hooks.importing(result), recorded_import(sources, result, origin, dry_run=dry_run) as record:
+        with all_or_nothing() if has_transaction else nullcontext():
+            origin.begin()
+            target = prepare_transaction(waits_for_writers=waits_for_writers, dry_run=dry_run)
+            run = Import(
+                on_refused,
+                target,
+                hooks,
+                record,
+                access=origin.access,
+                keep_going=keep_going,
+                create_organizations=create_organizations,
+            )
+            # The deadline of a request is one of its thread.
+            with background_writer(run.write_batch, has_thread=origin.way == ImportWay.COMMAND) as submit:
+                for batch in read_batches(sources, options):
+                    submit(batch)
+                    if run.is_stopped:
+                        break
+            if run.will_commit and not dry_run:
+                update_statistics(target, changed=result.written)
+                run.log.record()
+                record.succeed(run.log.written)
+            elif has_transaction:
+                transaction.set_rollback(True)
         if not run.will_commit:
-            result.created = result.changed = result.unchanged = 0
-            result.columns.clear()
-        if run.will_commit and not dry_run:
-            update_statistics(target, changed=result.written)
-            run.log.record(is_import=True)
-        elif has_transaction:
-            transaction.set_rollback(True)
+            record.fail()
     return result
 
 
@@ -102,11 +121,15 @@ class Import:
     on_refused: Callable[[Location, InvalidRecord], None]
     target: Target
     hooks: Hooks
-    result: ImportResult
+    record: ImportRecord
+    access: Access | None
     keep_going: bool
     create_organizations: bool
     organizations: dict[int, bool] = field(default_factory=dict)  # whether they exist, by their IDs
-    log: ChangeLog = field(default_factory=ChangeLog)
+
+    def __post_init__(self) -> None:
+        self.result = self.record.result
+        self.log = ChangeLog(self.record.import_id)
 
     @property
     def will_commit(self) -> bool:
@@ -117,7 +140,11 @@ class Import:
         return not self.keep_going and self.result.refused >= REFUSED_MAX
 
     def write_batch(self, batch: Batch) -> None:
-        """Report the errors of a batch and write its valid rows."""
+        """Report the errors of a batch and write its valid rows.
+
+        :raises DeadlineExceeded: the request has no time left
+        """
+        process.deadline.check()
         if self.is_stopped:
             return
         written_before = self.result.written
@@ -131,8 +158,10 @@ class Import:
         """Count the records of a batch and report its errors. Return the valid rows in rounds."""
         self.result.ignored += batch.ignored
         self.result.not_cards += batch.not_cards
+        self.record.accesses |= {self.access} if self.access else batch.days.keys()
         missing = self.missing_organizations(batch.organization_ids)
-        if not (batch.has_errors or missing):
+        has_others = self.access is not None and batch.days.keys() - {self.access}
+        if not (batch.has_errors or missing or has_others):
             self.result.read += len(batch.entries)
             return batch.rounds
         rows: list[LocatedRow] = []
@@ -142,6 +171,8 @@ class Import:
                 self.refuse(location, content)
             elif isinstance(content, UnreadableSource):
                 self.refuse(location, InvalidRecord.of(None, content.reason))
+            elif foreign := self.find_foreign(content):
+                self.refuse(location, FOREIGN[foreign])
             elif content.organization_id in missing:
                 self.refuse(location, MISSING_ORGANIZATION)
             else:
@@ -149,6 +180,11 @@ class Import:
             if self.is_stopped:
                 return []
         return list(divide_into_rounds(rows))
+
+    def find_foreign(self, row: StoredRow) -> str | None:
+        """Return the column in which a row differs from the only access whose payments are imported."""
+        only = self.access._asdict() if self.access else {}
+        return next((column for column, value in only.items() if getattr(row, column) != value), None)
 
     def missing_organizations(self, organization_ids: set[int]) -> set[int]:
         """Return the organizations that do not exist. With `create_organizations`, create them instead."""
@@ -179,4 +215,5 @@ class Import:
 
     def refuse(self, location: Location, error: InvalidRecord) -> None:
         self.result.refused += 1
+        self.record.note(location, error)
         self.on_refused(location, error)

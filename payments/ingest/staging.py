@@ -4,12 +4,13 @@ A dry run writes a second temporary table instead of the payments.
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from django.db import connection
 from msgspec.structs import astuple
 
+from payments.database.workers import uses_citus
 from payments.ingest.errors import InvalidRecord
 from payments.ingest.stored_rows import STORED_COLUMNS, StoredRow
 from payments.models import Payment
@@ -33,7 +34,7 @@ CHANGEABLE_COLUMNS = tuple(column for column in TITLES if column not in {"id", *
 WRITTEN_COLUMNS = (*STORED_COLUMNS, "change_id")
 
 # All columns of the table.
-TABLE_COLUMNS = (*WRITTEN_COLUMNS, "paid_before")
+TABLE_COLUMNS = (*WRITTEN_COLUMNS, "paid_before", "status_before", "anonymized_at")
 
 # The columns of the table's primary key: the ID or, in a table that is distributed by organization, the organization
 # and the ID (docs/citus.md).
@@ -56,18 +57,19 @@ class Target(NamedTuple):
 
 
 def fetch_primary_key() -> PrimaryKey:
+    """Return the columns of the primary key. Only with Citus, they must be read."""
+    if not uses_citus():
+        return ID_KEY
     with connection.cursor() as cursor:
         return tuple(connection.introspection.get_primary_key_columns(cursor, TABLE) or ID_KEY)
 
 
 def prepare_transaction(*, waits_for_writers: bool = False, dry_run: bool = False) -> Target:
-    """Create the temporary tables of this transaction, and set what its writes need. Return the table to write.
+    """Set what the writes of this transaction need, and create the table of a dry run. Return the table to write.
 
     `waits_for_writers`: begin when other transactions that write payments have ended, and let later ones wait.
     """
     target = Target(fetch_primary_key(), DRY_RUN_TABLE if dry_run else TABLE)
-    # A newer schema may have more columns. They have defaults, which the temporary tables need too.
-    definition = f"(LIKE {TABLE} INCLUDING DEFAULTS) ON COMMIT DROP"
     with connection.cursor() as cursor:
         if waits_for_writers and connection.vendor == "postgresql" and target == Target():
             cursor.execute(f"LOCK TABLE {TABLE} IN SHARE ROW EXCLUSIVE MODE")
@@ -76,14 +78,21 @@ def prepare_transaction(*, waits_for_writers: bool = False, dry_run: bool = Fals
         if connection.vendor == "postgresql":
             # PostgreSQL would otherwise remember every row until the commit, to check deferred constraints then.
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        else:
-            definition = f"AS SELECT {column_list(TABLE_COLUMNS)} FROM {TABLE} LIMIT 0"
-        cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {STAGING_TABLE} {definition}")
         if dry_run:
-            cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {DRY_RUN_TABLE} {definition}")
+            create_temporary(DRY_RUN_TABLE)
             cursor.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS planned ON {DRY_RUN_TABLE} ({column_list(target.key)})")
             cursor.execute(f"DELETE FROM {DRY_RUN_TABLE}")  # on SQLite, it lasts as long as the connection
     return target
+
+
+def create_temporary(table: str) -> None:
+    """Create a temporary table with the columns of the payments, if it does not exist."""
+    # A newer schema may have more columns. They have defaults, which the temporary tables need too.
+    definition = f"(LIKE {TABLE} INCLUDING DEFAULTS) ON COMMIT DROP"
+    if connection.vendor == "sqlite":
+        definition = f"AS SELECT {column_list(TABLE_COLUMNS)} FROM {TABLE} LIMIT 0"
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TEMPORARY TABLE IF NOT EXISTS {table} {definition}")
 
 
 def insert(table: str, rows: Sequence[StoredRow], change_ids: Sequence[int]) -> None:
@@ -104,7 +113,11 @@ def insert(table: str, rows: Sequence[StoredRow], change_ids: Sequence[int]) -> 
 
 
 def stage(rows: Sequence[StoredRow], change_ids: Sequence[int], *, target: Target) -> None:
-    """Replace the content of the staging table. In a dry run, also copy the stored payments that are not yet copied."""
+    """Replace the content of the staging table. In a dry run, also copy the stored payments that are not yet copied.
+
+    New payments need no such table, so it is created here: an import of one payment would spend its time on it.
+    """
+    create_temporary(STAGING_TABLE)
     with connection.cursor() as cursor:
         # PostgreSQL would read deleted rows again and again until they are vacuumed. SQLite has no TRUNCATE.
         truncate = "TRUNCATE" if connection.vendor == "postgresql" else "DELETE FROM"
@@ -159,5 +172,5 @@ def find_conflicts(rows: Collection[StoredRow], *, target: Target) -> dict[str, 
         return {payment_id: FIXED_COLUMNS[column] for payment_id, column in cursor.fetchall()}
 
 
-def column_list(columns: Collection[str], table: str | None = None) -> str:
+def column_list(columns: Iterable[str], table: str | None = None) -> str:
     return ", ".join(f"{table}.{column}" if table else column for column in columns)

@@ -1,7 +1,7 @@
 """Writes rows to the payments table: inserts new payments, and updates changed ones."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -24,7 +24,11 @@ from payments.ingest.staging import (
     stage,
 )
 from payments.ingest.stored_rows import StoredRow
+from payments.models import StatusChange
 from payments.record import encode
+
+# The columns with the values before the last import, if it changed them.
+BEFORE = {"paid_before": "paid_at", "status_before": "status"}
 
 
 @dataclass
@@ -44,6 +48,11 @@ class ImportResult:
     @property
     def written(self) -> int:
         return self.created + self.changed
+
+    def undo(self) -> None:
+        """Forget the payments of an import that was rolled back."""
+        self.created = self.changed = self.unchanged = 0
+        self.columns.clear()
 
 
 def write_rows(
@@ -120,11 +129,16 @@ def upsert(target: Target, log: ChangeLog) -> list[int]:
     """Insert or update the payment of each staged row, and return the change IDs of the payments that changed.
 
     A payment stays as it is if one of its fixed columns differs from its row, or if no other column does. Note the days
-    in the log on which payments were paid before, and are not now.
+    in the log on which payments were paid before, and are not now. Record the statuses that changed.
     """
     differs_from = DIFFERS_FROM[connection.vendor]
-    changes = ", ".join(f"{column} = excluded.{column}" for column in (*CHANGEABLE_COLUMNS, "change_id"))
-    paid_before = f"CASE WHEN stored.paid_at {differs_from} excluded.paid_at THEN stored.paid_at END"
+    changes = ", ".join(
+        [
+            *(f"{column} = excluded.{column}" for column in (*CHANGEABLE_COLUMNS, "change_id")),
+            *(f"{before} = {value_before(column)}" for before, column in BEFORE.items()),
+            "anonymized_at = NULL",
+        ]
+    )
     has_changed = (
         f"({column_list(CHANGEABLE_COLUMNS, 'stored')}) {differs_from} ({column_list(CHANGEABLE_COLUMNS, 'excluded')})"
     )
@@ -133,10 +147,32 @@ def upsert(target: Target, log: ChangeLog) -> list[int]:
         cursor.execute(
             f"INSERT INTO {target.table} AS stored ({column_list(WRITTEN_COLUMNS)}) "
             f"SELECT {column_list(WRITTEN_COLUMNS)} FROM {STAGING_TABLE} WHERE TRUE ORDER BY id "
-            f"ON CONFLICT ({column_list(target.key)}) DO UPDATE SET {changes}, paid_before = {paid_before} "
-            f"WHERE {is_same_payment('excluded')} AND {has_changed} RETURNING change_id, paid_before"
+            f"ON CONFLICT ({column_list(target.key)}) DO UPDATE SET {changes} "
+            f"WHERE {is_same_payment('excluded')} AND {has_changed} RETURNING change_id, {column_list(BEFORE)}"
         )
         # Not `rowcount`: if the shards write the rows, Citus reports the number of rows that it sent to them.
         written = cursor.fetchall()
-    log.add_paid_before(written)
-    return [change_id for change_id, _ in written]
+    log.add_paid_before((change_id, paid_before) for change_id, paid_before, _ in written)
+    if target.table == TABLE:
+        insert_status_changes({change_id for change_id, _, status_before in written if status_before}, log=log)
+    return [change_id for change_id, _, _ in written]
+
+
+def value_before(column: str) -> str:
+    """Return the SQL expression for the former value of a column, if the upsert changes it."""
+    return f"CASE WHEN stored.{column} {DIFFERS_FROM[connection.vendor]} excluded.{column} THEN stored.{column} END"
+
+
+def insert_status_changes(change_ids: Collection[int], *, log: ChangeLog) -> None:
+    """Record the new statuses of the payments with these changes, which this transaction has just written."""
+    if not change_ids:
+        return
+    organization_ids = sorted({log.accesses[change_id].organization_id for change_id in change_ids})
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {StatusChange._meta.db_table} "  # noqa: SLF001  documented
+            "(organization_id, payment_id, change_id, status, import_id) "
+            f"SELECT organization_id, id, change_id, status, {log.import_id} FROM {TABLE} "
+            f"WHERE change_id IN ({column_list(map(str, sorted(change_ids)))}) "
+            f"AND organization_id IN ({column_list(map(str, organization_ids))}) AND status_before IS NOT NULL"
+        )

@@ -21,7 +21,8 @@ class HelpFormatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
 class PaymentsCommand(BaseCommand):
     """A command with a `help` of several paragraphs and with `examples`, which are shell commands.
 
-    Its messages and errors are printable: they may contain names and arguments from outside.
+    Its functions raise CommandError for an operator's mistake, with the next step. Messages and errors are printable:
+    they may contain names and arguments from outside.
     """
 
     examples: tuple[str, ...]

@@ -16,18 +16,20 @@ FOREIGN_KEYS = {
     PAYMENTS: "payments_payment_organization_id_b9527654_fk_payments_",
     "payments_accessstate": "payments_accessstate_organization_id_0518b8ae_fk_payments_",
     "payments_change": "payments_change_organization_id_c52c58a7_fk_payments_",
+    "payments_statuschange": "payments_statuschang_organization_id_fe6319b4_fk_payments_",
 }
 
 HAS_CITUS = "SELECT to_regclass('pg_dist_partition') IS NOT NULL"
 HAS_COORDINATOR = "SELECT EXISTS (SELECT FROM pg_dist_node WHERE groupid = 0)"
 
-# Workers read this table for /readyz. If Citus manages it, they can read it from the coordinator.
-MIGRATIONS = "django_migrations"
-KNOWS_MIGRATIONS = f"SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = '{MIGRATIONS}'::regclass)"
+# Workers read and write these tables on the coordinator if Citus manages them: for /readyz, and to record imports. With
+# a table, Citus begins to manage those that its foreign keys connect.
+LOCAL_TABLES = ("django_migrations", "payments_importrun")
+IS_UNKNOWN = "SELECT NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = '{table}'::regclass)"
 
 # When Citus begins to manage a table on the coordinator, it starts the sequence of the table's IDs again, and the next
 # row would get an ID that exists. Rows that a worker inserts have IDs from WORKER_IDS on.
-NUMBERED_TABLES = ("payments_apikey", "payments_summedday", MIGRATIONS)
+NUMBERED_TABLES = ("payments_apikey", "payments_summedday", "payments_importpart", *LOCAL_TABLES)
 WORKER_IDS = 2**48
 IS_BEHIND = """
     SELECT coalesce(max(id), 0) > coalesce(pg_sequence_last_value(pg_get_serial_sequence('{table}', 'id')::regclass), 0)
@@ -67,15 +69,14 @@ class DistributionState(NamedTuple):
 
     key_has_organization: bool
     has_reference: bool
-    knows_migrations: bool
+    unknown: frozenset[str]  # the numbered tables that Citus does not manage yet
     behind: frozenset[str]  # the numbered tables whose sequence is behind their IDs
     tables: dict[str, TableState]  # those that are distributed
 
     @property
     def restarting(self) -> list[str]:
         """Return the numbered tables whose sequence is behind, or will be when Citus manages the table."""
-        known = dict.fromkeys(NUMBERED_TABLES, self.has_reference) | {MIGRATIONS: self.knows_migrations}
-        return [table for table in NUMBERED_TABLES if table in self.behind or not known[table]]
+        return [table for table in NUMBERED_TABLES if table in self.behind | self.unknown]
 
 
 def is_true(query: str) -> bool:
@@ -88,7 +89,7 @@ def read_state() -> DistributionState:
     return DistributionState(
         key_has_organization=is_true(KEY_HAS_ORGANIZATION),
         has_reference=is_true(HAS_REFERENCE),
-        knows_migrations=is_true(KNOWS_MIGRATIONS),
+        unknown=frozenset(table for table in NUMBERED_TABLES if is_true(IS_UNKNOWN.format(table=table))),
         behind=frozenset(
             table for table in NUMBERED_TABLES if is_true(IS_BEHIND.format(table=table, worker_ids=WORKER_IDS))
         ),
@@ -139,8 +140,9 @@ def complete_tables(state: DistributionState) -> Iterator[str]:
                 f"ALTER TABLE {name} ADD CONSTRAINT {FOREIGN_KEYS[name]} "
                 "FOREIGN KEY (organization_id) REFERENCES payments_organization (id)"
             )
-    if not state.knows_migrations:
-        yield f"SELECT citus_add_local_table_to_metadata('{MIGRATIONS}')"
+    for name in LOCAL_TABLES:
+        if name in state.unknown:
+            yield f"SELECT citus_add_local_table_to_metadata('{name}', cascade_via_foreign_keys => true)"
     for name in state.restarting:
         yield f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), max(id)) FROM {name} WHERE id < {WORKER_IDS}"
     changed = [name for name, table in state.tables.items() if not table.is_distributed or table.has_local_rows]

@@ -35,7 +35,6 @@ def add_organization_option(parser: ArgumentParser, *, subject: str) -> None:
 
 
 def add_access_options(parser: ArgumentParser) -> None:
-    """Add `--organization ID` and `--mode live|test`, which limit a command to some payments."""
     add_organization_option(parser, subject="payments")
     parser.add_argument("--mode", choices=Mode.values, help="only payments of this mode (default: both)")
 
@@ -94,10 +93,7 @@ def has_filter_options(options: Mapping[str, Any]) -> bool:
 def apply_filter_options(
     payments: PaymentQuerySet, options: Mapping[str, Any], *, access: Access | None
 ) -> PaymentQuerySet:
-    """Return the payments that match the options. `access` is theirs, if they are of one organization and mode.
-
-    :raises CommandError: if the value of an option is invalid
-    """
+    """Return the payments that match the options. `access` is theirs, if they are of one organization and mode."""
     parameters = {}
     for name in SINGLE_FILTERS:
         if texts := options[name]:
@@ -160,10 +156,6 @@ def time_zone(name: str) -> str:
 
 
 def requested_format(options: Mapping[str, Any], *, organization: Organization | None) -> Format | Book:
-    """Return the format of the options.
-
-    :raises CommandError: an option needs another one
-    """
     names = ("columns", "decimal", "delimiter", "time_zone", "totals")
     values = {name: options[name] for name in names if options[name] is not None}
     if not values:

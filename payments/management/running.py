@@ -6,7 +6,7 @@ from argparse import Namespace
 from contextlib import suppress
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import CommandError, CommandParser, execute_from_command_line
+from django.core.management import CommandError, CommandParser, execute_from_command_line, handle_default_options
 from django.db import Error
 
 from payments.conf import conf
@@ -20,10 +20,7 @@ HAS_WARNED = "MANAGE_PY_HAS_WARNED"
 def run(arguments: list[str]) -> None:
     """Run the command that the arguments of the process name. With --traceback, an error keeps its traceback."""
     options = parse_common_options(arguments)
-    if options.settings:
-        os.environ["DJANGO_SETTINGS_MODULE"] = options.settings
-    if options.pythonpath:
-        sys.path.insert(0, options.pythonpath)
+    handle_default_options(options)
     if options.verbosity != "0" and HAS_WARNED not in os.environ:
         print_warnings()
     os.environ[HAS_WARNED] = "true"

@@ -44,7 +44,7 @@ def unwrap_page(value: RawRecord) -> Iterator[RawRecord]:
             yield value
             return
         records = decode_list(page.payments)
-        list_text = bytes(page.payments)
+        list_text = memoryview(page.payments)  # a copy may be as long as the file
         begin = value.text.index(list_text)
         repeated = repeated_name(value.text[:begin] + b"[]" + value.text[begin + len(list_text) :])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidRecord):

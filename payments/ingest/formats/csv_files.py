@@ -15,10 +15,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from payments.conf import conf
 from payments.ingest.errors import InvalidRecord, unreadable
 from payments.ingest.formats.csv_headers import Column, Header, is_utf_8
 from payments.ingest.formats.sources import (
+    RAW_BYTES_MAX,
+    InvalidHeader,
     Location,
     RawRecord,
     UnreadableSource,
@@ -47,9 +48,9 @@ class RowLines:
     row_bytes: int = 0  # the length of the lines of the current row so far
 
     def __iter__(self) -> Iterator[str]:
-        for line in split_lines(self.name, self.chunks):
+        for line in split_lines(self.name, self.chunks, bytes_max=RAW_BYTES_MAX):
             self.row_bytes += len(line) + 1
-            refuse_oversize(self.row_bytes, Location(self.name, self.row_line))
+            refuse_oversize(self.row_bytes, Location(self.name, self.row_line), bytes_max=RAW_BYTES_MAX)
             # Bytes that are not UTF-8 become lone surrogates, which cannot be encoded later.
             yield line.decode(errors="surrogateescape") + "\n"
 
@@ -59,20 +60,21 @@ def read_rows(
 ) -> Iterator[RawRecord]:
     """Yield the rows of a CSV file as records in JSON. Empty rows are skipped.
 
-    :raises UnreadableSource: the header is invalid, or a row cannot be split into cells
+    :raises InvalidHeader: the header is invalid
+    :raises UnreadableSource: a row cannot be split into cells
     """
     rows = split_rows(name, chunks, delimiter)
     header_line, cells = next(rows)
     header = Header(cells, delimiter)
     if problems := list(header.problems(ignores_unknown_fields=ignores_unknown_fields)):
-        raise UnreadableSource(Location(name, header_line), "; ".join(problems))
+        raise InvalidHeader(Location(name, header_line), "; ".join(problems))
     for line, cells in rows:
         yield raw_record(Location(name, line, columns=header.numbers), cells, header)
 
 
 def split_rows(name: str, chunks: Iterator[bytes], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not empty or lines of dashes, each with the line on which it begins."""
-    csv.field_size_limit(conf.IMPORT_VALUE_BYTES_MAX)
+    csv.field_size_limit(RAW_BYTES_MAX)
     lines = RowLines(name, chunks)
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
@@ -108,7 +110,6 @@ def invalid_row(location: Location, field: str | None, reason: str) -> RawRecord
 
 
 def record_of(cells: list[str], header: Header) -> dict[str, Any]:
-    """Return the record of a row as JSON data."""
     record: dict[str, Any] = {}
     for column in header.columns:
         cell = unprotect(cells[column.position])

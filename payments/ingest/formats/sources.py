@@ -1,11 +1,10 @@
 """Sources of an import: streams of bytes, the locations of their records, and their limits."""
 
 import gzip
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from io import BufferedReader
-from typing import NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from msgspec import Struct
 
@@ -16,13 +15,17 @@ CHUNK_BYTES = 2**18
 
 GZIP_MARK = b"\x1f\x8b"
 
+# A longer record is not parsed: its values take many times as much memory.
+RAW_BYTES_MAX = 2**20
+
 
 @dataclass(frozen=True)
 class Source:
-    """A stream of bytes and its name in messages."""
+    """A stream of bytes and its name in messages. Its form and its compression are detected, unless `form` reads it."""
 
     name: str
-    stream: BufferedReader
+    stream: BinaryIO
+    form: "Callable[[str, BinaryIO], Iterator[RawRecord]] | None" = None
 
 
 class Location(Struct, frozen=True, gc=False):
@@ -67,28 +70,47 @@ class UnreadableSource(Exception):
         self.reason = reason
 
 
-def read_chunks(stream: BufferedReader) -> Iterator[bytes]:
-    """Yield the content of a stream, decompressed if it is in gzip."""
+class InvalidHeader(UnreadableSource):
+    """The first line of a CSV file does not name the members of a record."""
+
+
+def read_chunks(stream: Any) -> Iterator[bytes]:
+    """Yield the content of a buffered reader, decompressed if it is in gzip."""
     is_compressed = stream.peek(len(GZIP_MARK)).startswith(GZIP_MARK)
-    content = gzip.GzipFile(fileobj=stream) if is_compressed else stream
-    return iter(partial(content.read, CHUNK_BYTES), b"")
+    return divide(gzip.GzipFile(fileobj=stream) if is_compressed else stream)
 
 
-def split_lines(name: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a file without their line feeds.
+def divide(stream: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
+    """Yield the content of a stream in chunks."""
+    return iter(partial(stream.read, CHUNK_BYTES), b"")
+
+
+def split_lines(name: str, chunks: Iterator[bytes], *, bytes_max: int | None = None) -> Iterator[bytes]:
+    """Yield the lines of a file without their line feeds. For the errors, see `whole_lines`."""
+    for lines in whole_lines(name, chunks, bytes_max=bytes_max):
+        yield from lines.removesuffix(b"\n").split(b"\n")
+
+
+def whole_lines(name: str, chunks: Iterator[bytes], *, bytes_max: int | None = None) -> Iterator[bytes]:
+    """Yield the content of a file in parts that end with a line.
 
     :raises UnreadableSource: a line is too long
     """
     number = 1
     incomplete = b""
     for chunk in chunks:
-        *lines, incomplete = (incomplete + chunk).split(b"\n")
-        yield from lines
-        number += len(lines)
-        refuse_oversize(len(incomplete), Location(name, number))
-    yield incomplete
+        content = incomplete + chunk
+        end = content.rfind(b"\n") + 1
+        if end:
+            yield content[:end]
+        number += content.count(b"\n")
+        incomplete = content[end:]
+        refuse_oversize(len(incomplete), Location(name, number), bytes_max=bytes_max)
+    if incomplete:
+        yield incomplete
 
 
-def refuse_oversize(length: int, location: Location) -> None:
-    if length > conf.IMPORT_VALUE_BYTES_MAX:
-        raise UnreadableSource(location, f"longer than {conf.IMPORT_VALUE_BYTES_MAX} bytes")
+def refuse_oversize(length: int, location: Location, *, bytes_max: int | None = None) -> None:
+    bytes_max = bytes_max or conf.IMPORT_VALUE_BYTES_MAX
+    if length > bytes_max:
+        raise UnreadableSource(location, f"longer than {bytes_max} bytes")

@@ -16,9 +16,17 @@ from payments.management.options import add_access_options, find_organization, p
 from payments.models import CUSTOMER_ID, Access, Mode, Organization
 from payments.runtime.terminal import printable
 
+CUSTOMER_OF_WHICH = (
+    "--customer requires --organization ID or --all-organizations: "
+    "another organization can have a different customer with the same ID."
+)
+
 
 class Command(PaymentsCommand):
-    """`anonymize_payments (--before DATE | --customer ID) [--organization ID] [--mode live|test] [--dry-run]`."""
+    """`anonymize_payments (--before DATE | --customer ID) [--organization ID] [--mode live|test] [--dry-run]`.
+
+    With `--customer`, it requires `--organization` or `--all-organizations`.
+    """
 
     help = """
         Empty description, URLs, metadata, details and customer ID of payments: those
@@ -36,7 +44,7 @@ class Command(PaymentsCommand):
     examples = (
         "manage.py anonymize_payments --before 2020-01-01 --dry-run",
         "manage.py anonymize_payments --before 2020-01-01 --organization 7 --mode live",
-        "manage.py anonymize_payments --customer ct_7",
+        "manage.py anonymize_payments --customer ct_7 --organization 7",
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -51,9 +59,14 @@ class Command(PaymentsCommand):
             "--customer", type=parse_customer_id, metavar="ID", help="payments of any age of this customer: ct_..."
         )
         add_access_options(parser)
+        parser.add_argument(
+            "--all-organizations", action="store_true", help="with --customer: the customers of all organizations"
+        )
         parser.add_argument("--dry-run", action="store_true", help="only count the payments; change nothing")
 
     def handle(self, *_args: Any, **options: Any) -> None:
+        if options["customer"] and not (options["organization"] or options["all_organizations"]):
+            raise CommandError(CUSTOMER_OF_WHICH)
         changed = 0
         is_complete = True
         with tqdm(unit=" payments", disable=None) as progress:

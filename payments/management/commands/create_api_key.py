@@ -11,17 +11,17 @@ from payments.api.links import Links
 from payments.conf import conf
 from payments.management.command import PaymentsCommand
 from payments.management.options import find_organization
-from payments.models import ApiKey, Mode
+from payments.models import ApiKey, KeyScope, Mode
 
 # The default address of scripts/start and scripts/serve.
 DEFAULT_BASE_URL = "http://127.0.0.1:8000"
 
 
 class Command(PaymentsCommand):
-    """`create_api_key --organization ID --mode live|test --name NAME [--expires TIME]`."""
+    """`create_api_key --organization ID --mode live|test --name NAME [--scope read|import] [--expires TIME]`."""
 
     help = """
-        Create an API key, which gives access to one organization's payments of one
+        Create an API key, which reads or imports one organization's payments of one
         mode.
 
         Only the key goes to stdout. It cannot be printed again, because only its digest
@@ -29,6 +29,7 @@ class Command(PaymentsCommand):
     """
     examples = (
         'manage.py create_api_key --organization 7 --mode live --name "Shop" >shop.key',
+        'manage.py create_api_key --organization 7 --mode live --name "Shop" --scope import >import.key',
         'manage.py create_api_key --organization 7 --mode test --name "Trial" --expires 2099-12-31',
     )
 
@@ -49,6 +50,12 @@ class Command(PaymentsCommand):
             help="the client that uses the key: one line, at most 200 characters",
         )
         parser.add_argument(
+            "--scope",
+            choices=KeyScope.values,
+            default=KeyScope.READ,
+            help="whether the key reads payments, or imports them (default: read)",
+        )
+        parser.add_argument(
             "--expires",
             type=parse_future_time,
             metavar="TIME",
@@ -60,13 +67,16 @@ class Command(PaymentsCommand):
             find_organization(options["organization"]),
             mode=options["mode"],
             name=options["name"],
+            scope=options["scope"],
             expires_at=options["expires"],
         )
         links = Links(conf.PUBLIC_BASE_URL or DEFAULT_BASE_URL)
+        send = f"{links.list}/imports -H 'Content-Type: application/x-ndjson' --data-binary @payments.jsonl"
+        example = links.list if key.scope == KeyScope.READ else send
         self.stdout.write(text)
         self.write_success(
             f"Created API key {key.pk}. Store the key now: it cannot be printed again.",
-            f'Next, with the key in $KEY: curl -H "Authorization: Bearer $KEY" {links.list}',
+            f'Next, with the key in $KEY: curl -H "Authorization: Bearer $KEY" {example}',
             f"To revoke it: manage.py revoke_api_key {key.pk}",
         )
 

@@ -73,7 +73,7 @@ class Command(PaymentsCommand):
                 write_rows(rows, target=target, log=log, result=result)
                 log.add_days(days(rows))
                 progress.update(len(batch))
-            log.record(is_import=False)
+            log.record()
         self.write_success(
             f"{options['count']} demo payments: {result.written} written, the others unchanged.",
             f"Next: manage.py create_api_key --organization {SHOPS[0].id} --mode live --name NAME",

@@ -45,10 +45,7 @@ class Command(PaymentsCommand):
 
 
 def check_preconditions() -> None:
-    """Check that the database can distribute payments.
-
-    :raises CommandError: if it cannot, with the next step
-    """
+    """Check that the database can distribute payments."""
     if connection.vendor != "postgresql":
         raise CommandError("This database is SQLite. Only PostgreSQL with Citus can distribute payments.")
     if read_migration_state(connection.alias).missing:

@@ -84,10 +84,7 @@ class Command(PaymentsCommand):
 
 
 def export_changes(access: Access | None, options: dict[str, Any], file_format: Format | Book) -> None:
-    """Write the payments that have changed since the position in the file, then replace the file.
-
-    :raises CommandError: an option is missing or not possible, or the database does not know the position
-    """
+    """Write the payments that have changed since the position in the file, then replace the file."""
     file = options["token_file"]
     if not options["changes"]:
         raise CommandError("--token-file needs --changes.")
@@ -115,10 +112,7 @@ def export_changes(access: Access | None, options: dict[str, Any], file_format: 
 
 
 def read_position(file: Path, access: Access) -> FeedPosition:
-    """Return the position in the file; the beginning of the feed if there is no file.
-
-    :raises CommandError: the file cannot be read, or does not contain a token of the organization and mode
-    """
+    """Return the position in the file; the beginning of the feed if there is no file."""
     try:
         text = file.read_text(errors="replace").strip()
     except FileNotFoundError:
@@ -138,10 +132,7 @@ def read_position(file: Path, access: Access) -> FeedPosition:
 
 
 def write_position(file: Path, position: FeedPosition) -> None:
-    """Replace the file by one with the token, at once: after a crash, the file has the old or the new token.
-
-    :raises CommandError: the file cannot be written
-    """
+    """Replace the file by one with the token, at once: after a crash, the file has the old or the new token."""
     new = file.with_name(f"{file.name}.new")
     try:
         with new.open("w") as stream:
@@ -154,10 +145,7 @@ def write_position(file: Path, position: FeedPosition) -> None:
 
 
 def store_stdout() -> None:
-    """Wait until the lines are stored, if stdout is a file.
-
-    :raises CommandError: they cannot be stored
-    """
+    """Wait until the lines are stored, if stdout is a file."""
     try:
         output = sys.stdout.fileno()
         if S_ISREG(os.fstat(output).st_mode):
@@ -169,10 +157,7 @@ def store_stdout() -> None:
 
 
 def write_rows(rows: Iterable[RowValues], file_format: Format | Book) -> None:
-    """Write payments to stdout, and a progress bar to stderr.
-
-    :raises CommandError: stdout cannot be written
-    """
+    """Write payments to stdout, and a progress bar to stderr."""
     output = sys.stdout.buffer
     # A progress bar would mix with the payments on the same terminal.
     with_progress = tqdm(rows, unit=" payments", disable=True if output.isatty() else None)

@@ -8,7 +8,7 @@ from payments.management.options import add_organization_option, find_organizati
 from payments.models import ApiKey
 from payments.runtime.terminal import printable
 
-HEADINGS = ("KEY", "ORGANIZATION", "MODE", "NAME", "CREATED", "LAST USED", "EXPIRES", "REVOKED", "ENDS IN")
+HEADINGS = ["KEY", "ORGANIZATION", "MODE", "SCOPE", "NAME", "CREATED", "LAST_USED", "EXPIRES", "REVOKED", "ENDS_IN"]
 
 
 class Command(PaymentsCommand):
@@ -30,9 +30,9 @@ class Command(PaymentsCommand):
         keys = ApiKey.objects.order_by("pk")
         if options["organization"] is not None:
             keys = keys.filter(organization=find_organization(options["organization"]))
-        self.stdout.write("\t".join(HEADINGS))
+        self.stdout.write("\t".join(HEADINGS).replace("_", " "))
         for key in keys:
             times = (key.created_at, key.last_used_at, key.expires_at, key.revoked_at)
             texts = (time.isoformat(sep=" ", timespec="seconds") if time else "-" for time in times)
-            columns = [str(key.pk), str(key.organization_id), key.mode, printable(key.name), *texts, key.hint]
-            self.stdout.write("\t".join(columns))
+            values = (key.pk, key.organization_id, key.mode, key.scope, printable(key.name), *texts, key.hint)
+            self.stdout.write("\t".join(map(str, values)))

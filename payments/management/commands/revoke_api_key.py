@@ -39,10 +39,7 @@ class Command(PaymentsCommand):
 
 
 def selected_key(argument: str) -> ApiKey:
-    """Return the key that an argument identifies. A key itself comes from stdin, because shells store arguments.
-
-    :raises CommandError: if the argument is invalid or the key does not exist
-    """
+    """Return the key that an argument identifies. A key itself comes from stdin, because shells store arguments."""
     if argument == "-":
         keys = ApiKey.objects.filter(digest=identifiers.digest(sys.stdin.readline().strip()))
     elif re.fullmatch("[0-9]{1,18}", argument):
