@@ -6,6 +6,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
+from payments.access.keys import AuthenticatedKey
 from payments.conf import conf
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
@@ -30,8 +31,8 @@ class KeyThrottle(BaseThrottle):
     wait_seconds = 0.0
 
     def allow_request(self, request: Request, view: Any) -> bool:
-        key: Any = request.auth
-        if key is None:
+        key = request.auth
+        if not isinstance(key, AuthenticatedKey):  # for OPTIONS, it is what the project's UNAUTHENTICATED_TOKEN returns
             return True
         limit = RateLimit(*(conf.RATE_LIMIT or ()))
         usage = process.rate_limits.count(event_name(key.digest), limit)

@@ -71,6 +71,14 @@ def test_errors_count_and_options_without_a_key_does_not(api: Api, client: Clien
     assert statuses == [200, 200, 200, 400, 405, 429]
 
 
+def test_unauthenticated_token_of_the_project_is_no_key(client: Client, settings: Settings, limited: None) -> None:
+    settings.REST_FRAMEWORK = {"UNAUTHENTICATED_TOKEN": "builtins.object"}
+
+    response = client.options("/v2/payments")
+
+    assert (response.status_code, rate_limit_headers(response)) == (200, (None, None))
+
+
 def test_keys_have_separate_limits(api: Api, client: Client, organization: Organization, limited: None) -> None:
     other_api = Api(client, ApiKeyFactory.create(organization=organization))
     for _ in range(3):
@@ -79,8 +87,12 @@ def test_keys_have_separate_limits(api: Api, client: Client, organization: Organ
     assert other_api.get().status_code == 200
 
 
-def test_limit_costs_no_query(api: Api, limited: None) -> None:
-    with CaptureQueriesContext(connection) as queries:
-        api.get()
+def test_limit_costs_no_query(api: Api, settings: Settings) -> None:
+    numbers = []
+    for limit in (None, RateLimit(2, seconds=60)):
+        settings.PAYMENTS_RATE_LIMIT = limit
+        with CaptureQueriesContext(connection) as queries:
+            api.get()
+        numbers.append(len(queries))
 
-    assert len(queries) == 2
+    assert numbers[0] == numbers[1] > 0
