@@ -24,15 +24,12 @@ class PaymentsConfig(AppConfig):
         if apps.is_installed("django.contrib.admin"):
             # They register model admins on the project's admin site. The package `payments.admin` cannot import them:
             # our own admin site is one of its modules, and needs to exist before.
-            from payments.admin import keys, organizations  # noqa: F401, PLC0415
+            from payments.admin import imports, keys, organizations  # noqa: F401, PLC0415
             from payments.admin.payments import reads, views  # noqa: F401, PLC0415
 
 
 def refuse_obsolete(*, using: str, **_: Any) -> None:
-    """Stop the command `migrate` if an earlier development version made the database.
-
-    :raises CommandError: with the next step
-    """
+    """Stop the command `migrate` if an earlier development version made the database."""
     from payments.database.migration_state import explain_obsolete, read_migration_state  # noqa: PLC0415  needs apps
 
     if read_migration_state(using).is_obsolete:

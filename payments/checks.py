@@ -119,7 +119,6 @@ def find_server_problem() -> str | None:
 
 @checks.register(checks.Tags.compatibility, deploy=True)
 def server_is_suitable(**_options: Any) -> list[checks.CheckMessage]:
-    """Check the server if it responds."""
     try:
         return server_is_supported(databases=[DEFAULT_DB_ALIAS])
     except Error:

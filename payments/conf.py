@@ -96,6 +96,9 @@ class Settings:
     IMPORT_BATCH_RECORDS = Setting(5000)
     IMPORT_VALUE_BYTES_MAX = Setting(2**24)
 
+    # An import over the API ends after this time. The time begins before the body arrives.
+    IMPORT_SECONDS_MAX = Setting(30)
+
     # A part of an export takes a worker a tenth of a second, during which its other requests wait.
     EXPORT_PART_ROWS = Setting(5000)
 
@@ -115,6 +118,8 @@ class Settings:
     OIDC_EMAIL_DOMAINS = Setting[Collection[str]](())
     OIDC_REQUIRED_CLAIM = Setting[Any](None)
     OIDC_NEW_USER_GROUP = Setting("")
+    OIDC_ROLE_CLAIM = Setting("")
+    OIDC_ORGANIZATIONS_CLAIM = Setting("")
 
     # For `payments.service`.
     ACCESS_LOG = Setting(False)  # noqa: FBT003

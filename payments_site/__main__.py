@@ -6,7 +6,6 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Run the command that the arguments of the process name."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "payments_site.settings")
     if sys.argv[1:2] == ["start"]:  # the settings are read before the command runs
         os.environ["DEBUG"] = "false"

@@ -136,7 +136,6 @@ def rate(text: str) -> RateLimit | None:
 
 
 def time_zone(text: str) -> str:
-    """Return the name of a time zone in IANA's database."""
     if not is_time_zone(text):
         raise ValidationError("Must be the IANA name of a time zone, such as Europe/Amsterdam.")
     return text

@@ -27,6 +27,8 @@ def serve(host: str, *, port: int, workers: int, threads: int) -> NoReturn:
         "WEB_THREADS": str(threads),
         # With one memory arena for all threads, a thread reuses the memory that another has just released.
         "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX") or "1",
+        # The memory of a long body is free for other processes after its import. The C library would keep some of it.
+        "MALLOC_MMAP_THRESHOLD_": os.environ.get("MALLOC_MMAP_THRESHOLD_") or str(2**20),
     }
     numbers = ("--port", str(port), "--workers", str(workers), "--blocking-threads", str(threads))
     target = ("--working-dir", str(PACKAGE.parent), "payments_site.wsgi:application")

@@ -53,7 +53,6 @@ PAYMENTS_DEFAULT_TIME_ZONE = env.time_zone("DEFAULT_TIME_ZONE", "UTC")
 PAYMENTS_RATE_LIMIT = env.rate("RATE_LIMIT", "")
 PAYMENTS_REQUEST_SECONDS_MAX = env.duration("REQUEST_SECONDS_MAX", "2.5", minimum=1, maximum=60)
 PAYMENTS_ACCESS_LOG = env.flag("ACCESS_LOG", "false")
-PAYMENTS_BROWSABLE_API = DEBUG
 PAYMENTS_METRICS = env.flag("METRICS", "false")
 PAYMENTS_TRACING = env.flag("TRACING", "false")
 PAYMENTS_RUNTIME_DIRECTORY = env.directory("RUNTIME_DIRECTORY", "") or (
@@ -72,6 +71,8 @@ PAYMENTS_OIDC_NAME = env.str("OIDC_NAME", "")
 PAYMENTS_OIDC_EMAIL_DOMAINS = env.domains("OIDC_EMAIL_DOMAINS", "")
 PAYMENTS_OIDC_REQUIRED_CLAIM = env.claim("OIDC_REQUIRED_CLAIM", "")
 PAYMENTS_OIDC_NEW_USER_GROUP = env.str("OIDC_NEW_USER_GROUP", "")
+PAYMENTS_OIDC_ROLE_CLAIM = env.str("OIDC_ROLE_CLAIM", "")
+PAYMENTS_OIDC_ORGANIZATIONS_CLAIM = env.str("OIDC_ORGANIZATIONS_CLAIM", "")
 PAYMENTS_PASSWORD_LOGIN = env.flag("PASSWORD_LOGIN", "on")
 PAYMENTS_SECOND_FACTOR = env.choice("SECOND_FACTOR", "off", choices=SECOND_FACTORS)
 PAYMENTS_SESSION_IDLE_SECONDS = env.seconds("SESSION_IDLE_SECONDS", "3600", minimum=60, maximum=43_200)
@@ -172,7 +173,7 @@ TEMPLATES = [
     },
 ]
 
-DATABASE_ROUTERS = ["payments.database.router.PrimaryRouter"] if replica_url else []
+DATABASE_ROUTERS = ["payments.runtime.servers.PrimaryRouter"] if replica_url else []
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 TIME_ZONE = "UTC"

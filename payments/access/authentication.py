@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
@@ -15,6 +15,14 @@ from payments.access.keys import USE_INTERVAL_SECONDS, AuthenticatedKey, find_ke
 
 CHALLENGE = 'Bearer realm="payments"'
 ANONYMOUS = AnonymousUser()
+
+
+class InsufficientScope(PermissionDenied):
+    """The key is valid, but for something else (RFC 6750, section 3.1)."""
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"This needs an API key with the scope {scope}.")
+        self.auth_header = f'{CHALLENGE}, error="insufficient_scope", scope="{scope}"'
 
 
 class BearerAuthentication(BaseAuthentication):

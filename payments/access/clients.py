@@ -6,11 +6,20 @@ Bytes that the client chooses, such as spaces around its key, do not change the 
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from importlib import import_module
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any, NamedTuple
 
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.db import Error, close_old_connections
+from django.http import parse_cookie
+
 from payments.conf import conf
+from payments.database.migration_state import is_unmigrated
 from payments.models import identifiers
+from payments.runtime.circuit_breaker import Guard
+from payments.runtime.process import process
 
 ENVIRON_KEY = "payments.client"  # of the WSGI environment
 
@@ -19,6 +28,14 @@ DIGEST_CHARACTERS = 12
 
 # A client with one IPv6 address usually controls the whole /64 network.
 IPV6_PREFIX = 64
+
+SESSIONS = "sessions"  # the name of their circuit breaker
+
+# Other texts cause no query.
+STORED_SESSION = re.compile("[a-z0-9]{32}")
+
+# A longer header is not searched: it would take as long as a page, before any share limits it.
+COOKIES_CHARACTERS_MAX = 8192
 
 WITH_PORT = re.compile(r"(?:\[([^\]]+)\]|([0-9.]+))(?::[0-9]+)?")
 
@@ -97,3 +114,25 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
         return ip_address(match[1] or match[2] if match else text)
     except ValueError:
         return None
+
+
+def find_user(environ: Mapping[str, Any]) -> str | None:
+    """Return the number of the user whose session a request names; None without such a session.
+
+    :raises Error: the database is unavailable
+    """
+    cookies = environ.get("HTTP_COOKIE", "")
+    is_searched = 0 < len(cookies) <= COOKIES_CHARACTERS_MAX
+    session_key = parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME, "") if is_searched else ""
+    if not STORED_SESSION.fullmatch(session_key):
+        return None
+    session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    try:
+        with process.deadline, Guard(process.data_breakers, outages=SESSIONS, timeouts=SESSIONS):
+            close_old_connections()
+            user_id: str | None = session.get(SESSION_KEY)
+    except Error as error:
+        if is_unmigrated(error):
+            return None  # the page explains it
+        raise
+    return user_id

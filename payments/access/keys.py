@@ -20,7 +20,7 @@ from payments.runtime.servers import has_replica, run_with_failover
 
 KEYS = "API keys"  # the name of their circuit breaker
 
-KEY_COLUMNS = ("id", "organization_id", "mode", SecondsText("last_used_at"))
+KEY_COLUMNS = ("id", "organization_id", "mode", "scope", SecondsText("last_used_at"))
 
 USE_INTERVAL_SECONDS = 60
 
@@ -48,6 +48,7 @@ class AuthenticatedKey(NamedTuple):
 
     id: int
     access: Access
+    scope: str
     digest: str
     used_at: float | None  # the stored time of the last use, in seconds since 1970
     revision: int | None = None
@@ -59,10 +60,11 @@ class AuthenticatedKey(NamedTuple):
         :raises WrongStatement: it is a row of another statement
         """
         try:
-            key_id, organization_id, mode, used_at, *revision = row
+            key_id, organization_id, mode, scope, used_at, *revision = row
             return cls(
                 int(key_id),
                 Access(int(organization_id), mode),
+                scope,
                 digest,
                 used_at=None if used_at is None else float(used_at),
                 revision=int(revision[0] or 0) if revision else None,  # null: the payments have never changed
@@ -109,7 +111,6 @@ def read_key(statement: Statement, digest: str, *, guard: Guard) -> Authenticate
 
 @lru_cache
 def key_statement() -> Statement:
-    """Return the statement for the key with the digest `digest`. Its columns are `KEY_COLUMNS`."""
     return Statement(compile_queryset(active_key().values_list(*KEY_COLUMNS)))
 
 

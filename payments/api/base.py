@@ -1,4 +1,4 @@
-"""The base class of this API's views: DRF's view without what the API does not need, and with one read of the database.
+"""The base classes of this API's views: DRF's view without what the API does not need.
 
 Some methods replace DRF's to save processor time. Their comments have the microseconds that each saves, of 165 that a
 page of 20 payments takes in Python.
@@ -10,7 +10,7 @@ from typing import Any
 from django.db.transaction import non_atomic_requests
 from django.http import HttpRequest, HttpResponseBase
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import APIException, MethodNotAllowed
 from rest_framework.generics import GenericAPIView
 from rest_framework.metadata import SimpleMetadata
 from rest_framework.renderers import BaseRenderer
@@ -19,7 +19,8 @@ from rest_framework.status import HTTP_304_NOT_MODIFIED
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import get_view_description
 
-from payments.access.authentication import BearerAuthentication, HasKey
+from payments.access.authentication import BearerAuthentication, HasKey, InsufficientScope
+from payments.access.keys import AuthenticatedKey
 from payments.access.throttling import KeyThrottle
 from payments.api import request_ids
 from payments.api.browsable import BrowserAuthentication, PageRenderer
@@ -32,44 +33,44 @@ from payments.api.renderers import HALNegotiation, HALRenderer
 from payments.conf import conf
 from payments.listing.content import Query
 from payments.listing.query import payment_query
-from payments.models import Payment
+from payments.models import KeyScope, Payment
 
 READING = ("GET", "HEAD")
-ALLOW = "GET, HEAD, OPTIONS"
 
 
-class ReadView(GenericAPIView[Payment]):
-    """A view of payments. Subclasses define `get_query` and `get`.
+class Metadata(SimpleMetadata):
+    """The response to OPTIONS. Imports have no serializer, whose fields DRF would describe."""
 
-    The parameters are parsed before the key is checked, because one statement reads the key and the content. Errors of
-    the parameters are reported after the checks.
-    """
+    def determine_actions(self, request: Request, view: Any) -> dict[str, Any]:
+        return {}
+
+
+class PaymentsView(GenericAPIView[Payment]):
+    """A view of payments: the checks of a request, in their order, and the headers of a response."""
 
     # A view of DRF takes what it does not name itself from the project's REST_FRAMEWORK.
-    http_method_names = ["get", "head", "options"]
     authentication_classes = [BearerAuthentication]
     permission_classes = [HasKey]
-    throttle_classes = [KeyThrottle]
     renderer_classes = [HALRenderer]
     content_negotiation_class = HALNegotiation
     parser_classes = []
     filter_backends = []
     pagination_class: Any = None
     versioning_class = None
-    metadata_class = SimpleMetadata
+    metadata_class = Metadata
     schema = None
     format_kwarg = None  # the API has no format suffixes
     default_response_headers: dict[str, str] = {}  # 6 µs: `finalize_response` adds the fields
 
     name: str  # in the response to OPTIONS, and in the browsable API
-    known: Sequence[str]  # the ETags that the client knows
+    key_scope: KeyScope
     links: Links
-    reader: Reader
-    throttles: Sequence[BaseThrottle] = ()
+    request_id: str
+    throttles: Sequence[KeyThrottle] = ()
 
     @classmethod
     def as_view(cls, **initkwargs: Any) -> Any:
-        """Return the view, without a transaction around it if ATOMIC_REQUESTS is set: it reads by one statement."""
+        """Return the view, without a transaction around it if ATOMIC_REQUESTS is set."""
         return non_atomic_requests(super().as_view(**initkwargs))
 
     def get_exception_handler(self) -> Any:
@@ -80,6 +81,56 @@ class ReadView(GenericAPIView[Payment]):
 
     def get_view_description(self, html: bool = False) -> str:  # noqa: FBT001, FBT002  DRF's signature
         return get_view_description(self, html)
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Check the request in DRF's order. 3 µs: the API has no versions and no suffixes."""
+        self.links = Links.of(request)  # refuses a host that is not allowed
+        request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
+        self.perform_authentication(request)
+        self.check_permissions(request)
+        self.check_throttles(request)
+        self.check_scope(request)
+
+    def check_scope(self, request: Request) -> None:
+        """Refuse a key of another scope. DRF's checks are over; it refuses another method later."""
+        key = request.auth
+        if isinstance(key, AuthenticatedKey) and key.scope != self.key_scope:
+            method = str(request.method).lower()
+            if method != "options" and method in self.http_method_names:
+                raise InsufficientScope(self.key_scope)
+
+    def http_method_not_allowed(self, request: HttpRequest | Request, *args: Any, **kwargs: Any) -> Any:
+        *names, last = map(str.upper, self.http_method_names)
+        raise MethodNotAllowed(str(request.method), f"Only {', '.join(names)} and {last} are allowed.")
+
+    def get_throttles(self) -> list[BaseThrottle]:
+        """Return the throttle with a RATE_LIMIT, and keep it: `finalize_response` adds its headers."""
+        self.throttles = [KeyThrottle()] if conf.RATE_LIMIT else []
+        return list(self.throttles)
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        super().finalize_response(request, response, *args, **kwargs)
+        response.headers[request_ids.HEADER] = self.request_id
+        if response.status_code != HTTP_304_NOT_MODIFIED:
+            response.headers["Allow"] = ", ".join(self.http_method_names).upper()
+        for throttle in self.throttles:
+            for name, value in throttle.headers.items():
+                response.headers[name] = value
+        return response
+
+
+class ReadView(PaymentsView):
+    """A view that reads payments by one statement. Subclasses define `get_query` and `get`.
+
+    The parameters are parsed before the key is checked, because one statement reads the key and the content. Errors of
+    the parameters are reported after the checks.
+    """
+
+    http_method_names = ["get", "head", "options"]
+    key_scope = KeyScope.READ
+
+    known: Sequence[str]  # the ETags that the client knows
+    reader: Reader
 
     def get_renderers(self) -> list[BaseRenderer]:
         renderers = super().get_renderers()
@@ -97,7 +148,7 @@ class ReadView(GenericAPIView[Payment]):
         return ()
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """Return the request, and prepare the reader. The API reads no bodies, so it needs no parsers."""
+        """Return the request, and prepare the reader. A view that reads needs no parsers."""
         self.request_id = request_ids.assign(request.META)
         self.errors: list[APIException] = []  # at most one
         query = self.prepare_query(request) if request.method in READING else None
@@ -134,7 +185,6 @@ class ReadView(GenericAPIView[Payment]):
             raise self.errors.pop()  # an exception that is raised refers to this view, which must not refer to it
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """Return the authenticator, which gets the key from the reader."""
         authentication_class = BrowserAuthentication if conf.BROWSABLE_API else BearerAuthentication
         return [authentication_class(self.reader.find_key)]
 
@@ -146,27 +196,5 @@ class ReadView(GenericAPIView[Payment]):
         raise NotImplementedError
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Check the request in DRF's order, and then the parameters. 3 µs: the API has no versions and no suffixes."""
-        self.links = Links.of(request)  # refuses a host that is not allowed
-        request.accepted_renderer, request.accepted_media_type = self.perform_content_negotiation(request)
-        self.perform_authentication(request)
-        self.check_permissions(request)
-        self.check_throttles(request)
+        super().initial(request, *args, **kwargs)
         self.refuse_invalid()
-
-    def get_throttles(self) -> list[BaseThrottle]:
-        """Return the throttles; none without RATE_LIMIT. Keep them: `finalize_response` adds their headers."""
-        throttles = super().get_throttles() if conf.RATE_LIMIT else []
-        self.throttles = throttles
-        return throttles
-
-    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        super().finalize_response(request, response, *args, **kwargs)
-        response.headers[request_ids.HEADER] = self.request_id
-        if response.status_code != HTTP_304_NOT_MODIFIED:
-            response.headers["Allow"] = ALLOW
-        for throttle in self.throttles:
-            if isinstance(throttle, KeyThrottle):
-                for name, value in throttle.headers.items():
-                    response.headers[name] = value
-        return response

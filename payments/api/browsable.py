@@ -112,7 +112,6 @@ def form_values(query: QueryDict) -> dict[str, str]:
 
 
 def form_context(parameters: Mapping[str, str], problem: Problem | None) -> dict[str, Any]:
-    """Return the template context for the parameters of a request and its problem, if it has one."""
     errors = {problem.field: problem.detail} if problem and problem.field is not UNSET else {}
 
     def field(name: str, **texts: str) -> Field:
@@ -137,7 +136,6 @@ def form_context(parameters: Mapping[str, str], problem: Problem | None) -> dict
 
 
 def with_clickable_links(document: str) -> SafeString:
-    """Return the text of a document as HTML in which the URLs of links are links."""
     pieces = HREF.split(document)
     pieces[::2] = map(escape, pieces[::2])
     pieces[1::2] = [format_html('<a href="{0}">{0}</a>', url) for url in pieces[1::2]]

@@ -3,7 +3,7 @@
 import logging
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -37,6 +37,9 @@ HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f.]*:[0-9a-f:.]+\])(:[0-9]+)?")
 NOT_ALLOWED = "This host is not allowed. Check the URL, or add the host to ALLOWED_HOSTS."
 MALFORMED = "This request is malformed. Check the Host header and the URL."
 
+# Python has these titles of RFC 9110 only since version 3.13.
+TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+
 logger = logging.getLogger(__name__)
 
 
@@ -46,31 +49,56 @@ class ProblemLinks(Struct, frozen=True):
     documentation: Link
 
 
+class Finding(Struct, frozen=True):
+    """An error of a record in the body: its line, and the number of the record among all."""
+
+    line: int
+    record: int | UnsetType
+    field: str | UnsetType
+    detail: str
+
+
 class Problem(Struct, kw_only=True, frozen=True, rename={"links": "_links", "request_id": "requestId"}):
-    """An error, for programs and humans. `field` names the invalid parameter, `requestId` the request in the log."""
+    """An error, for programs and humans. `field` names the invalid parameter, `requestId` the request in the log.
+
+    `errors` are those of the records of an import.
+    """
 
     type: str = "about:blank"
     title: str
     status: int
     detail: str
     field: str | UnsetType = UNSET
+    errors: Sequence[Finding] | UnsetType = UNSET
     request_id: str | UnsetType = UNSET
     links: ProblemLinks
 
 
-def problem(request: HttpRequest | Request, status: int, detail: str, *, field: str | None = None) -> Problem:
+def problem(
+    request: HttpRequest | Request,
+    status: int,
+    detail: str,
+    *,
+    field: str | None = None,
+    errors: Sequence[Finding] | None = None,
+) -> Problem:
     """Return the body of an error response.
 
-    It repeats nothing that the client sent, except a parameter's short name and the request ID.
+    It repeats nothing that the client sent, except the request ID, and short names of parameters and members.
     """
     return Problem(
-        title=HTTPStatus(status).phrase,
+        title=title(status),
         status=status,
         detail=detail,
         field=field or UNSET,
+        errors=errors or UNSET,
         request_id=request.META.get(request_ids.ENVIRON_KEY, UNSET),
         links=ProblemLinks(documentation=Link(href=Links.of_error(request).section("errors"), type=HTML)),
     )
+
+
+def title(status: int) -> str:
+    return TITLES.get(status) or HTTPStatus(status).phrase
 
 
 class InvalidParameter(exceptions.APIException):
@@ -142,7 +170,6 @@ class TooManyFilters(exceptions.Throttled):
 # The details of the framework's exceptions may repeat what the client sent.
 DETAILS: dict[type[Exception], str] = {
     exceptions.NotAuthenticated: "Send an API key: Authorization: Bearer <API_KEY>.",
-    exceptions.MethodNotAllowed: "Only GET, HEAD and OPTIONS are allowed.",
     exceptions.NotAcceptable: "The Accept header excludes application/hal+json.",
     exceptions.NotFound: "Not found. Check the path and the ID.",
     exceptions.Throttled: "Too many requests. Wait for the number of seconds in Retry-After.",
@@ -170,7 +197,8 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> HttpRespo
         return None
     request: Request = context["request"]
     detail = DETAILS.get(type(exception), str(exception.detail))
-    body = problem(request, exception.status_code, detail, field=getattr(exception, "field", None))
+    more = {name: getattr(exception, name, None) for name in ("field", "errors")}
+    body = problem(request, exception.status_code, detail, **more)
     headers = error_headers(exception)
     if isinstance(getattr(request, "accepted_renderer", None), BrowsableAPIRenderer):
         return Response(body, status=body.status, headers=headers)
@@ -178,14 +206,13 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> HttpRespo
 
 
 def render_problem(body: Problem, *, headers: dict[str, str] | None = None) -> HttpResponse:
-    """Return a response with the problem as JSON."""
     content = ProblemRenderer().render(body)
     return HttpResponse(content, status=body.status, headers=headers, content_type=ProblemRenderer.media_type)
 
 
 def error_headers(exception: exceptions.APIException) -> dict[str, str]:
     """Return the headers that RFC 6750 (section 3) and RFC 9110 (section 10.2.3) require. No client keeps an error."""
-    headers = dict(NOT_STORED)
+    headers = {**NOT_STORED, **getattr(exception, "headers", {})}
     if challenge := getattr(exception, "auth_header", None):
         is_invalid_token = isinstance(exception, exceptions.AuthenticationFailed) and challenge.startswith("Bearer")
         headers["WWW-Authenticate"] = f'{challenge}, error="invalid_token"' if is_invalid_token else challenge

@@ -28,7 +28,9 @@ DIRECT = ("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "SCRIPT_NAME", SCHEME)
 Names: TypeAlias = tuple[str, ...]
 
 # The anchors of sections of the reference that `documentation` links lead to.
-ReferenceSection: TypeAlias = Literal["list-payments", "list-changes", "get-totals", "payment-record", "errors"]
+ReferenceSection: TypeAlias = Literal[
+    "list-payments", "list-changes", "get-totals", "import-payments", "payment-record", "errors"
+]
 
 HOST_LENGTH_MAX = 253 + len(":65535")  # a DNS name (RFC 1035) and a port
 

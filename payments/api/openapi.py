@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 
 from payments import __version__
-from payments.api.errors import Problem
+from payments.api.errors import Problem, title
 from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX, NOW
 from payments.api.totals import FILTER_NAMES
 from payments.hal import HAL
+from payments.ingest.schema import IGNORED
 from payments.listing.filter_types import Filter
 from payments.listing.filters import FILTERS, ORDERS
 from payments.listing.tokens import TOKEN
@@ -33,23 +34,25 @@ EXAMPLES = {
     "PaginatedPaymentList": PAGE,
     "PaginatedPaymentChangeList": {**PAGE, "_links": CONTENTS["changesLinks"]},
     "PaymentTotals": CONTENTS["totals"],
+    "PaymentImport": CONTENTS["import"],
     "Payment": PAYMENT,
 }
 
 # The errors that all operations have.
-LIST_ERRORS = tuple(map(HTTPStatus, (400, 401, 405, 406, 429, 500, 503)))
+COMMON_ERRORS = tuple(map(HTTPStatus, (400, 401, 403, 405, 406, 429, 500, 503)))
+IMPORT_ERRORS = tuple(map(HTTPStatus, (408, 411, 413, 415, 422)))
 
 
 def openapi_document() -> dict[str, Any]:
     document = dict(CONTENTS["document"])
     document["info"] = {**document["info"], "x-release": __version__}
-    document["paths"] = {path: {"get": operation} for path, operation in operations().items()}
+    document["paths"] = paths()
     document["components"] = {"schemas": schemas(), **CONTENTS["components"]}
     return dict(portable(document))
 
 
-def operations() -> dict[str, Any]:
-    """Return the operation of each path.
+def paths() -> dict[str, Any]:
+    """Return the operations of each path.
 
     The parameters of a list have the order of links, and a form that most generated clients can send. Parameters with
     several values have OpenAPI's default style, which repeats the parameter. A bound of a range is a parameter of its
@@ -70,10 +73,11 @@ def operations() -> dict[str, Any]:
     }
     totals = [*CONTENTS["totalsParameters"], *(filters[name] for name in FILTER_NAMES)]
     return {
-        "/v2/payments": operation("PaginatedPaymentList", [limit, start, sort, *filters.values()]),
-        "/v2/payments/changes": operation("PaginatedPaymentChangeList", [limit, token], HTTPStatus.GONE),
-        "/v2/payments/totals": operation("PaymentTotals", totals),
-        "/v2/payments/{payment_id}": operation("Payment", [CONTENTS["paymentId"]], HTTPStatus.NOT_FOUND),
+        "/v2/payments": read("PaginatedPaymentList", [limit, start, sort, *filters.values()]),
+        "/v2/payments/changes": read("PaginatedPaymentChangeList", [limit, token], HTTPStatus.GONE),
+        "/v2/payments/totals": read("PaymentTotals", totals),
+        "/v2/payments/imports": {"post": operation("PaymentImport", IMPORT_ERRORS)},
+        "/v2/payments/{payment_id}": read("Payment", [CONTENTS["paymentId"]], HTTPStatus.NOT_FOUND),
     }
 
 
@@ -81,15 +85,21 @@ def query_parameter(name: str, description: str, schema: Mapping[str, Any], exam
     return {"name": name, "in": "query", "description": description, "schema": schema, "example": example}
 
 
-def operation(schema: str, parameters: Sequence[Mapping[str, Any]], *errors: HTTPStatus) -> dict[str, Any]:
-    """Return the operation whose response has this schema. `errors` are those that not all operations have."""
+def read(schema: str, parameters: Sequence[Mapping[str, Any]], *errors: HTTPStatus) -> dict[str, Any]:
+    """Return the operations of a path that is read. `errors` are those that not all operations have."""
+    described = operation(schema, (HTTPStatus.NOT_MODIFIED, *errors))
+    return {"get": {**described, "parameters": [*parameters, CONTENTS["ifNoneMatch"]]}}
+
+
+def operation(schema: str, statuses: Sequence[HTTPStatus]) -> dict[str, Any]:
+    """Return the operation whose response has this schema. `statuses` are those that not all operations have."""
     content = {HAL: {"schema": {"$ref": REFERENCE.format(name=schema)}, "example": EXAMPLES[schema]}}
     headers = CONTENTS["components"]["responses"]["NotModified"]["headers"]
     described = CONTENTS["operations"][schema]
-    responses = {"200": {**described["responses"]["200"], "headers": headers, "content": content}}
-    for status in sorted((HTTPStatus.NOT_MODIFIED, *LIST_ERRORS, *errors)):
-        responses[f"{status.value}"] = {"$ref": f"#/components/responses/{status.phrase.replace(' ', '')}"}
-    return {**described, "parameters": [*parameters, CONTENTS["ifNoneMatch"]], "responses": responses}
+    responses = {"200": {"headers": headers, **described["responses"]["200"], "content": content}}
+    for status in sorted((*COMMON_ERRORS, *statuses)):
+        responses[f"{status.value}"] = {"$ref": f"#/components/responses/{title(status).replace(' ', '')}"}
+    return {**described, "responses": responses}
 
 
 def describe_filter(name: str, filter_: Filter) -> str:
@@ -100,12 +110,22 @@ def describe_filter(name: str, filter_: Filter) -> str:
 
 
 def schemas() -> dict[str, Any]:
-    """Return the schemas of the record and its parts, of the errors and of pages, by name."""
     _, parts = msgspec.json.schema_components([Record, Details, Problem], ref_template=REFERENCE)
-    payment = parts.pop("Record")
-    required = [*payment["required"], "resource", "_links"]
-    components = {"Payment": {**payment, "title": "Payment", "required": required}, **parts}
-    described = {name: complete(schema, CONTENTS["descriptions"][name]) for name, schema in components.items()}
+    record = parts.pop("Record")
+    own = IGNORED.values()
+    components = {
+        "Payment": {**record, "title": "Payment", "required": [*record["required"], *own]},
+        "PaymentInput": {
+            **record,
+            **CONTENTS["input"],
+            "properties": {name: inner for name, inner in record["properties"].items() if name not in own},
+        },
+        **parts,
+    }
+    descriptions = CONTENTS["descriptions"]
+    described = {
+        name: complete(schema, descriptions[name.removesuffix("Input")]) for name, schema in components.items()
+    }
     return {**described, **CONTENTS["schemas"]}
 
 

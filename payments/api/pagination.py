@@ -51,10 +51,7 @@ class SelectionFilter(BaseFilterBackend):
     """
 
     def filter_queryset(self, request: HttpRequest | Request, queryset: Any, view: APIView) -> Any:
-        """Return the payments that match, and tell the view's paginator what the request asks for.
-
-        :raises InvalidParameter: for the first invalid parameter
-        """
+        """Return the payments that match, and tell the view's paginator what the request asks for."""
         paginator = getattr(view, "paginator", None)
         if not isinstance(paginator, KeysetPagination):
             raise ImproperlyConfigured("A view with SelectionFilter needs pagination_class = KeysetPagination.")
@@ -78,10 +75,6 @@ class KeysetPagination(BasePagination):
     page: Page
 
     def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        """Return the payments of the page that the request asks for.
-
-        :raises InvalidParameter: a parameter is invalid, or `from` is unknown
-        """
         self.request = request
         if self.parameters is None:
             self.parameters = parse_page_parameters(query_string(request.META))
@@ -102,10 +95,7 @@ class KeysetPagination(BasePagination):
         return page_query(payments, within=visible_payments(), selection=selection, start=start, limit=limit)
 
     def paginate_content(self, content: Content, request: Request) -> list[RowValues]:
-        """Return the payments that the page's query has read.
-
-        :raises InvalidParameter: `from` is unknown
-        """
+        """Return the payments that the page's query has read."""
         limit, start, _ = self.parameters or ListParameters()
         try:
             self.page = page_of_content(content, start=start, limit=limit)
@@ -148,10 +138,6 @@ class ChangesPagination(BasePagination):
     page: ChangesPage
 
     def get_query(self, _payments: Any, request: HttpRequest) -> Query:
-        """Return the query for the page that the request asks for.
-
-        :raises InvalidParameter: for the first invalid parameter
-        """
         self.parameters = parse_changes_parameters(query_string(request.META))
         limit, token, position = self.parameters
         return end_query() if token == NOW else changes_query(position, limit=limit)
@@ -176,7 +162,6 @@ class ChangesPagination(BasePagination):
         return self.page.rows
 
     def get_document(self, records: Sequence[Any], *, path: str, links: Links) -> dict[str, Any]:
-        """Return the HAL document of the page."""
         limit, token, _ = self.parameters
         link = partial(links.page, path, limit=limit)
         later = link(start=format_token(self.page.later))

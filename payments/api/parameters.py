@@ -1,4 +1,7 @@
-"""The query string of a list: typed parameters, or the first error. Invalid values are refused, never corrected."""
+"""The query string of a list: typed parameters, or the first error. Invalid values are refused, never corrected.
+
+The functions raise InvalidParameter for the first invalid parameter.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -103,10 +106,7 @@ def parse_list_parameters(query: str) -> ListParameters:
 
 
 def parse_page_parameters(query: str) -> ListParameters:
-    """Parse `limit` and `from` for a view with other parameters of its own, which links keep as they are.
-
-    :raises InvalidParameter: `limit` or `from` is invalid
-    """
+    """Parse `limit` and `from` for a view with other parameters of its own, which links keep as they are."""
     pairs = split_query(query)
     others = [pair for pair in pairs if pair[0] not in PAGE_NAMES]
     parameters = parse_pairs((pair for pair in pairs if pair[0] in PAGE_NAMES), known=PAGE_NAMES)
@@ -115,10 +115,7 @@ def parse_page_parameters(query: str) -> ListParameters:
 
 
 def parse_changes_parameters(query: str) -> ChangesParameters:
-    """Parse the query string of the change feed. Whether the database knows the position is not checked.
-
-    :raises InvalidParameter: for the first invalid parameter
-    """
+    """Parse the query string of the change feed. Whether the database knows the position is not checked."""
     parameters = parse_query(query, known=PAGE_NAMES)
     limit = parse_limit(parameters)
     token = parameters.get("from")
@@ -130,7 +127,6 @@ def parse_changes_parameters(query: str) -> ChangesParameters:
 
 
 def parse_query(query: str, *, known: Collection[str] = ()) -> dict[str, str]:
-    """Return the parameters of a query string by name. See `parse_pairs`."""
     return parse_pairs(split_query(query), known=known)
 
 
@@ -171,13 +167,9 @@ def bracket_form(name: str, text: str) -> tuple[str, str]:
 
 
 def split_query(query: str) -> list[tuple[str, str]]:
-    """Return the names and values of a query string.
-
-    Cost: linear in the length of the text.
+    """Return the names and values of a query string. The cost is linear in the length of the text.
 
     Most query strings have no encoded characters. For those, `str.partition` is faster than `parse_qsl`.
-
-    :raises InvalidParameter: for too many parameters, without splitting the text
     """
     if query.count("&") >= PARAMETERS_MAX:
         raise InvalidParameter(f"Send at most {PARAMETERS_MAX} parameters.", field=None)

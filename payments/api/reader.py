@@ -70,7 +70,7 @@ class Reader:
         end = content.end
         if end is None:
             return None
-        return AuthenticatedKey.of(digest, (end.key_id, end.organization_id, end.mode, end.last_used_at))
+        return AuthenticatedKey.of(digest, end.key)
 
     @cached_property
     def using(self) -> str:

@@ -50,7 +50,7 @@ class HALNegotiation(BaseContentNegotiation):
     """Selects HAL if the client accepts it or JSON; in development, HTML if the client prefers it."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
-        """Return no parser: the API reads no bodies."""
+        """Return no parser: most views read no bodies."""
         return None
 
     def select_renderer(
@@ -94,7 +94,6 @@ def parse_accept(header: str) -> Mapping[str, float]:
 
 
 def prefers_html(accepted: Mapping[str, float]) -> bool:
-    """Return whether the client prefers HTML to HAL, as browsers do."""
     return accepted.get(HTML, 0) > hal_quality(accepted)
 
 

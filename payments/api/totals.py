@@ -48,10 +48,7 @@ class TotalsParameters(NamedTuple):
 
 
 def parse_totals_parameters(query: str) -> TotalsParameters:
-    """Parse the query string of totals.
-
-    :raises InvalidParameter: for the first invalid parameter, in the order that docs/api/reference.md describes
-    """
+    """Return the parameters, or raise the first error in the order that docs/api/reference.md describes."""
     parameters = parse_query(query, known=NAMES)
     first, last = (parse_day(parameters, name) for name in ("from", "to"))
     if not 0 <= (last - first).days <= APART_MAX:

@@ -62,7 +62,12 @@ class End(NamedTuple):
     key_id: str | None
     organization_id: str | None
     mode: str | None
+    scope: str | None
     last_used_at: str | None
+
+    @property
+    def key(self) -> tuple[str | None, ...]:
+        return self[len(State._fields) :]
 
     @property
     def state(self) -> State | None:
@@ -139,14 +144,13 @@ class Query(NamedTuple):
         return self.has_start and not (content.proof if self.statement.has_proof else content.rows)
 
     def read(self, access: Access, using: str = PRIMARY) -> Content:
-        """Return the content for an access from the database with this alias."""
         rows = self.statement.rows({**self.values, **access._asdict()}, using)
         return self.statement.content(rows, using=using)
 
     def read_with_key(self, key_sql: str, digest: str) -> Content:
         """Return the content for the access of the key with a digest, and the key. Without a key, there is no content.
 
-        `key_sql` selects the last four columns of `End`, and has the placeholder `digest`. Only on PostgreSQL.
+        `key_sql` selects the last five columns of `End`, and has the placeholder `digest`. Only on PostgreSQL.
         """
         rows = statement_with_key(self.statement, key_sql).rows({**self.values, "digest": digest})
         return self.statement.content(rows)
@@ -159,12 +163,12 @@ def statement_with_key(content: ContentStatement, key_sql: str) -> Statement:
     The key is a materialized subquery, so PostgreSQL reads the key first, and uses its organization and mode to find
     the payments in the same indexes.
     """
-    key_columns = "api_key.id::text, api_key.organization_id::text, api_key.mode, api_key.last_used_at"
+    key_columns = "api_key.id::text, api_key.organization_id::text, api_key.mode, api_key.scope, api_key.last_used_at"
     end = f"SELECT '{content.end_id}', state.*, {key_columns} FROM api_key LEFT JOIN ({state_sql()}) AS state ON TRUE"
     sql = " UNION ALL ".join([*content.parts, padded(end, columns=1 + len(End._fields))])
     for column in ("organization_id", "mode"):
         sql = sql.replace(f"%({column})s", f"(SELECT {column} FROM api_key)")
-    return Statement(f"WITH api_key(id, organization_id, mode, last_used_at) AS MATERIALIZED ({key_sql}) {sql}")
+    return Statement(f"WITH api_key(id, organization_id, mode, scope, last_used_at) AS MATERIALIZED ({key_sql}) {sql}")
 
 
 def content_sql(
@@ -186,7 +190,6 @@ def proof_row(proof: QuerySet[Any, Any], *, previous_from: Any = NO_VALUE) -> st
 
 @lru_cache
 def state_sql() -> str:
-    """Return a query for the values of `State`, as text."""
     values = ("revision", current_epoch(), "change_number", "change_id")
     return compile_queryset(state_of_access().values_list(*(Cast(value, TextField()) for value in values)))
 

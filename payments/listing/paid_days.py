@@ -94,7 +94,6 @@ def of_day(payments: PaymentQuerySet) -> PaymentQuerySet:
 
 
 def positions(payments: PaymentQuerySet, order: Sequence[str], rows: int) -> str:
-    """Return the SQL for the positions of the first payments."""
     return compile_queryset(payments.order_by(*order).values_list("id", "created_at")[:rows], is_read_by_sql=True)
 
 

@@ -94,7 +94,6 @@ def select_unbound(payments: PaymentQuerySet, shape: Shape, access: Access | Non
 
 
 def filter_values(filters: Sequence[AppliedFilter]) -> dict[str, str]:
-    """Return the values of the placeholders of filters."""
     return {
         # Both databases compare a time in UTC, without an offset, with a column.
         placeholder: str(value.replace(tzinfo=None) if isinstance(value, datetime) else value)
@@ -112,7 +111,6 @@ class Listing(NamedTuple):
 
 @lru_cache
 def payment_statement() -> ContentStatement:
-    """Return the statement for the payment whose ID is `start`."""
     return ContentStatement(content_sql(payments_by_value().filter(id=Placeholder("start"))))
 
 
@@ -123,5 +121,4 @@ def newest_payment_query() -> Query:
 
 
 def payment_query(payment_id: str) -> Query:
-    """Return the query for the payment with an ID."""
     return Query(payment_statement(), {"start": payment_id}, has_start=True)

@@ -3,7 +3,6 @@
 from collections.abc import Hashable
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import NamedTuple
 
 from payments.database.statements import Statement, compile_queryset
 from payments.listing.content import Content, Query, state_of_access
@@ -14,19 +13,9 @@ from payments.runtime.process import process
 from payments.runtime.servers import PRIMARY, REPLICA, has_replica
 
 
-class PaymentsOf(NamedTuple):
-    """The payments of an organization and mode on the server with the alias `using`."""
-
-    access: Access
-    using: str
-
-    def __str__(self) -> str:
-        return str(self.access) if self.using == PRIMARY else f"{self.access} on the replica"
-
-
 def guard(access: Access, using: str, *, timeouts_count: bool = True) -> Guard:
     """Return the guard of a read of payments. With a replica, the servers have circuit breakers for outages."""
-    payments = PaymentsOf(access, using)
+    payments = f"{access}" if using == PRIMARY else f"{access} on the replica"
     return Guard(
         process.data_breakers,
         outages=None if has_replica() else payments,

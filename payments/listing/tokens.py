@@ -65,7 +65,6 @@ decode_position = msgspec.msgpack.Decoder(FeedPosition).decode
 
 
 def format_token(position: FeedPosition) -> str:
-    """Return the token of a position: letters, digits, `-` and `_`."""
     return urlsafe_b64encode(encode_position(position)).rstrip(b"=").decode()
 
 

@@ -42,7 +42,6 @@ class CircuitBreaker:
             return True
 
     def open(self, error: BaseException, *, seconds: float) -> None:
-        """Skip the server for so many seconds."""
         if not self.retry_at:
             logger.warning("Circuit breaker of %s opened: %s", self.name, error)
         self.retry_at = monotonic() + seconds

@@ -52,7 +52,6 @@ def is_locked(error: BaseException) -> bool:
 
 
 def is_read_only(error: BaseException) -> bool:
-    """Return whether the database takes no writes."""
     return isinstance(error.__cause__, ReadOnlySqlTransaction) or sqlite_code(error) == sqlite3.SQLITE_READONLY
 
 

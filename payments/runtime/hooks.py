@@ -80,7 +80,6 @@ class Hooks:
             hook.worker_started()
 
     def respond(self, request: HttpRequest, respond: Callable[[HttpRequest], HttpResponseBase]) -> HttpResponseBase:
-        """Respond to a request inside all hooks."""
         for hook in self.registered:
             respond = partial(hook.request, respond=respond)
         return respond(request)

@@ -93,7 +93,6 @@ class RateLimits:
         return Usage(limit.events_max - events, ends - now)
 
     def sweep(self, connection: sqlite3.Connection, *, now: float) -> None:
-        """Forget windows that have ended."""
         connection.execute(SWEEP, {"now": now})
         self.exceeded = {name: ends for name, ends in self.exceeded.items() if ends > now}
         self.swept_at = now

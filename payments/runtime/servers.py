@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, Error, connections
 
@@ -99,7 +99,6 @@ class Replica(Server):
 
     @property
     def is_lagging(self) -> bool:
-        """Return whether the replica lags by more than REPLICA_LAG_SECONDS_MAX."""
         return bool(self.lag.seconds > conf.REPLICA_LAG_SECONDS_MAX)
 
     def is_usable(self) -> bool:
@@ -160,6 +159,13 @@ class Replica(Server):
         return next((self.positions[-1].measured_at - position.measured_at for position in missing), 0.0)
 
 
+class PrimaryRouter:
+    """Runs migrations on the primary only. `payments.listing.routing` chooses the server for lists."""
+
+    def allow_migrate(self, db: str, _app_label: str, **_hints: Any) -> bool:
+        return db == PRIMARY
+
+
 def read_wal_position(alias: str) -> int:
     with connections[alias].cursor() as cursor:
         cursor.execute(WAL_POSITION)
@@ -168,7 +174,6 @@ def read_wal_position(alias: str) -> int:
 
 
 def has_replica() -> bool:
-    """Return whether DATABASE_REPLICA_URL is set."""
     return REPLICA in connections
 
 

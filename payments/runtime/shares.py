@@ -20,6 +20,8 @@ class NoThread(NoPlace):
 class Shares:
     """The shares of a worker with so many threads. The public methods return context managers for slow work.
 
+    Entering one raises NoPlace if its share is used, and NoThread if others use the threads.
+
     All slow work together leaves one thread for fast requests. A worker with one thread does one thing at a time.
     """
 
@@ -35,32 +37,27 @@ class Shares:
         self.hashing = Lock()  # a worker hashes one password at a time
 
     def filters(self, client: Hashable) -> AbstractContextManager[None]:
-        """Read with filters: for each client in half of the threads, but at least in two. One more read may wait.
-
-        Entering raises NoPlace if the client uses its share, and NoThread if others use the threads.
-        """
+        """Read with filters: for each client in half of the threads, but at least in two. One more read may wait."""
         return self.thread(("filters", client), self.filters_max, client, time_limits.WAIT_FOR_READ)
 
     def staff_pages(self, client: Hashable) -> AbstractContextManager[None]:
-        """Respond to a user with a page: in half of the threads. One more page of each user may wait.
-
-        Entering raises NoPlace or NoThread.
-        """
+        """Respond to a user with a page: in half of the threads. One more page of each user may wait."""
         return self.thread("staff pages", self.staff_pages_max, client, time_limits.WAIT_FOR_PAGE)
 
     def public_pages(self, client: Hashable) -> AbstractContextManager[None]:
-        """Respond to a stranger with a page: in a quarter of the threads. One more page of each stranger may wait.
-
-        Entering raises NoPlace or NoThread.
-        """
+        """Respond to a stranger with a page: in a quarter of the threads. One more page of each stranger may wait."""
         return self.thread("public pages", self.public_pages_max, client, time_limits.WAIT_FOR_PAGE)
 
+    def imports(self, client: Hashable) -> AbstractContextManager[None]:
+        """Import payments: one import at a time. No further one waits."""
+        return self.thread("imports", 1, client, time_limits.NO_WAIT)
+
     def exports(self) -> AbstractContextManager[None]:
-        """Compute a part of an export: one at a time, because this delays all other threads. It may raise NoPlace."""
+        """Compute a part of an export: one at a time, because this delays all other threads."""
         return self.place("exports")
 
     def logins(self, address: str) -> AbstractContextManager[None]:
-        """Check a password from an address: one at a time for each address. Entering raises NoPlace."""
+        """Check a password from an address: one at a time for each address."""
         return self.place(("logins", address))
 
     @contextmanager

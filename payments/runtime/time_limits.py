@@ -17,6 +17,10 @@ from payments.conf import conf
 from payments.runtime.servers import REPLICA
 
 
+class DeadlineExceeded(Exception):
+    """A request has no time left for further work."""
+
+
 class TimeLimit(NamedTuple):
     """A share of REQUEST_SECONDS_MAX."""
 
@@ -47,10 +51,12 @@ FAILOVER = TimeLimit(0.16)  # 0.4
 STATEMENT_BEFORE_FAILOVER = TimeLimit(0.64)  # 1.6
 
 WAIT_FOR_READ = TimeLimit(0.2)  # 0.5: a slow read waits this long until an earlier one of its client has ended
+NO_WAIT = TimeLimit(0)
 WAIT_FOR_PAGE = TimeLimit(0.4)  # 1.0: a page waits this long, before its deadline begins, until earlier ones have ended
 SEARCH_BY_INDEX = TimeLimit(0.06)  # 0.15: the index alone finds most searches in this time
 OPTIONAL_STATEMENT = TimeLimit(0.12)  # 0.3: a page can do without its result
 COUNTING = TimeLimit(0.2)  # 0.5: a rate limit waits this long for other workers
+SCRAPE = TimeLimit(0.24)  # 0.6: the metrics of the database are optional
 LAST_USE = TimeLimit(0.04)  # 0.1: for noting when a key was last used
 SUMMING_DAYS = TimeLimit(0.28)  # 0.7: the next request sums the remaining days
 SUMMING_A_DAY = TimeLimit(0.52)  # 1.3: a request has other statements before and after
@@ -79,6 +85,23 @@ class Deadline(threading.local):
         finally:
             if ends_at is not None:
                 self.ends_at = ends_at + monotonic() - paused_at
+
+    @contextmanager
+    def extended(self, seconds: float) -> Iterator[None]:
+        """Give a block so many seconds from now. It has a deadline then, also if the thread has none."""
+        ends_at, self.ends_at = self.ends_at, monotonic() + seconds
+        try:
+            yield
+        finally:
+            self.ends_at = ends_at
+
+    def check(self) -> None:
+        """Raise an exception after the deadline.
+
+        :raises DeadlineExceeded: there is no time left
+        """
+        if self.is_active and self.remaining_seconds <= 0:
+            raise DeadlineExceeded
 
     @contextmanager
     def shortened(self, seconds: float) -> Iterator[None]:

@@ -1,4 +1,6 @@
-"""Request bodies. The service reads a body completely before a page handles the request; the API reads no bodies.
+"""Request bodies. The service reads a body completely before a page handles the request.
+
+The API reads the bodies of imports alone, by itself (`payments.api.streams`).
 
 There is no time limit: a client that sends a body slowly blocks its worker. A reverse proxy must buffer bodies.
 """

@@ -60,11 +60,11 @@ def error_page(
 def html_page(
     request: HttpRequest, status: HTTPStatus, text: str, *, headers: dict[str, str] | None = None
 ) -> HttpResponse:
-    """Return a page about an error."""
     context = {
         "title": status.phrase.capitalize(),
         "status": status.value,
         "text": text,
+        "can_retry": status == HTTPStatus.SERVICE_UNAVAILABLE and request.method == "GET",
         "request_id": request_ids.assign(request.META),
     }
     return HttpResponse(render_to_string("payments/error.html", context), status=status, headers=headers)
@@ -109,7 +109,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest) -> HttpResponse:
-    """Return 503: the database is unavailable."""
     return error_page(request, HTTPStatus.SERVICE_UNAVAILABLE, Unavailable.default_detail, headers=RETRY_HEADERS)
 
 

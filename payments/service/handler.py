@@ -26,16 +26,17 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import ResolverMatch, resolve, reverse, set_script_prefix
 from django.utils.module_loading import import_string
 
-from payments.access.clients import ENVIRON_KEY, Client, ClientKind, client_at_address, client_of
+from payments.access.clients import ENVIRON_KEY, Client, ClientKind, client_at_address, client_of, find_user
 from payments.api import request_ids
 from payments.conf import conf
 from payments.runtime.process import process
 from payments.runtime.shares import NoPlace
-from payments.service.bodies import InvalidBody, read_body
+from payments.service.bodies import InvalidBody, is_media_type, read_body
 from payments.service.error_pages import error_page, server_error, too_many_pages, unavailable
-from payments.service.sessions import find_user
 
 NEEDS_NO_MIDDLEWARE = re.compile("/v2(?:/.*)?|/healthz|/readyz" + ("|/metrics" if conf.METRICS else ""), re.DOTALL)
+
+IMPORTS = "/v2/payments/imports"  # the only path of the API with a body
 
 # Read once: later, the setting begins with the path that the site is mounted at, which the path of a request lacks.
 STATIC_PATH = settings.STATIC_URL
@@ -108,8 +109,9 @@ class Handler:
 
     def send(self, environ: dict[str, Any], start_response: Callable[..., Any], respond: Responder) -> list[bytes]:
         """Return the response's body as a list, which Granian sends at once. It streams any other iterable."""
-        # Nothing reads a body. Django would fail on some media types.
-        environ["CONTENT_TYPE"], environ["CONTENT_LENGTH"] = "", "0"
+        if environ["PATH_INFO"] != IMPORTS or not is_media_type(environ.get("CONTENT_TYPE", "")):
+            # Nothing reads a body. Django would fail on some media types.
+            environ["CONTENT_TYPE"], environ["CONTENT_LENGTH"] = "", "0"
         request = WSGIRequest(environ)
         response: Any = respond(request)
         start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
@@ -130,7 +132,6 @@ def stored_files(root: Path | str) -> frozenset[str]:
 
 
 def respond_directly(request: HttpRequest) -> HttpResponseBase:
-    """Return the response to a request for the API or a probe, observed and complete."""
     return observe(request, partial(finish, respond=respond_by_view))
 
 
@@ -144,7 +145,7 @@ def observe(request: HttpRequest, respond: Responder) -> HttpResponseBase:
     """Return the response with the request's ID, call the hooks, and write the access log if it is enabled."""
     started_at = time.monotonic()
     request_id = request_ids.assign(request.META)
-    response = process.hooks.respond(request, respond) if process.hooks.registered else respond(request)
+    response = process.hooks.respond(request, respond)
     response.headers.setdefault(request_ids.HEADER, request_id)
     if response.status_code >= BAD_REQUEST:  # clients may otherwise keep some errors, such as 404
         response.headers.setdefault("Cache-Control", "no-store")

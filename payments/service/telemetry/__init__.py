@@ -1,11 +1,6 @@
-"""Metrics and traces of the service.
+"""Metrics and traces of the service, which the hooks of `payments.runtime.hooks` call.
 
-routes    the label values for paths and methods
-files     the files of prometheus_client
-metrics   the metrics, and the page `/metrics`
-tracing   spans of requests and statements
-
-The hooks of `payments.runtime.hooks` call them. Their packages are imported only if METRICS or TRACING is on.
+Their packages are imported only if METRICS or TRACING is on.
 """
 
 import os
@@ -20,7 +15,6 @@ os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(METRICS_DIRECTORY)
 
 
 def register_metrics() -> None:
-    """Register the metrics of this process, if METRICS is on."""
     if conf.METRICS:
         from payments.service.telemetry.metrics import MetricsHook  # noqa: PLC0415
 
@@ -28,7 +22,6 @@ def register_metrics() -> None:
 
 
 def register_tracing() -> None:
-    """Register the hook that traces requests and statements, if TRACING is on."""
     if conf.TRACING:
         from payments.service.telemetry import tracing  # noqa: PLC0415
 

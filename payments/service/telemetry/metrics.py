@@ -1,30 +1,24 @@
 """The metrics for Prometheus, and the page `/metrics`, which adds up the metrics of all processes of the machine."""
 
 import logging
-import platform
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, cached_property
 from http.client import SERVICE_UNAVAILABLE
 
-import django
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
-from prometheus_client.registry import Collector
 
-from payments import __version__
 from payments.conf import conf
-from payments.database.workers import find_workers
 from payments.runtime.hooks import Hook, Progress, Result
-from payments.runtime.servers import PRIMARY
 from payments.service.telemetry import METRICS_DIRECTORY
+from payments.service.telemetry.collectors import Freshness, Platform
 from payments.service.telemetry.files import create_files, remove_dead_gauges
 from payments.service.telemetry.routes import method, route
 
@@ -38,7 +32,7 @@ OUTCOMES = ("succeeded", "refused", "failed")
 SMALL, LARGE = 2**12, 2**17
 LAST = "gauge_livesum"
 COMMAND_FILES = dict.fromkeys(("counter", "gauge_livemin", "gauge_livemostrecent", "gauge_max", LAST), SMALL)
-WORKER_FILES = {"counter": LARGE, "histogram": LARGE, "gauge_livemostrecent": SMALL, LAST: SMALL}
+WORKER_FILES = {"counter": LARGE, "histogram": LARGE, "gauge_livemostrecent": SMALL, "gauge_max": SMALL, LAST: SMALL}
 
 NO_METRICS = "Metrics are disabled. The log says why.\n"
 
@@ -149,8 +143,9 @@ class MetricsHook(Hook):
     def import_started(self) -> None:
         self.read = self.refused = 0
         if self.metrics:
-            self.metrics.running_since.set_to_current_time()
-            self.metrics.imports_running.set(1)
+            self.metrics.imports_running.inc()
+            if self.file_sizes is COMMAND_FILES:  # a gauge cannot be removed, and imports of a worker have a deadline
+                self.metrics.running_since.set_to_current_time()
 
     def import_progressed(self, progress: Progress) -> None:
         if self.metrics:
@@ -161,7 +156,7 @@ class MetricsHook(Hook):
 
     def import_finished(self, progress: Progress, *, outcome: str) -> None:
         if self.metrics:
-            self.metrics.imports_running.set(0)
+            self.metrics.imports_running.dec()
             self.metrics.imports.labels(outcome).inc()
             if outcome != "failed":
                 self.metrics.written.inc(progress.written)
@@ -177,20 +172,6 @@ class MetricsHook(Hook):
             self.metrics.replica_skipped.labels(reason).inc()
 
 
-class Platform(Collector):
-    """What the service runs on: versions, and the workers of a Citus cluster."""
-
-    def collect(self) -> Iterable[Metric]:
-        versions = {"version": __version__, "django": django.__version__, "python": platform.python_version()}
-        info = GaugeMetricFamily("payments_build_info", "Versions of the service.", labels=list(versions))
-        info.add_metric(list(versions.values()), 1)
-        yield info
-        up = GaugeMetricFamily("payments_citus_worker_up", "Whether a worker of Citus responds.", labels=["worker"])
-        for worker, responds in find_workers(PRIMARY).items():
-            up.add_metric([worker], responds)
-        yield up
-
-
 @require_safe
 def metrics_page(request: HttpRequest) -> HttpResponse:
     """Return the metrics of all processes of this machine in Prometheus' text format."""
@@ -201,6 +182,7 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
     registry = CollectorRegistry()
     MultiProcessCollector(registry)
     registry.register(Platform())
+    registry.register(Freshness())
     content = None
     while content is None:
         with suppress(FileNotFoundError):  # a process has taken over a file meanwhile: read all files again

@@ -1,7 +1,10 @@
 """Label values for paths and methods. There are few of them, so that clients cannot create more time series."""
 
 PATHS = frozenset(
-    {"/", "/v2/payments", "/v2/payments/changes", "/v2/payments/totals", "/healthz", "/readyz", "/metrics"}
+    {
+        *("/", "/healthz", "/readyz", "/metrics"),
+        *("/v2/payments", "/v2/payments/changes", "/v2/payments/imports", "/v2/payments/totals"),
+    }
 )
 PREFIXES = ("/docs/", "/admin/", "/static/")
 PAYMENT = "/v2/payments/"
@@ -11,7 +14,6 @@ METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
 
 
 def route(path: str) -> str:
-    """Return the route of a path, or `other`."""
     if path in PATHS:
         return path
     if path.startswith(PAYMENT) and path.count("/") == PAYMENT.count("/"):
@@ -20,5 +22,4 @@ def route(path: str) -> str:
 
 
 def method(name: str | None) -> str:
-    """Return a known method, or `other`."""
     return name if name in METHODS else OTHER

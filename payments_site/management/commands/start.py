@@ -73,10 +73,7 @@ class Command(PaymentsCommand):
 
 
 def check_address(host: str, *, port: int) -> None:
-    """Listen on the address for a moment: servers report an error with a long traceback.
-
-    :raises CommandError: if that is not possible
-    """
+    """Listen on the address for a moment: servers report an error with a long traceback."""
     try:
         version = ip_address(host).version
     except ValueError:
@@ -92,10 +89,7 @@ def check_address(host: str, *, port: int) -> None:
 
 
 def prepare_runtime_files(*, remove_metrics: bool) -> None:
-    """Create the rate limit file, and remove the metrics files of earlier processes.
-
-    :raises CommandError: if RUNTIME_DIRECTORY or a file in it cannot be used
-    """
+    """Create the rate limit file, and remove the metrics files of earlier processes."""
     path = conf.RUNTIME_DIRECTORY / FILE_NAME
     try:
         process.rate_limits.open()
