@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from django.db.models import QuerySet, Value
 from django.db.models.lookups import LessThan
+from django.utils import timezone
 
 from payments.models import Access, Payment, PaymentQuerySet, ordering
 from payments.models.fields import MillisecondField
@@ -29,19 +30,20 @@ BLANK: dict[str, Any] = {
 }
 
 
-def anonymize_payments(
+def anonymize_payments(  # noqa: PLR0913  options of the command and the page
     access: Access,
     *,
     before: datetime | None = None,
     customer_id: str | None = None,
     dry_run: bool = False,
+    size: int = BATCH_PAYMENTS,
     on_progress: Callable[[int], object],
 ) -> int:
     """Remove the personal data of payments that were created before a time, or that belong to a customer, or both.
 
-    Return the number of payments that changed or, in a dry run, would change. Each batch is a separate transaction. If
-    an import is writing the same payments, the import continues and this function fails: immediately on PostgreSQL,
-    after five seconds on SQLite.
+    Return the number of payments that changed or, in a dry run, would change. Each batch of this size is a separate
+    transaction. If an import is writing the same payments, the import continues and this function fails: immediately on
+    PostgreSQL, after five seconds on SQLite.
 
     Cost: reads the payments before the time, or of the customer, once along an index, and writes those that change.
 
@@ -51,7 +53,7 @@ def anonymize_payments(
     if customer_id is not None:
         payments = payments.of_customer([customer_id])
     changed = 0
-    for ids in batches(payments, before=before):
+    for ids in batches(payments, before=before, size=size):
         if dry_run:
             changed += with_personal_data(payments, ids).count()
         else:
@@ -92,4 +94,4 @@ def anonymize_batch(payments: PaymentQuerySet, ids: list[str]) -> int:
     if not batch.exists():  # so that a batch without changes needs no write lock
         return 0
     # Without `nowait`, this transaction and an import could wait for each other, and the database might end the import.
-    return batch.order_by("id").select_for_update(nowait=True).update(**BLANK)
+    return batch.order_by("id").select_for_update(nowait=True).update(**BLANK, anonymized_at=timezone.now())

@@ -37,6 +37,7 @@ STATUSES = {
     Status.PENDING: 2,
     Status.AUTHORIZED: 2,
 }
+FAILURE_REASONS = ("insufficient_funds", "card_declined", "expired_card")
 CARDS = {"Visa": ("424242", 16), "Mastercard": ("555555", 16), "American Express": ("378282", 15)}
 COUNTRIES = {"EUR": "NL", "GBP": "GB", "JPY": "JP", "USD": "US"}
 
@@ -98,7 +99,7 @@ def demo_record(rng: random.Random, shop: Shop, mode: Mode, created_at: datetime
         organization_id=str(shop.id),
         sequence_type=(SequenceType.RECURRING if recurring else SequenceType.ONEOFF).value,
         metadata=Raw(encode({} if recurring else {"order": str(order)})),
-        details=UNSET if status == Status.OPEN else details(rng, method, currency),
+        details=UNSET if status == Status.OPEN else details(rng, method, currency, status=status),
         created_at=record_time(created_at),
         expires_at=record_time(created_at + timedelta(minutes=15))
         if status in {Status.OPEN, Status.EXPIRED}
@@ -118,7 +119,7 @@ def demo_money(cents: int, currency: str) -> Money:
     return Money(value=f"{cents // 100}.{cents % 100:02}", currency=currency)
 
 
-def details(rng: random.Random, method: str, currency: str) -> Raw | UnsetType:
+def details(rng: random.Random, method: str, currency: str, *, status: Status) -> Raw | UnsetType:
     name = f"{rng.choice('ABCDEFGHJKLM')}. {rng.choice(NAMES)}"
     if method == "paypal":
         return UNSET
@@ -132,4 +133,6 @@ def details(rng: random.Random, method: str, currency: str) -> Raw | UnsetType:
         "cardLabel": label,
         "cardNumber": " ".join(number[start : start + 4] for start in range(0, length, 4)),
     }
+    if status == Status.FAILED:
+        card["failureReason"] = FAILURE_REASONS[int(number[-1]) % len(FAILURE_REASONS)]
     return Raw(encode(card))

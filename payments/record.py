@@ -167,7 +167,6 @@ encode = msgspec.json.Encoder().encode
 
 
 def without_unset(hint: Any) -> Any:
-    """Return the type of a field that has a value."""
     return get_args(hint)[0] if UnsetType in get_args(hint) else hint
 
 
@@ -221,5 +220,4 @@ def record_time(moment: datetime) -> str:
 
 
 def parse_record_time(text: str) -> datetime:
-    """Return the time that a record has as a text."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC)

@@ -130,7 +130,6 @@ named: Callable[[RowValues], Row] = partial(tuple.__new__, Row)
 
 
 def select_columns(payments: QuerySet[Any, Any], *more: Any) -> QuerySet[Any, RowValues]:
-    """Select the columns of the record as text, followed by the expressions in `more`."""
     return payments.values_list(*COLUMNS.values(), *more)
 
 

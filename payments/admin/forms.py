@@ -1,6 +1,7 @@
 """Form fields that the admin's pages share: an organization and a mode, and a period of days.
 
-A list always shows one organization's payments in one mode. A period is a preset or two dates, and has a kind of day.
+A list always shows one organization's payments in one mode; the switcher selects both. A period is a preset or two
+dates, and has a kind of day.
 """
 
 from copy import copy
@@ -13,7 +14,8 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, QueryDict
 
 from payments.admin.periods import DateRange, Preset, current_day, preset_period
-from payments.admin.preferences import read_preferences, remember_access
+from payments.admin.preferences import read_preferences
+from payments.admin.scope import Scope
 from payments.models import Access, DayKind, Mode, Organization, Payment, StaffPreferences
 from payments.templatetags.texts import DIRECTION_CONTROLS
 from payments.totals.daily import Calendar
@@ -38,45 +40,54 @@ class RequiredSelect(forms.Select):
 
 
 class OrganizationField(forms.ModelChoiceField):  # type: ignore[type-arg]
-    """An organization, chosen from a menu. If there are too many for a menu, the user enters the ID."""
+    """An organization, chosen from a menu. If there are too many for a menu, the user enters the ID.
+
+    The form sets the queryset to the organizations of a scope.
+    """
 
     def __init__(self) -> None:
-        super().__init__(Organization.objects.order_by("name", "id"), empty_label=None, widget=RequiredSelect)
+        super().__init__(Organization.objects.none(), empty_label=None, widget=RequiredSelect)
 
     def get_bound_field(self, form: forms.BaseForm, field_name: str) -> forms.BoundField:
-        if Organization.objects.order_by("id")[MENU_CHOICES_MAX : MENU_CHOICES_MAX + 1].exists():
+        if self.queryset.order_by("id")[MENU_CHOICES_MAX : MENU_CHOICES_MAX + 1].exists():  # type: ignore[union-attr]
             self.widget = forms.NumberInput()
         return super().get_bound_field(form, field_name)
 
 
 class AccessForm(forms.Form):
-    """Selects an organization and a mode.
+    """The organization and the mode of a page. The switcher selects them, so the page's own form hides these fields.
 
-    The default is the user's last selection, and before it live payments of the organization with the smallest ID.
+    The organizations are those of a scope. The default is the user's last selection, and before it live payments of the
+    organization with the smallest ID.
     """
 
-    organization = OrganizationField()
-    mode = forms.ChoiceField(choices=Mode.choices)
+    organization = forms.ModelChoiceField(
+        Organization.objects.none(),
+        widget=forms.HiddenInput,
+        error_messages={"invalid_choice": "Choose an organization in the header. This one does not exist."},
+    )
+    mode = forms.ChoiceField(choices=Mode.choices, widget=forms.HiddenInput)
 
     data: QueryDict
+    scope: Scope
 
     @classmethod
     def of_request(cls, request: HttpRequest) -> tuple[Self, StaffPreferences]:
-        """Return the form of a page and the user's preferences. Remember the organization and mode that it names."""
+        """Return the form of a page, and the user's preferences."""
         preferences = read_preferences(request)
-        form = cls.from_query(request.GET, preferences=preferences)
-        if form.is_valid() and not request.GET.keys().isdisjoint(AccessForm.base_fields):
-            remember_access(preferences, form.access)
-        return form, preferences
+        return cls.from_query(request.GET, scope=Scope.of(request.user), preferences=preferences), preferences
 
     @classmethod
-    def from_query(cls, query: QueryDict, *, preferences: StaffPreferences | None = None) -> Self:
+    def from_query(cls, query: QueryDict, *, scope: Scope, preferences: StaffPreferences | None = None) -> Self:
         """Return the form with the values of a query string, and defaults for the missing ones."""
         values = query.copy()
         values.setdefault("mode", preferences.mode if preferences else Mode.LIVE)
-        if "organization" not in values and (default := default_organization(preferences)):
+        if "organization" not in values and (default := default_organization(scope, preferences)):
             values["organization"] = str(default.id)
-        return cls(values, label_suffix="")
+        form = cls(values, label_suffix="")
+        form.scope = scope
+        form.fields["organization"].queryset = scope.organizations  # type: ignore[attr-defined]
+        return form
 
     @property
     def access(self) -> Access:
@@ -89,15 +100,20 @@ class AccessForm(forms.Form):
     def calendar(self, kind: DayKind) -> Calendar:
         return Calendar.of(self.cleaned_data["organization"], self.access.mode, kind)
 
-    def page_context(self, period: object) -> dict[str, Any]:
-        """Return the template context of a page about a period: `Demo Books · October 2026 · Live`."""
-        organization, mode = self.cleaned_data["organization"], Mode(self.access.mode).label
-        name = DIRECTION_CONTROLS.sub("", organization.name)
+    @property
+    def has_access(self) -> bool:
+        """Return whether the organization and the mode are valid. Other fields may be invalid."""
+        return self.errors.keys().isdisjoint(AccessForm.base_fields)
+
+    def page_context(self, subject: object) -> dict[str, Any]:
+        """Return the template context of a page about a subject, for its title and the header."""
+        if not self.has_access:
+            return {"title": str(subject)}
+        organization = self.cleaned_data["organization"]
         return {
-            "title": f"{name} · {period} · {mode}",
+            "title": page_title(organization, subject, self.access.mode),
             "organization": organization,
-            "period": period,
-            "mode": mode,
+            "subject": subject,
             "access": self.access,
             "access_query": self.access_query,
         }
@@ -109,16 +125,48 @@ class AccessForm(forms.Form):
         return Payment.objects.visible_to(self.access._replace(mode=mode)).exists()
 
 
+class RecordsForm(forms.Form):
+    """Selects records of one organization, or of all organizations of the scope, from those that follow `before` on."""
+
+    organization = forms.ModelChoiceField(Organization.objects.none(), required=False, widget=forms.HiddenInput)
+    # The ID of the last record of the previous page.
+    before = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput)
+
+    def __init__(self, query: QueryDict, *, scope: Scope) -> None:
+        super().__init__(query, label_suffix="")
+        self.fields["organization"].queryset = scope.organizations  # type: ignore[attr-defined]
+        self.user_scope = scope
+
+    @property
+    def scope(self) -> Scope:
+        organization = self.cleaned_data["organization"]
+        return Scope(frozenset({organization.id})) if organization else self.user_scope
+
+    def page_context(self, subject: str) -> dict[str, Any]:
+        """Return the template context for the title and the header."""
+        organization = self.cleaned_data.get("organization") if self.is_valid() else None
+        if organization is None:
+            return {"title": subject}
+        title = page_title(organization, subject)
+        return {"title": title, "organization": organization, "access_query": f"organization={organization.id}"}
+
+
+def page_title(organization: Organization, subject: object, mode: str | None = None) -> str:
+    """Return the title of a page: `Demo Books · October 2026 · Live`."""
+    title = f"{DIRECTION_CONTROLS.sub('', organization.name)} · {subject}"
+    return f"{title} · {Mode(mode).label}" if mode else title
+
+
 def access_query(access: Access) -> str:
     """Return an organization and mode as a query string, for links to pages that have both."""
     return urlencode({"organization": access.organization_id, "mode": access.mode})
 
 
-def default_organization(preferences: StaffPreferences | None) -> Organization | None:
-    """Return the last organization of the user; without one, the organization with the smallest ID."""
+def default_organization(scope: Scope, preferences: StaffPreferences | None) -> Organization | None:
+    """Return the last organization of the user; without one, the organization of the scope with the smallest ID."""
     remembered = preferences.organization_id if preferences else None
-    last = None if remembered is None else Organization.objects.filter(id=remembered).first()
-    return last or Organization.objects.order_by("id").first()
+    last = None if remembered is None else scope.organizations.filter(id=remembered).first()
+    return last or scope.organizations.order_by("id").first()
 
 
 def check_year(day: date) -> None:

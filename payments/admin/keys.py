@@ -12,6 +12,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -22,8 +23,11 @@ from django.utils.safestring import SafeString
 
 from payments.admin.base import NoChangeAdmin
 from payments.admin.forms import OrganizationField, check_year
+from payments.admin.preferences import read_preferences
+from payments.admin.scope import Scope
 from payments.api.links import Links
 from payments.models import ApiKey
+from payments.models.api_key import KeyState
 from payments.templatetags.texts import local
 
 
@@ -53,9 +57,10 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = ApiKey
-        fields = ("organization", "mode", "name", "expires_at")
+        fields = ("organization", "mode", "scope", "name", "expires_at")
         help_texts = {
-            "mode": "A live key reads live payments, a test key reads test payments.",
+            "mode": "A live key is for live payments, a test key for test payments.",
+            "scope": "A key either reads payments or imports them. A program that does both needs two keys.",
             "name": "Name the program that uses the key, so that you recognize it later.",
         }
         widgets = {"name": AdminTextInputWidget}
@@ -63,8 +68,10 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(
         self, data: QueryDict | None = None, *, user: User | AnonymousUser, initial: dict[str, Any] | None = None
     ) -> None:
+        """The user's organizations are the choices."""
         self.signer = signing.Signer(salt=f"payments.admin.form_ids:{user.pk}")
         super().__init__(data, initial={**(initial or {}), "form_id": self.signer.sign(uuid.uuid4().hex)})
+        self.fields["organization"].queryset = Scope.of(user).organizations  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         """Read the signed ID of the form. If it is invalid, give the form another one, so that it can be sent again."""
@@ -94,38 +101,55 @@ class ApiKeyForm(forms.ModelForm):  # type: ignore[type-arg]
 class KeyColumns:
     """The state and the times of a key as columns. Times are those of the organization."""
 
-    @admin.display(description="state")
+    @admin.display(description="status")
     def state(self, key: ApiKey) -> SafeString:
         return state_label(key)
 
     @admin.display(ordering="created_at")
-    def created(self, key: ApiKey) -> SafeString | None:
+    def created(self, key: ApiKey) -> SafeString | str:
         return time_element(key, key.created_at)
 
-    @admin.display(ordering="last_used_at", empty_value="never")
-    def last_used(self, key: ApiKey) -> SafeString | None:
+    @admin.display(ordering="last_used_at")
+    def last_used(self, key: ApiKey) -> SafeString | str:
         return time_element(key, key.last_used_at)
 
-    @admin.display(ordering="expires_at", empty_value="never")
-    def expires(self, key: ApiKey) -> SafeString | None:
-        return time_element(key, key.expires_at)
+    @admin.display(ordering="expires_at")
+    def expires(self, key: ApiKey) -> SafeString | str:
+        """Return the time. For a key that is revoked, "never" would be misleading."""
+        return "" if key.revoked_at and not key.expires_at else time_element(key, key.expires_at)
 
-    @admin.display(empty_value="never")
-    def revoked(self, key: ApiKey) -> SafeString | None:
+    def revoked(self, key: ApiKey) -> SafeString | str:
         return time_element(key, key.revoked_at)
+
+
+class StatusFilter(admin.SimpleListFilter):
+    """Selects keys by their status."""
+
+    title = parameter_name = "status"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return KeyState.choices
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        """Return the keys that `ApiKey.state` gives this status; all keys for another value."""
+        if self.value() == KeyState.ACTIVE:
+            return queryset.active(now=Now())
+        if self.value() == KeyState.EXPIRED:
+            return queryset.filter(expires_at__lte=Now(), revoked_at=None)
+        return queryset.exclude(revoked_at=None) if self.value() == KeyState.REVOKED else queryset
 
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(KeyColumns, NoChangeAdmin):
     """Keys are added and revoked, and otherwise never change."""
 
-    list_display = ("name", "hint", "organization", "mode", "state", "last_used", "created", "expires")
+    list_display = ("name", "hint", "organization", "mode", "scope", "state", "last_used", "created", "expires")
     list_select_related = ("organization",)
-    list_filter = ("mode",)
+    list_filter = (StatusFilter, "mode", "scope")
     search_fields = ("name__istartswith", "hint__exact", "organization__name__istartswith")
     ordering = ("-id",)
-    fields = ("organization", "mode", "name", "hint", "state", "created", "last_used", "expires", "revoked")
-    readonly_fields = fields[3:]
+    fields = ("organization", "mode", "scope", "name", "hint", "state", "created", "last_used", "expires", "revoked")
+    readonly_fields = fields[4:]
     add_form_template = "admin/payments/apikey/add_form.html"
     change_form_template = "admin/payments/apikey/change_form.html"
 
@@ -138,7 +162,9 @@ class ApiKeyAdmin(KeyColumns, NoChangeAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         if request.method != "POST":
-            initial = self.get_changeform_initial_data(request)
+            last = read_preferences(request)
+            header = {"organization": last.organization_id, "mode": last.mode}
+            initial = {**header, **self.get_changeform_initial_data(request)}
             return self.add_form_response(request, ApiKeyForm(user=request.user, initial=initial))
         form = ApiKeyForm(request.POST, user=request.user)
         return self.created_response(request, form) if form.is_valid() else self.add_form_response(request, form)
@@ -153,8 +179,8 @@ class ApiKeyAdmin(KeyColumns, NoChangeAdmin):
                 key, text = ApiKey.objects.issue(**form.cleaned_data)
                 self.log_addition(request, key, [{"added": {}}])
         except IntegrityError:
-            key = ApiKey.objects.select_related("organization").get(form_id=form.cleaned_data["form_id"])
-            context = self.page_context(request, "This key exists already", key=key)
+            key = self.get_queryset(request).select_related("organization").get(form_id=form.cleaned_data["form_id"])
+            context = self.page_context(request, "You already created this key", key=key)
             return TemplateResponse(request, "admin/payments/apikey/sent_again.html", context)
         context = self.page_context(request, "Copy your key now", key=key, text=text, api_href=Links.of(request).list)
         return TemplateResponse(request, "admin/payments/apikey/created.html", context)
@@ -177,9 +203,10 @@ class ApiKeyAdmin(KeyColumns, NoChangeAdmin):
         """Ask for confirmation; on POST, revoke the key. This requires the permission to change keys."""
         if not request.user.has_perm("payments.change_apikey"):
             raise PermissionDenied
-        key = get_object_or_404(ApiKey.objects.select_related("organization"), pk=key_id)
+        key = get_object_or_404(self.get_queryset(request).select_related("organization"), pk=key_id)
         if request.method == "POST":
-            if ApiKey.objects.filter(pk=key.pk).revoke(now=timezone.now()):
+            keys: Any = self.get_queryset(request)
+            if keys.filter(pk=key.pk).revoke(now=timezone.now()):
                 self.log_change(request, key, "Revoked.")
             messages.success(request, f"{key} is revoked. The service refuses requests with this key.")
             return HttpResponseRedirect(reverse("admin:payments_apikey_change", args=[key.pk]))
@@ -187,8 +214,8 @@ class ApiKeyAdmin(KeyColumns, NoChangeAdmin):
         return TemplateResponse(request, "admin/payments/apikey/revoke.html", context)
 
 
-def time_element(key: ApiKey, moment: datetime | None) -> SafeString | None:
-    return None if moment is None else local(moment, key.organization.zone)
+def time_element(key: ApiKey, moment: datetime | None) -> SafeString | str:
+    return "never" if moment is None else local(moment, key.organization.zone)
 
 
 def state_label(key: ApiKey) -> SafeString:

@@ -76,6 +76,10 @@ def password_attempt(limits: Mapping[str, RateLimit], *, address: str) -> Iterat
 class LoginForm(AdminAuthenticationForm):
     """Limits the attempts to log in."""
 
+    error_messages = {
+        **AdminAuthenticationForm.error_messages,
+        "invalid_login": "Wrong user name or password, or this account may not use the admin.",
+    }
     wait_seconds = 0.0
     second_factor_user: User | None = None  # the password is right, and a code of the second factor is missing
 

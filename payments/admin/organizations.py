@@ -1,6 +1,9 @@
 """Organizations in the admin: their names, their API keys and a link to their payments."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django import forms
 from django.contrib import admin
@@ -12,11 +15,23 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from payments.admin.base import NoDeleteAdmin
+from payments.admin.base import ScopedAdmin
 from payments.admin.keys import KeyColumns
-from payments.conf import time_zone_names
-from payments.models import AccessState, ApiKey, Organization
-from payments.templatetags.texts import local
+from payments.admin.scope import ALL_ORGANIZATIONS
+from payments.conf import conf, time_zone_names
+from payments.models import (
+    Access,
+    ApiKey,
+    ImportOutcome,
+    ImportPart,
+    ImportTimes,
+    ImportWay,
+    Mode,
+    Organization,
+    Payment,
+)
+from payments.models.ordering import NEWEST_FIRST
+from payments.templatetags.texts import grouped, local
 
 
 class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -78,10 +93,11 @@ class KeyInline(KeyColumns, admin.TabularInline):  # type: ignore[type-arg]
 
 
 @admin.register(Organization)
-class OrganizationAdmin(NoDeleteAdmin):
+class OrganizationAdmin(ScopedAdmin):
     """Organizations can be added and renamed. Their ID never changes, because payments contain it."""
 
     form = OrganizationForm
+    organization_field = "id"
     list_display = ("ungrouped_id", "name", "active_keys", "payments_link")
     list_display_links = ("ungrouped_id", "name")
     ordering = ("name", "id")
@@ -96,27 +112,50 @@ class OrganizationAdmin(NoDeleteAdmin):
     def get_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
         if obj is None:
             return ("id", "name", "time_zone")
-        return ("ungrouped_id", "name", "time_zone", "confirmed_zone", "last_imports")
+        shown = self.get_readonly_fields(request, obj)[1:]
+        return ("ungrouped_id", "name", "time_zone", "confirmed_zone", *shown)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Organization | None = None) -> tuple[str, ...]:
-        return () if obj is None else ("ungrouped_id", "last_imports")
+        if obj is None:
+            return ()
+        of_payments = ("newest_payment", "payment_count") if request.user.has_perm("payments.view_payment") else ()
+        return ("ungrouped_id", "last_by_command", "last_by_api", "next_import", "last_failure", *of_payments)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Allow only users of all organizations to add one, and to change its name or time zone."""
+        return super().has_add_permission(request) and request.user.has_perm(ALL_ORGANIZATIONS)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_change_permission(request, obj) and request.user.has_perm(ALL_ORGANIZATIONS)
 
     @admin.display(description="ID", ordering="id")
     def ungrouped_id(self, organization: Organization) -> str:
         """Return the ID as a text, to which Django does not add separators of thousands."""
         return str(organization.pk)
 
-    @admin.display(description="last imports")
-    def last_imports(self, organization: Organization) -> SafeString:
-        """Return a line for each mode: when the last import ended, and how many payments it wrote."""
-        states = AccessState.objects.filter(organization=organization).order_by("mode")
-        lines = [
-            (state.mode, local(state.imported_at, organization.zone), state.imported_payments)
-            for state in states
-            if state.imported_at
-        ]
-        text = format_html_join(mark_safe("<br>"), "{}: {}, {} payments new or changed", lines)
-        return text or mark_safe("None yet")
+    @admin.display(description="last import by command")
+    def last_by_command(self, organization: Organization) -> SafeString:
+        return by_mode(organization, partial(last_import, ImportWay.COMMAND), empty="Never")
+
+    @admin.display(description="last import over the API")
+    def last_by_api(self, organization: Organization) -> SafeString:
+        return by_mode(organization, partial(last_import, ImportWay.API), empty="Never")
+
+    @admin.display(description="next import before")
+    def next_import(self, organization: Organization) -> SafeString:
+        return by_mode(organization, next_import, empty="Not enough imports for a schedule")
+
+    @admin.display(description="last failed import")
+    def last_failure(self, organization: Organization) -> SafeString:
+        return by_mode(organization, last_failure, empty="None in 90 days")
+
+    @admin.display(description="newest payment")
+    def newest_payment(self, organization: Organization) -> SafeString:
+        return by_mode(organization, newest_payment, empty="No payments yet")
+
+    @admin.display(description="number of payments")
+    def payment_count(self, organization: Organization) -> SafeString:
+        return by_mode(organization, payment_count, empty="0")
 
     @admin.display(description="active keys", ordering="active_key_count")
     def active_keys(self, organization: Any) -> Any:
@@ -127,3 +166,40 @@ class OrganizationAdmin(NoDeleteAdmin):
         """Return a link. A method named `payments`, as the relation, would make the column sortable by it."""
         address = reverse("admin:payments_payment_changelist")
         return format_html('<a href="{}?organization={}">View payments</a>', address, organization.id)
+
+
+def by_mode(organization: Organization, describe: Callable[[Access, ZoneInfo], str], *, empty: str) -> SafeString:
+    """Return a line for each mode that has a description."""
+    texts = [(mode.label, describe(Access(organization.id, mode.value), organization.zone)) for mode in Mode]
+    lines = [(label, text) for label, text in texts if text]
+    return format_html_join(mark_safe("<br>"), "{}: {}", lines) or mark_safe(empty)  # noqa: S308  our own text
+
+
+def last_import(way: ImportWay, access: Access, zone: ZoneInfo) -> str:
+    times = ImportTimes.objects.of(access)
+    return local(times.by_way[way], zone) if times and way in times.by_way else ""
+
+
+def next_import(access: Access, zone: ZoneInfo) -> str:
+    """Return when an import is late at last, and whether this is the case."""
+    times = ImportTimes.objects.of(access)
+    if times is None or times.late_at is None:
+        return ""
+    return format_html("{}{}", local(times.late_at, zone), " (late)" if times.is_late else "")
+
+
+def last_failure(access: Access, zone: ZoneInfo) -> str:
+    part = ImportPart.objects.of(access).filter(run__outcome=ImportOutcome.FAILED).first()
+    return local(part.run.started_at, zone) if part else ""
+
+
+def newest_payment(access: Access, zone: ZoneInfo) -> str:
+    newest = Payment.objects.visible_to(access).order_by(*NEWEST_FIRST).values_list("created_at", flat=True).first()
+    return local(newest, zone) if newest else ""
+
+
+def payment_count(access: Access, _zone: ZoneInfo) -> str:
+    """Return the number of payments. It counts no further than the totals of a list."""
+    payments_max = conf.SUMMED_PAYMENTS_MAX
+    count = Payment.objects.visible_to(access)[: payments_max + 1].count()
+    return f"more than {grouped(payments_max)}" if count > payments_max else grouped(count) if count else ""

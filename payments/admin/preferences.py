@@ -1,6 +1,6 @@
-"""The preferences of a user: the organization and mode of the last page, and the columns of the payment list.
+"""The preferences of a user: the organization and mode of the switcher, and the columns of the payment list.
 
-The time of creation, payment ID and amount are always shown; users choose the other columns.
+The time of creation, amount and payment ID are always shown; users choose the other columns.
 """
 
 import logging
@@ -12,7 +12,6 @@ from django.db.models import TextChoices
 from django.http import HttpRequest
 
 from payments.database.limits import transaction_without_waiting
-from payments.listing.filters import AppliedFilter
 from payments.models import Access, DayKind, StaffPreferences
 
 logger = logging.getLogger(__name__)
@@ -22,24 +21,15 @@ class ListColumn(TextChoices):
     """The columns that users choose, in their order on the page."""
 
     STATUS = "status", "Status"
-    METHOD = "method", "Method"
-    CARD = "card", "Card"
-    SEQUENCE = "sequence", "Sequence type"
+    DESCRIPTION = "description", "Order or description"
+    METADATA = "metadata", "Metadata"
+    METHOD = "method", "Method or card"
+    SEQUENCE = "sequence", "Type"
     PAID = "paid", "Paid"
     CUSTOMER = "customer", "Customer"
-    DESCRIPTION = "description", "Description"
-    METADATA = "metadata", "Metadata"
 
 
-DEFAULT_COLUMNS = (ListColumn.STATUS, ListColumn.METHOD, ListColumn.CUSTOMER, ListColumn.DESCRIPTION)
-
-# The columns whose cells repeat a filter that has one value.
-SELECTED_BY = {
-    ListColumn.STATUS: {"status"},
-    ListColumn.METHOD: {"method"},
-    ListColumn.SEQUENCE: {"sequenceType"},
-    ListColumn.CUSTOMER: {"search customerId"},
-}
+DEFAULT_COLUMNS = (ListColumn.STATUS, ListColumn.DESCRIPTION, ListColumn.METHOD, ListColumn.CUSTOMER)
 
 
 def read_preferences(request: HttpRequest) -> StaffPreferences:
@@ -48,7 +38,7 @@ def read_preferences(request: HttpRequest) -> StaffPreferences:
 
 
 def remember_access(preferences: StaffPreferences, access: Access) -> None:
-    """Store the organization and mode of a page. If the database is busy, log that; the next page tries again."""
+    """Store the organization and mode that the user selects. If the database is busy, log that."""
     if (preferences.organization_id, preferences.mode) == access:
         return
     try:
@@ -67,10 +57,7 @@ def chosen_columns(names: Sequence[str] | None) -> list[ListColumn]:
     return [column for column in ListColumn if column in (DEFAULT_COLUMNS if names is None else names)]
 
 
-def shown_columns(
-    columns: Sequence[ListColumn], filters: Sequence[AppliedFilter], *, kind: DayKind
-) -> list[ListColumn]:
-    """Return the columns whose cells can differ: not those of a filter with one value. Paid days are always shown."""
-    fixed = {applied.name for applied in filters if len(applied.values) == 1}
+def shown_columns(columns: Sequence[ListColumn], *, kind: DayKind) -> list[ListColumn]:
+    """Return the chosen columns. A list by paid day also has the time of payment."""
     needed = {*columns, ListColumn.PAID} if kind == DayKind.PAID else {*columns}
-    return [column for column in ListColumn if column in needed and fixed.isdisjoint(SELECTED_BY.get(column, ()))]
+    return [column for column in ListColumn if column in needed]

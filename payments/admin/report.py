@@ -19,6 +19,7 @@ from payments.admin.base import RELOAD_HEADERS, error_text
 from payments.admin.forms import YEARS, AccessForm
 from payments.admin.overview.totals import Lists
 from payments.admin.periods import Period, current_day, start_of, start_of_next
+from payments.admin.scope import Scope
 from payments.conf import conf
 from payments.export.reports import FORMATS, MARKS, ReportFormat, figure_texts, has_unknown, known_text
 from payments.models import IN_PROGRESS, DayKind, StaffPreferences
@@ -34,10 +35,10 @@ class MonthForm(AccessForm):
     by = forms.ChoiceField(label="Days", choices=DayKind.choices)
 
     @classmethod
-    def from_query(cls, query: QueryDict, *, preferences: StaffPreferences | None = None) -> Self:
+    def from_query(cls, query: QueryDict, *, scope: Scope, preferences: StaffPreferences | None = None) -> Self:
         values = query.copy()
         values.setdefault("by", DayKind.PAID)
-        return super().from_query(values, preferences=preferences)
+        return super().from_query(values, scope=scope, preferences=preferences)
 
     def clean_month(self) -> date:
         if not self.cleaned_data["month"]:
@@ -91,8 +92,7 @@ def month_report(request: HttpRequest) -> HttpResponse:
         "form": form,
         "missing_days": missing_days,
         "goes_on": goes_on,
-        "title": "Month-end report",
-        **(page_context(form, report) if form.is_valid() else {}),
+        **(page_context(form, report) if form.is_valid() else form.page_context("Month-end report")),
     }
     headers = RELOAD_HEADERS if goes_on else {}
     return TemplateResponse(request, "admin/report.html", context, headers=headers)

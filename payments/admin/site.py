@@ -23,6 +23,8 @@ from payments.admin.login import (
 )
 from payments.admin.overview.views import overview_context
 from payments.admin.report import month_report
+from payments.admin.scope import NOTHING
+from payments.admin.switcher import Switcher
 from payments.api.errors import RETRY_SECONDS
 from payments.conf import conf
 
@@ -30,7 +32,7 @@ UNUSED_URLS = ("autocomplete", "view_on_site")
 PASSWORD_URLS = ("password_change", "password_change_done")
 
 # The models of the page header, in this order.
-NAVIGATION = ("Payment", "Organization", "ApiKey", "User", "Group", "PaymentRead")
+NAVIGATION = ("Payment", "Organization", "ApiKey", "User", "PaymentRead", "ImportRun")
 
 
 class PaymentsAdminSite(AdminSite):
@@ -64,8 +66,15 @@ class PaymentsAdminSite(AdminSite):
         return super().has_permission(request) and not lacks_second_factor(request)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        context = {**super().each_context(request), "release": __version__}
-        return {**context, "navigation": navigation(context["available_apps"]), "sign_in": sign_in_context(request)}
+        context, switcher = super().each_context(request), Switcher(request)
+        return {
+            **context,
+            "release": __version__,
+            "switcher": switcher,
+            "sees_nothing": context["has_permission"] and switcher.scope == NOTHING,
+            "navigation": navigation(context["available_apps"]),
+            "sign_in": sign_in_context(request),
+        }
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if request.method != "GET" and not conf.PASSWORD_LOGIN:

@@ -49,7 +49,7 @@ def render(text: str, *, resolve_link: Callable[[str], str]) -> Document:
     parser.core.ruler.push("table_frames", frame_tables)
     parser.add_render_rule("fence", render_example)
     tokens = parser.parse(text)
-    for link in links(tokens):
+    for link in (child for token in tokens for child in token.children or [] if child.type == "link_open"):
         link.attrSet("href", resolve_link(str(link.attrs["href"])))
     title, contents = outline(tokens)
     return Document(title, contents, section_texts(tokens), parser.renderer.render(tokens, parser.options, {}))
@@ -67,7 +67,6 @@ def render_example(_renderer: object, tokens: Sequence[Token], index: int, *_opt
 
 
 def link_headings(state: StateCore) -> None:
-    """Make each heading below the title a link to itself."""
     for heading, inline in headings(state.tokens):
         if heading.tag != "h1":
             link = Token("link_open", "a", 1, attrs={"href": f"#{heading.attrs['id']}"})
@@ -91,10 +90,6 @@ def frame_tables(state: StateCore) -> None:
 def head_text(table: Sequence[Token]) -> str:
     end = next(index for index, token in enumerate(table) if token.type == "thead_close")
     return ", ".join(filter(None, (plain_text(token) for token in table[:end] if token.type == "inline")))
-
-
-def links(tokens: Sequence[Token]) -> Iterator[Token]:
-    return (child for token in tokens for child in token.children or [] if child.type == "link_open")
 
 
 def headings(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:

@@ -49,9 +49,11 @@ PAGES = (
     DocsPage("api/samples.md", "samples/", "documentation-samples"),
     DocsPage("api/reference.md", "reference/", "documentation-reference"),
     DocsPage("synchronising.md", "synchronising/", "documentation-synchronising"),
+    DocsPage("filling.md", "filling/", "documentation-filling"),
     DocsPage("importing.md", "importing/", "documentation-importing"),
     DocsPage("figures.md", "figures/", "documentation-figures"),
     DocsPage("api/changes.md", "changes/", "documentation-changes"),
+    DocsPage("staff-guide.md", "staff-guide/", "documentation-staff-guide"),
 )
 PATHS = {page.file: page.path for page in PAGES}
 

@@ -46,7 +46,6 @@ def allow_data_images(view: Callable[..., HttpResponse]) -> Callable[..., HttpRe
 
 @shared
 def show_page(request: HttpRequest, *, page: DocsPage) -> HttpResponse:
-    """Return a page. Its examples have this service's address."""
     document = render_page(page)
     body = document.body.replace(EXAMPLE_URL, escape(service_url(request)))
     return render(request, "docs/page.html", {"document": document, "body": body, "page": page})
@@ -54,7 +53,6 @@ def show_page(request: HttpRequest, *, page: DocsPage) -> HttpResponse:
 
 @shared
 def show_markdown(request: HttpRequest, *, page: DocsPage) -> HttpResponse:
-    """Return the source of a page, with links to the sources of other pages."""
     return text_response(request, FOLDER.sub("", read_file(page.file)), content_type="text/markdown; charset=utf-8")
 
 

@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from zoneinfo import ZoneInfo
 
 from msgspec.structs import fields
@@ -114,7 +113,6 @@ class Book:
         return f"{heading} ({self.options.time_zone})" if TYPES.get(column) == Time else heading
 
     def cell(self, column: str) -> Cell:
-        """Return the function that returns the column's cell of a row."""
         if column in KNOWN:
             return lambda row: self.figure(column, total_of(row))
         if member := MEMBER.fullmatch(column):
@@ -127,7 +125,7 @@ class Book:
         """Return the function that returns a cell for the text in a row's column."""
         type_ = TYPES[title]
         if type_ == Time:
-            return partial(time_text, zone=self.zone)
+            return lambda text: text and local_time(parse_record_time(text), self.zone).isoformat(" ", "seconds")
         if type_ in {Metadata, DetailsDocument}:
             return lambda document: protect_formulas(", ".join(map(": ".join, text_members(document or "{}"))))
         if type_ in TEXT_TYPES:
@@ -170,11 +168,6 @@ def known_amount(row: RowValues, money: str) -> int | None:
 
 def hundredths(value: str) -> int:
     return int(value.replace(".", ""))
-
-
-def time_text(text: str, *, zone: ZoneInfo) -> str:
-    """Return a record's time as a time in a zone; an empty text without a time."""
-    return text and local_time(parse_record_time(text), zone).isoformat(" ", "seconds")
 
 
 def text_members(document: str | bytes) -> list[tuple[str, str]]:

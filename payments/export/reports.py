@@ -46,7 +46,6 @@ def currency_text(row: Row) -> str:
 
 
 def table_text(heading: str, rows: Sequence[Row]) -> str:
-    """Return a table of succeeded payments; an empty text without rows."""
     cells = [
         (row.name or NO_METHOD, row.figures.currency, f"{row.figures.succeeded:,}", *figure_texts(row.figures))
         for row in rows

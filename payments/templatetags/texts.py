@@ -7,25 +7,37 @@ equals the original.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
 from django import template
+from django.utils import timezone
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.text import capfirst
+from django.utils.text import Truncator, capfirst
 
+from payments.listing.search_terms import BETWEEN_WORDS
+from payments.models import SequenceType, Status
+from payments.models.choices import method_label
 from payments.models.days import local_time
 
 register = template.Library()
+register.filter(method_label)
 
 # Embeddings and overrides, isolates, and marks.
 DIRECTION_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]")
 
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+SHORT_CHARACTERS_MAX, START_CHARACTERS = 500, 150
+
+# The words of a text, and what is between them.
+PIECES = re.compile(f"({BETWEEN_WORDS})")
+
+EXCERPT_CHARACTERS = 80
 
 TAG_CHARACTERS = len("<td")
 
@@ -34,6 +46,19 @@ TAG_CHARACTERS = len("<td")
 def isolated(text: object) -> SafeString:
     """Return a text as an element whose writing direction does not affect the rest of the page."""
     return format_html("<bdi>{}</bdi>", marked(str(text)))
+
+
+@register.filter
+def highlighted(text: str, is_marked: Callable[[str], bool]) -> SafeString:
+    """Return an isolated excerpt of a text, whose marked words are elements. It has the first of them."""
+    pieces = PIECES.split(text)
+    first = next((index for index, piece in enumerate(pieces) if is_marked(piece)), 0)
+    if first and len("".join(pieces[: first + 1])) > EXCERPT_CHARACTERS:
+        pieces = ["\u2026", *pieces[first:]]
+    pieces = PIECES.split(Truncator("".join(pieces)).chars(EXCERPT_CHARACTERS))
+    elements = ("<mark>{}</mark>" if is_marked(piece) else "{}" for piece in pieces)
+    html = (format_html(element, marked(piece)) for element, piece in zip(elements, pieces, strict=True))
+    return format_html("<bdi>{}</bdi>", mark_safe("".join(html)))  # noqa: S308  all pieces are escaped
 
 
 @register.filter
@@ -51,8 +76,19 @@ def isolated_json(document: str) -> SafeString:
 def linked(url: str) -> SafeString:
     """Return a link for an http or https URL. Other URLs, which may start an app, stay text."""
     if urlsplit(url).scheme not in {"http", "https"}:
-        return isolated(url)
-    return format_html('<a href="{}" rel="noopener noreferrer">{}</a>', url, isolated(url))
+        return shortened(url)
+    return shortened(url, format_html('<a href="{}" rel="noopener noreferrer">{}</a>', url, isolated(url)))
+
+
+@register.filter
+def shortened(text: str, element: SafeString | None = None) -> SafeString:
+    """Return an isolated text, or its element. Of more than about ten lines, show the start until the user opens it."""
+    content = element or isolated(text)
+    if len(text) <= SHORT_CHARACTERS_MAX:
+        return content
+    start = isolated(text[:START_CHARACTERS])
+    summary = format_html('<span>{}… <b>Show all</b></span><b class="less">Show less</b>', start)
+    return format_html('<details class="long"><summary>{}</summary>{}</details>', summary, content)
 
 
 def marked(text: str) -> SafeString:
@@ -89,8 +125,31 @@ def local(moment: datetime, zone: tzinfo) -> SafeString:
 
 
 @register.filter
+def local_date(moment: datetime, zone: tzinfo) -> str:
+    return f"{local_time(moment, zone):%-d %b %Y}"
+
+
+@register.filter
+def short_time(moment: datetime, zone: tzinfo) -> SafeString:
+    """Return a time as an element: `Tue 24 Nov 14:05`, with the year if it is another one. The tooltip has seconds."""
+    here, now = local_time(moment, zone), local_time(timezone.now(), zone)
+    text = f"{here:%a %-d %b} {'' if here.year == now.year else f'{here.year} '}{here:%H:%M}"
+    title = f"{here.isoformat(' ', 'seconds')}, {local_time(moment, UTC).isoformat(' ', 'seconds')} UTC"
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.astimezone(UTC).isoformat(), title, text)
+
+
+@register.filter
+def status_label(status: str) -> str:
+    return Status(status).label
+
+
+@register.filter
+def sequence_label(sequence_type: str) -> str:
+    return SequenceType(sequence_type).label
+
+
+@register.filter
 def percent(number: float | None) -> str:
-    """Return a percentage with one decimal place, or a dash if there is none."""
     return "-" if number is None else f"{number:.1f} %"
 
 

@@ -66,7 +66,6 @@ class DailyTotals(NamedTuple):
 
 
 def daily_totals(calendar: Calendar, *, days: Sequence[date]) -> DailyTotals:
-    """Return the stored totals of `days`, with one query."""
     stored = stored_days(calendar, days).filter(time_zone=calendar.time_zone).order_by("day")
     rows = stored.values_list("day", Cast("totals", TextField()))  # years of days are decoded fast
     wanted = set(days)

@@ -75,7 +75,6 @@ class OpenPayments(NamedTuple):
 
     @property
     def members(self) -> dict[str, Any]:
-        """Return the payments as members of a JSON object."""
         currency, payments, amount = self
         return {"currency": currency, "payments": payments, "openAmount": decimal_text(amount)}
 

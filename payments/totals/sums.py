@@ -47,5 +47,4 @@ def hundredths() -> dict[str, Expression]:
 
 
 def total_of(row: Sequence[Any]) -> Total:
-    """Return the total of a row, without further columns."""
     return Total._make([*row[:3], *map(int, row[3:])])

@@ -141,5 +141,5 @@ class Overview:
     @property
     def tables(self) -> list[Table]:
         now, lists = self.now, self.lists
-        tables = (currency_table(now, lists), status_table(now, lists))
+        tables = (currency_table(now, lists, self.compared), status_table(now, lists))
         return [table for table in (*tables, method_table(now, lists, currency=self.currency)) if table.rows]

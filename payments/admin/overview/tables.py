@@ -8,6 +8,7 @@ from payments.admin.overview.totals import FINAL, Lists, PeriodTotals, paid_in
 from payments.export.reports import known_text
 from payments.listing.filter_types import VALUES_MAX
 from payments.models import Status
+from payments.models.choices import method_label
 from payments.templatetags.texts import grouped, money, percent
 from payments.totals.figures import KNOWN, NO_METHOD, Figures, number_of_payments, selected, success_percent
 
@@ -41,7 +42,8 @@ class Table(NamedTuple):
     rows: Sequence[Row]
 
 
-def currency_table(totals: PeriodTotals, lists: Lists) -> Table:
+def currency_table(totals: PeriodTotals, lists: Lists, before: PeriodTotals | None) -> Table:
+    """Return the money of each currency. `before` has the totals of the compared period."""
     payments = sum(figures.succeeded for figures in totals.currencies)
     rows = [
         Row(
@@ -49,7 +51,7 @@ def currency_table(totals: PeriodTotals, lists: Lists) -> Table:
             bar_length(figures.succeeded, payments),
             [
                 Cell(grouped(figures.succeeded)),
-                Cell(money(figures.paid)),
+                Cell(money(figures.paid), note=f"from {money(before.paid(figures.currency))}" if before else ""),
                 *(known_amount(figures, name) for name in KNOWN),
             ],
             lists.paid(figures.currency),
@@ -88,7 +90,7 @@ def method_table(totals: PeriodTotals, lists: Lists, *, currency: str) -> Table:
     for total in totals.counts:
         counts[total.method] += total.payments
     methods = sorted(counts, key=lambda method: (-counts[method], method))
-    groups = [(method or NO_METHOD, [method]) for method in methods[:METHODS_MAX]]
+    groups = [(method_label(method) or NO_METHOD, [method]) for method in methods[:METHODS_MAX]]
     groups += [("Others", methods[METHODS_MAX:])] if methods[METHODS_MAX:] else []
     rows = [method_row(name, group, totals, lists, currency=currency) for name, group in groups]
     columns = ["Method", "Payments", "Success rate", *([f"Paid in {currency}"] if currency else [])]

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 
 from payments.admin.forms import AccessForm, PeriodFields
 from payments.admin.overview.figures import Overview
+from payments.admin.overview.imports import read_imports
 from payments.admin.overview.totals import Lists, PeriodTotals
 from payments.admin.periods import Comparison, Period, Preset, current_day, preset_period
 from payments.models import DayKind, Payment
@@ -52,7 +53,7 @@ class OverviewForm(PeriodFields, AccessForm):
     @property
     def shown_fields(self) -> list[BoundField]:
         dates = ("since", "until") if self.is_custom else ()
-        return [self[name] for name in ("organization", "mode", "period", *dates, "by", "compare")]
+        return [self[name] for name in ("period", *dates, "by", "compare")]
 
     @cached_property
     def today(self) -> date:
@@ -76,13 +77,14 @@ def overview_context(request: HttpRequest) -> dict[str, Any]:
     """Return the start page's template context: the form, and the overview if the form is valid."""
     form, _ = OverviewForm.of_request(request)
     if not form.is_valid():
-        return {"form": form}
+        return {**form.page_context("Overview"), "form": form}
     overview, goes_on = read_overview(form)
     return {
         **form.page_context(form.selected),
         "form": form,
         "definitions": DEFINITIONS,
         "overview": overview,
+        "imports": read_imports(form.access, scope=form.scope),
         "goes_on": goes_on,
         "newest_day": newest_day(form) if overview.now.is_empty else None,
     }

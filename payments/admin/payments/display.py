@@ -1,5 +1,7 @@
-"""A payment prepared for templates: parsed times, a timeline of its creation, payment and end, readable names."""
+"""A payment prepared for templates: what staff ask for first, a timeline, and readable names."""
 
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -8,8 +10,9 @@ from typing import Any, NamedTuple
 from django.contrib.admin.utils import quote
 from django.urls import reverse
 
-from payments.export.bookkeeping import text_members, words
-from payments.models import Status
+from payments.export.bookkeeping import text_members, total_of, words
+from payments.listing.search_terms import NAMES
+from payments.models import Status, StatusChange
 from payments.models.identifiers import change_time
 from payments.record import parse_record_time
 from payments.rows import RowValues, build_record
@@ -19,25 +22,39 @@ UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 # A payment in one of these states was not paid, and never will be.
 FINAL_WITHOUT_PAYMENT = {Status.FAILED, Status.CANCELED, Status.EXPIRED}
 
+# The names of members, without separators and in lower case, that hold the merchant's order number; the first one wins.
+ORDER_NAMES = ("order", "orderid", "ordernumber", "orderno", "orderreference")
+
+# The members of the details that say why a payment failed; the first one wins.
+REASON_NAMES = ("failureReason", "failureMessage", "statusReason")
+
 
 class Event(NamedTuple):
     """A point on a timeline, in the past or in the future."""
 
     name: str
     time: datetime | None  # None: the record has no time for it
+    status: str = ""  # the style of the event
     since_creation: str = ""
+    import_id: int = 0  # of the import that reported it; 0: unknown
 
 
 @dataclass(frozen=True)
 class PaymentDisplay:
-    """A payment's row, with the values that templates need."""
+    """A payment's row, with the values that templates need. A list needs no more than the row."""
 
     row: RowValues
     change_id: int | None = None  # of the last change; None if it is unknown
+    anonymized_at: datetime | None = None
+    status_changes: Sequence[StatusChange] = ()
 
     @cached_property
     def record(self) -> Any:
         return build_record(self.row)
+
+    @cached_property
+    def named_details(self) -> dict[str, str]:
+        return dict(text_members(bytes(self.record.details or b"{}")))
 
     @property
     def href(self) -> str:
@@ -52,19 +69,43 @@ class PaymentDisplay:
         return parse_record_time(self.record.paid_at) if self.record.paid_at else None
 
     @property
-    def card_end(self) -> str:
-        """Return the last four digits of the card, such as `•••• 4242`; an empty text without a card."""
-        number = dict(text_members(bytes(self.record.details or b"{}"))).get("cardNumber", "")
-        return f"•••• {number[-4:]}" if number else ""
+    def refunded(self) -> int:
+        """Return the refunded amount in hundredths; 0 if none is known."""
+        return total_of(self.row).refunded
 
     @property
-    def changed_at(self) -> datetime | None:
-        """Return when this service last wrote the payment; None if that is unknown."""
-        return None if self.change_id is None else change_time(self.change_id)
+    def card(self) -> str:
+        """Return the label and the last four digits of the card, such as `Visa •• 4242`; an empty text without one."""
+        number = self.named_details.get("cardNumber", "").replace(" ", "")
+        return f"{self.named_details.get('cardLabel', '')} •• {number[-4:]}".lstrip() if number else ""
+
+    @property
+    def order(self) -> str:
+        """Return the order number of the metadata; an empty text if there is none, or if the description has it."""
+        members = {name.lower().replace("_", "").replace("-", ""): value for name, value in self.metadata}
+        order = next((members[name] for name in ORDER_NAMES if members.get(name)), "")
+        return "" if order in self.record.description else order
+
+    @property
+    def name(self) -> str:
+        """Return the name of the card holder or of the consumer; an empty text without one."""
+        return next((self.named_details[name] for name in NAMES if self.named_details.get(name)), "")
+
+    @property
+    def failure_reason(self) -> str:
+        """Return why the payment failed, in words: `insufficient funds` for `insufficient_funds`."""
+        members = json.loads(bytes(self.record.details or b"{}"))
+        for reason in filter(None, map(members.get, REASON_NAMES)):
+            text = reason.get("message") or reason.get("code") if isinstance(reason, dict) else reason
+            if isinstance(text, str):
+                return text.replace("_", " ")
+        return ""
 
     @property
     def timeline(self) -> list[Event]:
-        return build_timeline(self.record)
+        """Return the events, oldest first. An event without a time follows the creation."""
+        created, *others = (*record_events(self), *service_events(self))
+        return [created, *sorted(others, key=lambda event: event.time or self.created_at)]
 
     @property
     def metadata(self) -> list[tuple[str, str]]:
@@ -73,31 +114,44 @@ class PaymentDisplay:
     @property
     def details(self) -> list[tuple[str, str]]:
         """Return the details with the names as words: `Card number` for `cardNumber`."""
-        members = text_members(bytes(self.record.details or b"{}"))
-        return [(words(name), value) for name, value in members]
+        return [(words(name), value) for name, value in self.named_details.items()]
 
 
 def payment_href(payment_id: str) -> str:
     return reverse("admin:payments_payment_change", args=[quote(payment_id)])
 
 
-def build_timeline(record: Any) -> list[Event]:
-    """Return the events of a record, oldest first. A payment that ended unpaid ends with its state.
+def record_events(payment: PaymentDisplay) -> Iterator[Event]:
+    """Yield the events of the record. A payment that ended unpaid ends with its status.
 
-    Of these states, a record has a time only for the expiry.
+    Of these statuses, a record has a time only for the expiry.
     """
-    if record.status in FINAL_WITHOUT_PAYMENT:
-        end = record.expires_at if record.status == Status.EXPIRED else ""
-        return [event("Created", record.created_at, record), event(Status(record.status).label, end, record)]
-    times = (("Created", record.created_at), ("Paid", record.paid_at), ("Expires", record.expires_at))
-    return [event(name, text, record) for text, name in sorted((text, name) for name, text in times if text)]
+    record = payment.record
+    yield event("Created", record.created_at, record)
+    if record.status not in FINAL_WITHOUT_PAYMENT:
+        for name, text in (("Paid", record.paid_at), ("Expires", record.expires_at)):
+            if text:
+                yield event(name, text, record)
+    elif record.status == Status.EXPIRED and record.expires_at:
+        yield event("Expired", record.expires_at, record)
+    elif record.status not in {change.status for change in payment.status_changes}:
+        yield Event(Status(record.status).label, None, record.status)
+
+
+def service_events(payment: PaymentDisplay) -> Iterator[Event]:
+    """Yield what this service has noted: reported statuses, the last update, and the removal of personal data."""
+    for change in payment.status_changes:
+        name = f"Reported as {Status(change.status).label.lower()}"
+        yield Event(name, change_time(change.change_id), change.status, import_id=change.import_id)
+    if payment.anonymized_at:
+        yield Event("Personal data removed", payment.anonymized_at)
+    elif payment.change_id and payment.change_id not in {change.change_id for change in payment.status_changes}:
+        yield Event("Last updated by an import", change_time(payment.change_id))
 
 
 def event(name: str, text: str, record: Any) -> Event:
-    if not text:
-        return Event(name, None)
     time = parse_record_time(text)
-    return Event(name, time, format_duration(time - parse_record_time(record.created_at)))
+    return Event(name, time, name.lower(), format_duration(time - parse_record_time(record.created_at)))
 
 
 def format_duration(duration: timedelta) -> str:

@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from django import forms
@@ -13,11 +13,13 @@ from django.core.exceptions import ValidationError
 from django.forms import BoundField
 
 from payments.admin.forms import AccessForm, PeriodFields, check_today
-from payments.admin.payments.search_box import InvalidSearch, Search, read_search
+from payments.admin.payments.search_box import Search, read_search
+from payments.admin.payments.search_parts import InvalidSearch, decimal
 from payments.admin.periods import DateRange, current_day
 from payments.database.limits import optional_statements
 from payments.listing.filters import EVERYTHING, InvalidSelection, day_parameters, parse_selection
 from payments.models import DayKind, Payment, SequenceType, Status
+from payments.models.choices import method_label
 from payments.models.ordering import NEWEST_FIRST
 
 # Each word may be entered with any of these between them.
@@ -53,7 +55,7 @@ AMOUNT_CHARACTERS_MAX = 20
 KNOWN_PAYMENTS = 1000  # whose methods and currencies are choices
 KNOWN_WORDS_MAX = 12  # of each kind
 
-SEARCH_EXAMPLES = "84820, 42.32 EUR, >100 EUR, **** 4242, ct_7, 2026-03-04, yesterday, order:84820, status:failed"
+SEARCH_EXAMPLES = "84820, 8482*, 42.32 EUR, >100 EUR, card 4242, L. Turner, Tuesday, 24 Nov, order:84820, failed"
 
 TIMED_OUT = "The search timed out. Choose a shorter period."
 
@@ -61,10 +63,13 @@ REVERSED_AMOUNTS = "The upper bound of the amount must be at or above the lower 
 
 EXACT = "exact"
 
-GROUPS = {
-    "search": ("organization", "mode", "q", "period", "by", "sort"),
-    "choices": ("status", "method", "currency", "sequence"),
-    "ranges": ("since", "until", "amount_min", "amount_max"),
+# The fields of each menu.
+MENUS = {
+    "Status": ("status",),
+    "Method": ("method",),
+    "Amount": ("currency", "amount_min", "amount_max"),
+    "Type": ("sequence",),
+    "Period": ("period", "since", "until", "by", "sort"),
 }
 
 SORT_CHOICES = (("desc", "Newest first"), ("asc", "Oldest first"))
@@ -86,6 +91,14 @@ def amount_field(label: str) -> forms.CharField:
     return forms.CharField(label=label, required=False, max_length=AMOUNT_CHARACTERS_MAX, widget=widget)
 
 
+class Menu(NamedTuple):
+    """A menu of the form. The page opens it if a field has an error."""
+
+    title: str
+    fields: Sequence[BoundField]
+    is_open: bool
+
+
 class SearchForm(PeriodFields, AccessForm):
     """Selects the payments of a list. Empty fields do not restrict it."""
 
@@ -97,7 +110,8 @@ class SearchForm(PeriodFields, AccessForm):
         widget=forms.TextInput(
             attrs={
                 "type": "search",
-                "placeholder": "Order number, amount, card, customer, date",
+                "aria-label": "Search",
+                "placeholder": "Order number, amount, card, name, date",
                 "title": f"Examples: {SEARCH_EXAMPLES}. Press / to come here.",
             }
         ),
@@ -107,14 +121,14 @@ class SearchForm(PeriodFields, AccessForm):
     method = forms.Field(required=False, widget=WordsInput("Other methods"))
     currency = forms.Field(required=False, widget=WordsInput("Other currencies"))
     sequence = forms.MultipleChoiceField(
-        label="Sequence type", choices=SequenceType.choices, required=False, widget=forms.CheckboxSelectMultiple
+        label="Type", choices=SequenceType.choices, required=False, widget=forms.CheckboxSelectMultiple
     )
     amount_min = amount_field("Smallest amount")
     amount_max = amount_field("Largest amount")
     count = forms.ChoiceField(choices=[(EXACT, EXACT)], required=False, widget=forms.HiddenInput)  # however long
 
     selection = EVERYTHING  # the validated filters and the order; `clean` sets them
-    search = Search(date.min, UTC)  # the meaning of the search text; `clean_q` sets it
+    search = Search()  # the meaning of the search text; `clean_q` sets it
 
     def clean_q(self) -> str:
         text = str(self.cleaned_data["q"])
@@ -128,9 +142,17 @@ class SearchForm(PeriodFields, AccessForm):
     def clean_currency(self) -> list[str]:
         return [code.upper() for code in self.cleaned_data["currency"]]
 
+    def clean_amount_min(self) -> str:
+        return clean_amount(self.cleaned_data["amount_min"])
+
+    def clean_amount_max(self) -> str:
+        return clean_amount(self.cleaned_data["amount_max"])
+
     def clean(self) -> dict[str, Any]:
         """Validate the filters as the API does, with its error texts, and set `selection`."""
-        super().clean()
+        values = super().clean()
+        if not values.get("currency") and (values.get("amount_min") or values.get("amount_max")):
+            self.add_error("currency", "Choose a currency for the amount.")
         if self.errors:
             return self.cleaned_data
         try:
@@ -188,7 +210,7 @@ class SearchForm(PeriodFields, AccessForm):
     def offer_known_words(self) -> None:
         """Offer the methods and currencies of the newest payments as choices; none if the database is too slow.
 
-        Users can enter others. The form must be valid. Cost: one query for 1,000 payments of the list.
+        Users can enter others. The organization and mode must be valid. Cost: one query for 1,000 payments.
         """
         newest = Payment.objects.visible_to(self.access).order_by(*NEWEST_FIRST)
         pairs: list[tuple[str, str]] = []
@@ -198,10 +220,20 @@ class SearchForm(PeriodFields, AccessForm):
         self.fields["currency"].widget.choices = most_frequent(currency for _, currency in pairs)
 
     @property
-    def groups(self) -> dict[str, list[BoundField]]:
-        """Return the fields that the page always shows, and the filters with several inputs and with one."""
-        return {group: [self[name] for name in names] for group, names in GROUPS.items()}
+    def menus(self) -> Iterator[Menu]:
+        """Yield the menus of filters, and the one of periods, whose title is the selected period."""
+        for title, names in MENUS.items():
+            fields = [self[name] for name in names]
+            period = dict(self.fields["period"].choices).get(self.data.get("period"))  # type: ignore[attr-defined]
+            shown = f"+ {title}" if title != "Period" else str(period or title)
+            yield Menu(shown, fields, any(field.errors for field in fields))
+
+
+def clean_amount(text: str) -> str:
+    """Return an amount with a decimal point: `10.50` for `10,50`. Other texts stay as they are."""
+    return decimal(text) if re.fullmatch("-?[0-9]+([.,][0-9]+)*", text) else text
 
 
 def most_frequent(words: Iterable[str]) -> list[tuple[str, str]]:
-    return [(word, word) for word in sorted(word for word, _ in Counter(words).most_common(KNOWN_WORDS_MAX) if word)]
+    known = sorted(word for word, _ in Counter(words).most_common(KNOWN_WORDS_MAX) if word)
+    return [(word, method_label(word)) for word in known]

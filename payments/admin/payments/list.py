@@ -3,10 +3,13 @@
 The page of a payment links to the previous and the next payment of the list that it was opened from.
 """
 
+from __future__ import annotations
+
 import re
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from django.contrib.auth.models import AnonymousUser, User
 from django.db import OperationalError
 from django.http import QueryDict
 
@@ -19,6 +22,7 @@ from payments.admin.payments.query import chips, list_query, query_for_words, qu
 from payments.admin.payments.search import PAGE_ROWS, SearchedPage, fetch_search
 from payments.admin.payments.totals import ListTotals, fetch_list_totals
 from payments.admin.preferences import ListColumn, chosen_columns, shown_columns
+from payments.admin.scope import Scope
 from payments.database.limits import optional_statements
 from payments.listing.page import Page, UnknownStart
 from payments.listing.query import Listing
@@ -42,12 +46,41 @@ class ListedPayments(NamedTuple):
     status: HTTPStatus = HTTPStatus.OK
 
 
+class PageNumbers(NamedTuple):
+    """The number of payments before a page, and up to its end. Links between pages pass it on; it can be unknown."""
+
+    before: int | None
+    rows: int
+
+    @classmethod
+    def of(cls, query: QueryDict, page: Page) -> PageNumbers:
+        text = query.get("before", "") if "from" in query else "0"
+        return cls(int(text) if re.fullmatch("[0-9]{1,9}", text) else None, len(page.rows))
+
+    def __str__(self) -> str:
+        return "" if self.before is None else f"{self.before + 1:,}\u2013{self.before + self.rows:,}"
+
+    @property
+    def query_of_next(self) -> str:
+        return "" if self.before is None else f"&before={self.before + self.rows}"
+
+    @property
+    def query_of_previous(self) -> str:
+        return "" if self.before is None else f"&before={max(0, self.before - PAGE_ROWS)}"
+
+
 class Neighbour(NamedTuple):
     """A link to the previous or the next payment; `href` is None at the end of the list."""
 
     relation: str
     label: str
     href: str | None
+
+
+def status_of(form: SearchForm) -> HTTPStatus:
+    """Return the status of the page: it is an error if the user has an organization, and the form is invalid."""
+    is_error = form["organization"].value() and not form.is_valid()
+    return HTTPStatus.BAD_REQUEST if is_error else HTTPStatus.OK
 
 
 def fetch_list(form: SearchForm, *, start: str | None) -> ListedPayments:
@@ -79,21 +112,20 @@ def fetch_selected(form: SearchForm, *, start: str | None, limit: int) -> Search
     return fetch_search(Listing(form.access, form.selection), form.search.groups, start=start, limit=limit)
 
 
-def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, Any]:
+def list_context(user: User | AnonymousUser, form: SearchForm, preferences: StaffPreferences) -> dict[str, Any]:
     """Return the template context of the list beside its payments. The form must be valid."""
     columns = chosen_columns(preferences.columns)
-    form.offer_known_words()
     organization = form.cleaned_data["organization"]
     return {
-        "access": form.access,
-        "access_query": form.access_query,
         "words_query": query_for_words(form),
         "chips": chips(form),
-        "columns": shown_columns(columns, form.selection.filters, kind=form.kind),
+        "columns": shown_columns(columns, kind=form.kind),
         "column_choices": [(column, column in columns) for column in ListColumn],
-        "saved_filters": filter_links(preferences.user_id, form),
+        "saved_filters": filter_links(user, form),
         "can_save": bool(filter_query(form)),
         "page_names": PAGE_NAMES[form.selection.order],
+        "is_oldest_first": form.selection.order == OLDEST_FIRST,
+        "sort_query": list_query(form, without=["sort"]).urlencode(),
         "save_form": SaveFilterForm(),
         "zone": form.zone,
         "period": f"{form.kind.value} {form.days}" if str(form.days) else "",
@@ -105,14 +137,14 @@ def list_context(form: SearchForm, preferences: StaffPreferences) -> dict[str, A
     }
 
 
-def find_list_context(query: QueryDict, payment: PaymentDisplay) -> dict[str, Any]:
+def find_list_context(query: QueryDict, payment: PaymentDisplay, *, scope: Scope) -> dict[str, Any]:
     """Return the query string of a list, and the links to the neighbours of a payment. They may be unknown.
 
     Without a query, and if the list cannot contain the payment, it is the list of the payment's organization and mode.
     """
     access = Access(int(payment.record.organization_id), payment.record.mode)
     own_query = QueryDict(access_query(access))
-    form = SearchForm.from_query(query or own_query)
+    form = SearchForm.from_query(query or own_query, scope=scope)
     if not form.is_valid() or form.access != access or form.search.payment_id:
         return {"query": own_query.urlencode()}
     return {"query": list_query(form).urlencode(), "neighbours": find_neighbours(form, payment.record.id)}

@@ -9,6 +9,8 @@ from payments.admin.forms import AccessForm
 from payments.admin.payments.form import SearchForm
 from payments.admin.periods import Preset
 from payments.models import DayKind
+from payments.models.choices import method_label
+from payments.templatetags.texts import sequence_label, status_label
 
 ACCESS_FIELDS = tuple(AccessForm.base_fields)
 DATE_FIELDS = ("since", "until")
@@ -19,6 +21,10 @@ DEFAULTS = {("sort", "desc"), ("by", DayKind.CREATED), ("period", Preset.CUSTOM)
 
 # The fields that are not filters: the page shows them in other ways.
 NOT_FILTERS = frozenset({*ACCESS_FIELDS, *DATE_FIELDS, "q", "sort", "by", "count", "today"})
+
+
+# How a chip shows the values of a field.
+LABELS = {"status": status_label, "method": method_label, "sequence": sequence_label}
 
 
 class Chip(NamedTuple):
@@ -64,7 +70,7 @@ def chips(form: SearchForm) -> list[Chip]:
     """Return a chip for each value of a filter. The form must be valid."""
     return [
         Chip(
-            period_text(form) if name == "period" else f"{form[name].label}: {value}",
+            period_text(form) if name == "period" else f"{form[name].label}: {LABELS.get(name, str)(value)}",
             query_without(form, name, value),
         )
         for name in form.fields

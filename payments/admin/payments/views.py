@@ -1,6 +1,7 @@
 """Payments in the admin: a list that is paged like the API's, a page for one payment, and exports."""
 
 import re
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -14,14 +15,27 @@ from django.urls import path, reverse
 from msgspec.json import format as format_json
 
 from payments.admin.base import RELOAD_HEADERS, ReadOnlyAdmin, error_text, headers_of
-from payments.admin.forms import access_query
+from payments.admin.forms import access_query, page_title
 from payments.admin.payments.actions import action_urls
-from payments.admin.payments.display import PaymentDisplay, payment_href
+from payments.admin.payments.anonymize import anonymize_view
+from payments.admin.payments.display import PaymentDisplay
 from payments.admin.payments.downloads import InvalidExport, query_of_options, requested_file
 from payments.admin.payments.form import TIMED_OUT, SearchForm
-from payments.admin.payments.list import ListedPayments, fetch_list, fetch_selected, find_list_context, list_context
+from payments.admin.payments.list import (
+    ListedPayments,
+    PageNumbers,
+    fetch_list,
+    fetch_selected,
+    find_list_context,
+    list_context,
+    status_of,
+)
+from payments.admin.payments.marks import Marks
+from payments.admin.payments.nothing_found import count_parts, href_of_id, longer_words_href, search_elsewhere
 from payments.admin.payments.query import filter_names, list_query, query_of_parts
 from payments.admin.payments.reads import record_read
+from payments.admin.scope import Scope
+from payments.admin.switcher import switcher_urls
 from payments.api.links import Links
 from payments.api.serializers import build_records
 from payments.conf import conf
@@ -30,7 +44,7 @@ from payments.export.files import FORMATS, Format
 from payments.listing.filters import parse_selection
 from payments.listing.page import UnknownStart, fetch_page
 from payments.listing.query import Listing
-from payments.models import PAYMENT_ID, Access, Organization, Payment, ReadKind
+from payments.models import PAYMENT_ID, Access, Organization, Payment, ReadKind, StatusChange
 from payments.record import encode
 from payments.rows import select_columns
 from payments.runtime.database_errors import is_timeout
@@ -38,6 +52,7 @@ from payments.runtime.process import process
 from payments.runtime.shares import NoPlace
 
 CUSTOMER_PAYMENTS_MAX = 5
+STATUS_CHANGES_MAX = 50  # the newest ones
 
 
 @admin.register(Payment)
@@ -47,32 +62,44 @@ class PaymentAdmin(ReadOnlyAdmin):
     def get_urls(self) -> list[Any]:
         export = self.admin_site.admin_view(self.export_view)
         export_url = path("export.<str:suffix>", export, name="payments_payment_export")
-        return [export_url, *action_urls(self.admin_site), *super().get_urls()]
+        anonymize = self.admin_site.admin_view(partial(anonymize_view, self))
+        anonymize_url = path("anonymize/", anonymize, name="payments_payment_anonymize")
+        own = [export_url, anonymize_url, *action_urls(self.admin_site), *switcher_urls(self.admin_site)]
+        return [*own, *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """List the payments that match the form, from the payment `from` on. Redirect a search for a payment ID."""
         self.require_view_permission(request)
         form, preferences = SearchForm.of_request(request)
-        payments, extra = ListedPayments(), {}
+        payments, extra = ListedPayments(status=status_of(form)), {}
+        if form.has_access:
+            form.offer_known_words()
         if form.is_valid():
-            payment_id = form.search.payment_id
-            if payment_id and Payment.objects.with_id(payment_id).exists():
-                return HttpResponseRedirect(payment_href(payment_id))
-            extra = list_context(form, preferences)
+            if form.search.payment_id and (href := href_of_id(form)):
+                return HttpResponseRedirect(href)
+            extra = list_context(request.user, form, preferences)
             payments = fetch_list(form, start=request.GET.get("from"))
+            rows = payments.page.rows
             if form.is_valid():  # reading the list can add an error
-                rows, filters = payments.page.rows, filter_names(form)
-                record_read(request.user, ReadKind.LIST, form.access, rows, filters=filters)
+                record_read(request.user, ReadKind.LIST, form.access, rows, filters=filter_names(form))
+                if not rows and form.search.parts and "from" not in request.GET:
+                    parts = count_parts(form)
+                    if href := href_of_id(form) or longer_words_href(form, parts):
+                        return HttpResponseRedirect(href)
+                    extra |= {"parts": parts, "elsewhere": search_elsewhere(form)}
+        displays, marks = list(map(PaymentDisplay, payments.page.rows)), Marks.of(form.search)
         context = self.page_context(
             request,
-            "Payments",
+            **form.page_context("Payments"),
             form=form,
             page=payments.page,
             totals=payments.totals,
-            payments=list(map(PaymentDisplay, payments.page.rows)),
+            payments=displays,
             query=list_query(form).urlencode(),
             is_first_page="from" not in request.GET,
-            **extra,
+            numbers=PageNumbers.of(request.GET, payments.page),
+            marks=marks,
+            **extra | {"columns": marks.with_matched_columns(extra.get("columns", ()), displays)},
         )
         totals = payments.totals
         headers = RELOAD_HEADERS if totals and totals.missing_days and totals.goes_on else headers_of(payments.status)
@@ -82,12 +109,14 @@ class PaymentAdmin(ReadOnlyAdmin):
     def change_view(self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any) -> HttpResponse:
         """Show a payment, its neighbours in the list of the query, and other payments by the same customer."""
         self.require_view_permission(request)
-        payments = get_payments(unquote(object_id), organization_id=request.GET.get("organization"))
+        scope = Scope.of(request.user)
+        payments = get_payments(unquote(object_id), scope=scope, organization_id=request.GET.get("organization"))
         if not payments:
             messages.warning(request, "No payment has this ID.")
             return HttpResponseRedirect(reverse("admin:payments_payment_changelist"))
         payment, *others = payments
         access = Access(int(payment.record.organization_id), payment.record.mode)
+        organization = scope.organizations.get(id=access.organization_id)
         record_read(request.user, ReadKind.PAYMENT, access, [payment.row])
         customer_payments = other_customer_payments(payment, access)
         if customer_payments:
@@ -95,10 +124,11 @@ class PaymentAdmin(ReadOnlyAdmin):
             record_read(request.user, ReadKind.LIST, access, rows, filters=["customerId"])
         context = self.page_context(
             request,
-            payment.record.id,
-            **payment_context(payment, links=Links.of(request)),
+            page_title(organization, payment.record.id, access.mode),
+            **payment_context(payment, organization, links=Links.of(request)),
+            page_link=f"{request.build_absolute_uri(payment.href)}?{access_query(access)}",
             customer_payments=customer_payments,
-            position=find_list_context(request.GET, payment),
+            position=find_list_context(request.GET, payment, scope=scope),
             others_with_id=others,
         )
         return TemplateResponse(request, "admin/payments/payment/change_form.html", context)
@@ -116,7 +146,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         self.require_view_permission(request)
         if suffix not in FORMATS:
             raise Http404
-        form = SearchForm.from_query(request.GET)
+        form = SearchForm.from_query(request.GET, scope=Scope.of(request.user))
         if not form.is_valid() or form.search.payment_id:
             return error_text("The search is invalid. Correct it and export again.", HTTPStatus.BAD_REQUEST)
         try:
@@ -134,20 +164,23 @@ class PaymentAdmin(ReadOnlyAdmin):
             return error_text(TIMED_OUT, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-def get_payments(payment_id: str, *, organization_id: str | None) -> list[PaymentDisplay]:
-    """Return the payments with this ID. The payment of the organization comes first."""
+def get_payments(payment_id: str, *, scope: Scope, organization_id: str | None) -> list[PaymentDisplay]:
+    """Return the payments of the scope with this ID. The payment of the organization comes first."""
     if not re.fullmatch(PAYMENT_ID, payment_id):
         return []
-    payments = [
-        PaymentDisplay(tuple(values), change_id=change_id)
-        for *values, change_id in select_columns(Payment.objects.with_id(payment_id), "change_id")
-    ]
+    statuses = scope.limit(StatusChange.objects.filter(payment_id=payment_id).order_by("-change_id"))
+    changes = list(statuses[:STATUS_CHANGES_MAX])
+    payments = []
+    for *values, number, change_id, anonymized_at in select_columns(
+        scope.payments.filter(id=payment_id), "organization_id", "change_id", "anonymized_at"
+    ):
+        own_changes = [change for change in changes if change.organization_id == number]
+        payments.append(PaymentDisplay(tuple(values), change_id, anonymized_at, own_changes))
     return sorted(payments, key=lambda payment: payment.record.organization_id != organization_id)
 
 
-def payment_context(payment: PaymentDisplay, *, links: Links) -> dict[str, Any]:
+def payment_context(payment: PaymentDisplay, organization: Organization, *, links: Links) -> dict[str, Any]:
     """Return the template context of a payment's page."""
-    organization = Organization.objects.get(id=payment.record.organization_id)
     access = Access(organization.id, payment.record.mode)
     api_response = encode(build_records([payment.row], links=links)[0])
     return {

@@ -17,6 +17,7 @@ from requests import Response, Session
 from urllib3.exceptions import HTTPError
 
 from payments.admin.login import SINGLE_SIGN_ON
+from payments.admin.sign_in.access import apply_access, claimed_access
 from payments.admin.sign_in.claims import ProviderError, Refused, check_claims, check_user, find_or_create_user
 from payments.admin.sign_in.pages import refusal
 from payments.runtime.process import process
@@ -117,10 +118,11 @@ class SingleSignOnAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
         """Let allauth continue with a user, or respond with a refusal."""
         claims = sociallogin.account.extra_data
         try:
-            email = check_claims(claims)
+            email, access = check_claims(claims), claimed_access(claims)
             if not sociallogin.is_existing:
                 self.link(request, sociallogin, claims, email=email)
             check_user(sociallogin.user)
+            apply_access(sociallogin.user, access)
         except Refused as error:
             logger.warning("Refused a sign-in of the account %s: %s", sociallogin.account.uid, error)
             raise ImmediateHttpResponse(refusal(request, str(error))) from None

@@ -19,6 +19,7 @@ from jwt.algorithms import get_default_algorithms
 from payments.conf import conf
 
 EMAIL_CHARACTERS_MAX = 254
+VALUE_CHARACTERS_MAX = 40  # of a role or an organization
 NAME_CHARACTERS_MAX = 150  # as in Django's model of users
 SUBJECT_CHARACTERS_MAX = 191  # as in django-allauth's model of accounts
 
@@ -26,6 +27,7 @@ SUBJECT_CHARACTERS_MAX = 191  # as in django-allauth's model of accounts
 ID_TOKEN_SECONDS_MAX = 600
 CLOCK_SECONDS_MAX = 60
 
+LACKS_ROLE = "Your account may not sign in here: it lacks a role or group."
 NAME_TAKEN = "A user with your e-mail address as user name exists already."
 
 logger = logging.getLogger(__name__)
@@ -103,7 +105,21 @@ def used_claims(id_token: Mapping[str, Any], userinfo: Mapping[str, Any]) -> dic
         "given_name": name_of(claims, "given_name"),
         "family_name": name_of(claims, "family_name"),
         "has_required_claim": required is None or has_claim(claims, *required),
+        "roles": texts_of(claims.get(conf.OIDC_ROLE_CLAIM)),
+        "organizations": texts_of(claims.get(conf.OIDC_ORGANIZATIONS_CLAIM)),
     }
+
+
+def texts_of(claim: Any) -> list[str]:
+    """Return the values of a claim, which is a list or one value, as texts. Numbers become texts too."""
+    values = claim if isinstance(claim, list) else [claim]
+    return [text_of(value) for value in values if value is not None and value != ""]
+
+
+def text_of(value: Any) -> str:
+    """Return a short text of ASCII, or an empty text for any other value."""
+    text = str(value) if type(value) in {int, str} else ""
+    return text if text.isascii() and is_line(text, characters_max=VALUE_CHARACTERS_MAX) else ""
 
 
 def is_email(value: Any) -> bool:
@@ -154,7 +170,7 @@ def check_claims(claims: Mapping[str, Any]) -> str:
     if domain.lower() not in conf.OIDC_EMAIL_DOMAINS:
         raise Refused("The domain of your e-mail address may not sign in.")
     if not claims["has_required_claim"]:
-        raise Refused("Your account may not sign in here: it lacks a role or group.")
+        raise Refused(LACKS_ROLE)
     return email
 
 
@@ -175,13 +191,8 @@ def find_or_create_user(claims: Mapping[str, Any], *, email: str) -> User:
 
 
 def create_user(claims: Mapping[str, Any], *, email: str) -> User:
-    """Create a member of the staff in the group of new users."""
-    if not conf.OIDC_NEW_USER_GROUP:
-        raise Refused("No user has your e-mail address.")
-    group = Group.objects.filter(name=conf.OIDC_NEW_USER_GROUP).first()
-    if group is None:
-        logger.error("The group of OIDC_NEW_USER_GROUP does not exist: new users cannot sign in.")
-        raise Refused("New users cannot sign in now.")
+    """Create a member of the staff, in the group of new users if no claim has the role."""
+    groups = groups_of_new_user(claims)
     names = {"first_name": claims["given_name"], "last_name": claims["family_name"]}
     user = User(username=email, email=email, is_staff=True, **names)
     user.set_unusable_password()
@@ -194,7 +205,25 @@ def create_user(claims: Mapping[str, Any], *, email: str) -> User:
     try:
         with transaction.atomic():
             user.save()
-            user.groups.add(group)
+            user.groups.add(*groups)
     except IntegrityError:
         raise Refused(NAME_TAKEN) from None
     return user
+
+
+def groups_of_new_user(claims: Mapping[str, Any]) -> list[Group]:
+    """Return no group if the claim has the role, otherwise the group of the setting.
+
+    :raises Refused: the claim has no role, or there is no group
+    """
+    if conf.OIDC_ROLE_CLAIM:
+        if not claims["roles"]:
+            raise Refused(LACKS_ROLE)
+        return []
+    if not conf.OIDC_NEW_USER_GROUP:
+        raise Refused("No user has your e-mail address.")
+    groups = list(Group.objects.filter(name=conf.OIDC_NEW_USER_GROUP))
+    if not groups:
+        logger.error("The group of OIDC_NEW_USER_GROUP does not exist: new users cannot sign in.")
+        raise Refused("New users cannot sign in now.")
+    return groups

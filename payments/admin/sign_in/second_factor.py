@@ -46,6 +46,19 @@ def has_second_factor(user: User) -> bool:
     return totp_of(user).exists()
 
 
+def describe(user: User) -> str | None:
+    """Return since when a user has a second factor, and how many recovery codes are left; None without one."""
+    totp = totp_of(user).first()
+    if totp is None:
+        return None
+    return f"Set up on {totp.created_at:%Y-%m-%d}, {recovery_codes_left(user)} recovery codes left."
+
+
+def recovery_codes_left(user: User) -> int:
+    codes = Authenticator.objects.filter(user=user, type=Authenticator.Type.RECOVERY_CODES).first()
+    return len(RecoveryCodes(codes).get_unused_codes()) if codes else 0
+
+
 def accept_code(user: User, text: str) -> bool:
     """Return whether the text is a code of the user that was not used before, and remember that it was used."""
     code = re.sub(r"[\s-]", "", text)

@@ -35,6 +35,7 @@ from payments.admin.sign_in.second_factor import (
     find_pending_login,
     generate_secret,
     has_second_factor,
+    recovery_codes_left,
     remove,
     renew_recovery_codes,
 )
@@ -99,9 +100,11 @@ def enter_code(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("admin:login"))
     if not has_second_factor(pending.user):
         return HttpResponseRedirect(reverse("admin:second_factor_set_up"))
-    form = form_of(request)
+    form, before = form_of(request), recovery_codes_left(pending.user)
     if request.method == "POST" and form.accepted(request, pending.user, lambda code: accept_code(pending.user, code)):
         complete_login(request, pending.user)
+        if (left := recovery_codes_left(pending.user)) < before:
+            messages.warning(request, f"You used a recovery code: {left} are left. Renew them under Second factor.")
         return HttpResponseRedirect(pending.next_url)
     return form.page(request, "enter_code", title="Enter your code")
 
@@ -135,6 +138,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
         title="Set up a second factor",
         secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
         address=address,
+        cancel_url=reverse("admin:index" if request.user.is_authenticated else "admin:login"),
         picture=mark_safe(tag + drawing),  # noqa: S308  drawn by qrcode
     )
 

@@ -10,8 +10,8 @@ const withoutParameterExamples = () => ({
     spec: {
       wrapActions: {
         updateJsonSpec: (update) => (document) => {
-          for (const { get } of Object.values(document.paths)) {
-            for (const parameter of get.parameters) {
+          for (const operation of Object.values(document.paths).flatMap(Object.values)) {
+            for (const parameter of operation.parameters ?? []) {
               delete parameter.example;
               parameter.examples = {};
             }

@@ -1,5 +1,6 @@
 // Copy buttons. `data-copy` holds the text itself, `data-copy-from` the id of the element that contains it, and
 // `data-copy-beside` a selector of that element beside the button.
+// `data-print` prints the page.
 const textFor = (button) => {
     const { copy, copyFrom, copyBeside } = button.dataset;
     if (copy !== undefined) return copy;
@@ -16,4 +17,9 @@ for (const button of document.querySelectorAll("[data-copy], [data-copy-from], [
         button.textContent = "Copied";
         setTimeout(() => { button.textContent = label; }, 2000);
     });
+}
+
+for (const button of document.querySelectorAll("[data-print]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => print());
 }

@@ -13,6 +13,17 @@ document.getElementById("search").addEventListener("formdata", ({ formData }) =>
     for (const [name, value] of filled) formData.append(name, value);
 });
 
+// Escape takes back the choices of a menu.
+document.getElementById("search").addEventListener("keydown", ({ key, target }) => {
+    const menu = key === "Escape" && target.closest("details.menu[open]");
+    if (!menu) return;
+    for (const option of menu.querySelectorAll("option")) option.selected = option.defaultSelected;
+    for (const input of menu.querySelectorAll("input")) {
+        if (input.type === "checkbox") input.checked = input.defaultChecked;
+        else input.value = input.defaultValue;
+    }
+});
+
 // A preset replaces the dates, and a date needs the period "Custom dates".
 const { period, since, until } = document.getElementById("search").elements;
 for (const date of [since, until]) date.addEventListener("change", () => { period.value = date.value ? "custom" : period.value; });
