@@ -16,6 +16,7 @@ django.setup()
 
 from benchmarks.compare import compare  # noqa: E402
 from benchmarks.database import LoadedDatabase, load_payments, postgresql, sqlite  # noqa: E402
+from benchmarks.imports import measure_imports  # noqa: E402
 from benchmarks.memory import measure_memory  # noqa: E402
 from benchmarks.options import QUICK, Options  # noqa: E402
 from benchmarks.pages import measure_pages  # noqa: E402
@@ -32,11 +33,12 @@ COMMANDS: Mapping[str, Callable[[Options, LoadedDatabase], dict[str, Any]]] = {
     "filters": measure_filters,
     "admin": measure_admin,
     "sizes": measure_sizes,
+    "imports": measure_imports,
     "transfer": measure_transfer,
 }
 DEFAULT = ("pages", "round-trip", "memory", "transfer")
 ON_SQLITE = {"filters", "admin"}
-WITHOUT_WRK = {"filters", "admin", "sizes", "transfer"}
+WITHOUT_WRK = {"filters", "admin", "sizes", "imports", "transfer"}
 USAGE = """
 benchmarks/run [OPTION...] [COMMAND...]
        benchmarks/run [OPTION...] compare PATH
