@@ -38,7 +38,7 @@ PERSONAL_VALUES = {
 OTHER_COLUMNS = [
     field.attname
     for field in Payment._meta.concrete_fields  # noqa: SLF001
-    if field.attname not in {*PERSONAL_VALUES, "change_id"}
+    if field.attname not in {*PERSONAL_VALUES, "change_id", "anonymized_at"}
 ]
 ACCESS = Access(1, Mode.LIVE)
 DAY = NOON.replace(hour=0)
@@ -87,7 +87,7 @@ def test_columns_without_personal_data_are_known() -> None:
     assert sorted(OTHER_COLUMNS) == [
         *("amount", "amount_currency", "amount_net", "amount_net_currency", "amount_remaining"),
         *("amount_remaining_currency", "created_at", "expires_at", "id", "method", "mode", "organization_id"),
-        *("paid_at", "paid_before", "sequence_type", "status"),
+        *("paid_at", "paid_before", "sequence_type", "status", "status_before"),
     ]
 
 
@@ -126,14 +126,16 @@ def test_payments_of_a_customer_are_anonymized_at_any_age(organization: Organiza
     anonymized = [create_payment(organization=organization, mode=mode) for mode in Mode.values]
     other = create_payment(organization=organization, customer_id="ct_other")
 
-    message = run("--customer", "ct_ZanzibarQuux")
+    message = run("--customer", "ct_ZanzibarQuux", "--all-organizations")
 
     assert message == "2 payments anonymized.\n"
     assert set(Payment.objects.filter(description="")) == set(anonymized)
     assert Payment.objects.filter(**{**PERSONAL_VALUES, "customer_id": "ct_other"}).get() == other
 
 
-@pytest.mark.parametrize("selection", [("--before", "2026-01-02"), ("--customer", "ct_ZanzibarQuux")])
+@pytest.mark.parametrize(
+    "selection", [("--before", "2026-01-02"), ("--customer", "ct_ZanzibarQuux", "--all-organizations")]
+)
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
@@ -164,7 +166,7 @@ def test_second_run_changes_nothing(organization: Organization, run: Run) -> Non
 
 
 def test_command_succeeds_without_matching_payments(run: Run) -> None:
-    assert run("--customer", "ct_unknown") == "0 payments anonymized.\n"
+    assert run("--customer", "ct_unknown", "--all-organizations") == "0 payments anonymized.\n"
 
 
 def test_dry_run_counts_payments_and_changes_nothing(organization: Organization, run: Run) -> None:
@@ -188,6 +190,8 @@ def test_dry_run_counts_payments_and_changes_nothing(organization: Organization,
         (("--before", "2026-01-01", "--mode", "prod"), "argument --mode: invalid choice"),
         (("--before", "2026-01-01", "--organization", "404"), "Organization 404 does not exist"),
         (("--before", "2026-01-01", "--customer", "ct_7"), "not allowed with argument"),
+        (("--customer", "ct_7"), r"^--customer requires --organization ID or --all-organizations: "),
+        (("--customer", "ct_7", "--mode", "live"), "^--customer requires"),
         ((), "one of the arguments --before --customer is required"),
     ],
 )
@@ -313,7 +317,7 @@ def test_database_contains_no_personal_data_afterwards(tmp_path: Path) -> None:
         service.import_records([record])
         before = stored(service)
 
-        service.manage("anonymize_payments", "--customer", f"ct_{canary}")
+        service.manage("anonymize_payments", "--customer", f"ct_{canary}", "--organization", "1")
 
         assert canary.encode() in before
         assert canary.encode() not in stored(service)
@@ -325,7 +329,7 @@ def test_importing_an_old_file_restores_its_personal_data(organization: Organiza
     file = tmp_path / "payments.jsonl"
     file.write_bytes(line())
     call_command("import_payments", str(file))
-    run("--customer", "ct_7")
+    run("--customer", "ct_7", "--organization", "1")
 
     call_command("import_payments", str(file))
 

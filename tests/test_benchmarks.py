@@ -70,6 +70,15 @@ def test_every_benchmark_returns_its_figures(tmp_path: Path) -> None:
     assert names(results) == names(FIGURES)
 
 
+def test_imports_are_measured_beside_lists(tmp_path: Path) -> None:
+    results = run_benchmarks(tmp_path, "imports")["imports"]
+
+    assert results.pop("command").keys() == {"1", "100", "10000"}
+    assert results.pop("list_idle")["p99_ms"] > 0
+    assert results.keys() == {f"{clients} clients, {size} records" for clients in (1, 8) for size in (1, 100, 10_000)}
+    assert all(figures["records_per_second"] > 0 and figures["list"]["p99_ms"] > 0 for figures in results.values())
+
+
 @pytest.mark.needs("wrk")
 def test_checkouts_are_compared_in_processor_time_speed_and_start(tmp_path: Path) -> None:
     results = run_benchmarks(tmp_path, "compare", str(ROOT))

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Case, Value, When
 
 from payments.models import Access, Organization, Payment, SequenceType, Status
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
@@ -114,35 +113,6 @@ def test_saved_payment_that_another_organization_inserts_meanwhile_stays() -> No
 
     assert accesses_of(method="new") == renewed_by(save) == set()
     assert accesses_of(id="pt_new") == {OTHER_LIVE}
-
-
-def test_conflict_that_another_organization_inserts_meanwhile_renews_its_revision() -> None:
-    def create() -> None:
-        with before_write(INSERT_OTHER):
-            Payment.objects.bulk_create(
-                [new_payment()], update_conflicts=True, update_fields=["method"], unique_fields=["id"]
-            )
-
-    assert renewed_by(create) == accesses_of(method="new") == {OTHER_LIVE}
-
-
-def test_payment_that_matches_only_later_is_not_moved() -> None:
-    PaymentFactory.create(id="pt_3", organization=Organization(id=1001), description="3")
-    mode = Case(When(id="pt_3", then=Value("test")), default="mode")
-
-    def move() -> None:
-        with before_write("UPDATE payments_payment SET description = '1' WHERE id = 'pt_3'"):
-            Payment.objects.filter(description="1").update(mode=mode, method="new")
-
-    assert renewed_by(move) == accesses_of(method="new") == {LIVE}
-
-
-def test_payment_that_leaves_its_mode_meanwhile_is_not_moved_back() -> None:
-    """The revision of the mode that it would leave again would not be renewed."""
-    with before_write("UPDATE payments_payment SET mode = 'test' WHERE id = 'pt_1'"):
-        Payment.objects.filter(id="pt_1").update(mode="live")
-
-    assert accesses_of(id="pt_1") == {TEST}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from payments.admin.payments.search import fetch_search, search_by_list
 from payments.admin.payments.totals import listed_totals
 from payments.database.postgresql.planning import planned_as_pages
 from payments.listing.tokens import FeedPosition, format_token
-from payments.models import Access, AccessState, ApiKey, DayKind, new_change_id
+from payments.models import Access, AccessState, ApiKey, DayKind, KeyScope, new_change_id
 from payments.totals.daily import Calendar, compute_totals
 from tests.support.api import Api
 from tests.support.connecting import connected_to
@@ -102,8 +102,8 @@ def store_own() -> None:
     """Store the payments of the organization whose pages the tests read, and more API keys."""
     store_payments(*ACCESS, PAYMENTS)
     execute("""
-        INSERT INTO payments_apikey (organization_id, mode, name, digest, hint, created_at)
-        SELECT 2, 'live', 'Tests', n, 'abcd', now() FROM generate_series(1, 1000) AS n
+        INSERT INTO payments_apikey (organization_id, mode, scope, name, digest, hint, created_at)
+        SELECT 2, 'live', 'read', 'Tests', n, 'abcd', now() FROM generate_series(1, 1000) AS n
     """)
 
 
@@ -227,11 +227,11 @@ def undone(write: Callable[[Api], object]) -> Callable[[Api], object]:
 
 
 def use_key(api: Api) -> None:
-    record_use(AuthenticatedKey(api.key.pk, ACCESS, api.key.digest, None))
+    record_use(AuthenticatedKey(api.key.pk, ACCESS, KeyScope.READ, api.key.digest, None))
 
 
 def number_changes(_api: Api) -> None:
-    AccessState.objects.record({ACCESS: [new_change_id() for _ in range(20)]}, imported={ACCESS: 5})
+    AccessState.objects.record({ACCESS: [new_change_id() for _ in range(20)]}, days={})
 
 
 def import_twenty(first: int) -> Callable[[Api], object]:

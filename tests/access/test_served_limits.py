@@ -55,6 +55,7 @@ def invalid_key(number: int) -> str:
     return identifiers.new_key("live") if number % 2 else secrets.token_urlsafe(30)
 
 
+@pytest.mark.extended
 def test_many_invalid_keys_do_not_affect_valid_keys(limited: Service) -> None:
     valid = Load(limited.port, limited.create_api_key(organization=1, mode="live"), path="/v2/payments?limit=1")
     assert {valid.get().status for _ in range(ALLOWED // 4)} == {200}

@@ -1,205 +1,407 @@
-"""Users and groups in the admin: Django's pages, on which staff cannot gain or grant permissions that they lack."""
+"""Users in the admin: users see, grant and edit only what they have themselves."""
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import pytest
-from django.contrib import admin
-from django.contrib.auth import admin as django_pages
 from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from payments.admin.grants import assign_organizations, assign_role, scope_of_account
+from payments.admin.scope import EVERYTHING, Scope
+from payments.models import Organization, Role
+from tests.support.factories import PaymentFactory
+from tests.support.threads import call_while_held
 
 pytestmark = pytest.mark.django_db
 
-FORM = {"username": "baker", "is_active": "on", "date_joined_0": "2026-01-01", "date_joined_1": "12:00:00"}
-PASSWORD = {"usable_password": "true", "password1": "new-secret-7", "password2": "new-secret-7", "set-password": "1"}
-LACKING = "You cannot grant permissions that you do not have: payments.view_payment."
+USERS = "/admin/auth/user/"
+OWN, OTHER, THIRD = 41, 42, 43
+LAST_SUPERUSER = "This is the last superuser."
+NAMELESS = "Wrong user name or password, or this account may not use the admin."
+
+TIMES = {"date_joined_0": "2026-01-01", "date_joined_1": "12:00:00"}
+SECRET = "correct horse battery"  # noqa: S105  of a test
+PASSWORD = {"usable_password": "true", "password1": SECRET, "password2": SECRET}
 
 
-def permission(codename: str) -> Permission:
-    return Permission.objects.get(codename=codename)
+@pytest.fixture(autouse=True)
+def organizations(db: None) -> None:
+    for number, name in ((OWN, "Own Books"), (OTHER, "Other Bikes"), (THIRD, "Third Toys")):
+        Organization.objects.create(id=number, name=name)
 
 
-@pytest.fixture
-def clerk() -> User:
-    """A member of the staff who may change accounts and view organizations, but not payments."""
-    clerk = User.objects.create_user("clerk", is_staff=True)
-    names = ["change_user", "add_user", "delete_user", "change_group", "add_group", "view_organization"]
-    clerk.user_permissions.set(Permission.objects.filter(codename__in=names))
-    return clerk
+def create(name: str, role: Role | None = Role.VIEWER, organizations: Collection[int] | None = (OWN,)) -> User:
+    """Create a user with a role. None as organizations means all."""
+    user = User.objects.create_user(name, password=SECRET, is_staff=True)
+    assign_role(user, role)
+    assign_organizations(user, EVERYTHING if organizations is None else Scope(frozenset(organizations)))
+    return user
 
 
-@pytest.fixture
-def clerk_client(clerk: User) -> Client:
+def browser_of(user: User) -> Client:
     client = Client()
-    client.force_login(clerk)
+    client.force_login(user)
     return client
 
 
-@pytest.fixture
-def baker() -> User:
-    return User.objects.create_user("baker")
-
-
-@pytest.fixture(params=["superuser", "permission", "group", "inactive"])
-def manager(request: pytest.FixtureRequest) -> User:
-    """A user with more permissions than the clerk."""
-    manager = User.objects.create_user("manager", password="old-secret", is_superuser=request.param == "superuser")
-    if request.param == "group":
-        group = Group.objects.create(name="Managers")
-        group.permissions.add(permission("view_payment"))
-        manager.groups.add(group)
-    else:
-        manager.user_permissions.add(permission("view_payment"))
-    manager.is_active = request.param != "inactive"
-    manager.save()
-    return manager
-
-
-def navigation(client: Client) -> list[str]:
-    page = client.get("/admin/").content.decode()
-    [links] = re.findall(r'<nav class="site".*?</nav>', page, re.DOTALL)
-    return re.findall(r">([^<]+)</a>", links)
-
-
-def state(user: User) -> dict[str, Any]:
-    user = User.objects.get(pk=user.pk)
+def form_of(name: str, *organizations: int, role: Role | None = Role.VIEWER, **values: Any) -> dict[str, Any]:
+    """Return the fields of the page that changes an active user."""
     return {
-        **User.objects.filter(pk=user.pk).values()[0],
-        "permissions": sorted(user.user_permissions.values_list("codename", flat=True)),
-        "groups": sorted(user.groups.values_list("name", flat=True)),
+        "username": name,
+        "is_active": "on",
+        "role": role.value if role else "",
+        "organizations": organizations,
+        **TIMES,
+        **values,
     }
 
 
-def test_pages_are_those_of_django() -> None:
-    users, groups = admin.site.get_model_admin(User), admin.site.get_model_admin(Group)
-
-    assert isinstance(users, django_pages.UserAdmin)
-    assert isinstance(groups, django_pages.GroupAdmin)
+def change(client: Client, user: User, form: dict[str, Any]) -> int:
+    return client.post(f"{USERS}{user.pk}/change/", form).status_code
 
 
-def test_navigation_leads_to_users_and_groups(admin_client: Client) -> None:
-    pages = ["Overview", "Report", "Payments", "Organizations", "API keys", "Users", "Groups"]
-
-    assert navigation(admin_client)[: len(pages)] == pages
-
-
-def test_navigation_contains_only_permitted_pages(clerk_client: Client, clerk: User) -> None:
-    before = navigation(clerk_client)
-    clerk.user_permissions.remove(permission("change_group"))
-
-    assert before == ["Overview", "Organizations", "Users", "Groups"]
-    assert navigation(clerk_client) == ["Overview", "Organizations", "Users"]
+def access_of(name: str) -> dict[str, Any]:
+    """Return what a user may do and see."""
+    user = User.objects.get(username=name)
+    return {
+        "groups": sorted(user.groups.values_list("name", flat=True)),
+        "organizations": scope_of_account(user).ids,
+        "permissions": sorted(user.user_permissions.exclude(codename="all_organizations").values_list("codename")),
+        "is_superuser": user.is_superuser,
+        "is_staff": user.is_staff,
+    }
 
 
-def test_user_can_be_added_to_a_group(admin_client: Client, baker: User) -> None:
+@pytest.fixture
+def administrator() -> Client:
+    """The browser of an administrator of one organization."""
+    return browser_of(create("administrator", Role.ADMINISTRATOR))
+
+
+# What the editor lacks: each of these users has more.
+BEYOND = {
+    "superuser": lambda: User.objects.create_superuser("target"),
+    "inactive superuser": lambda: User.objects.create_superuser("target", is_active=False),
+    "all organizations": lambda: create("target", organizations=None),
+    "another organization": lambda: create("target", organizations=[OWN, OTHER]),
+    "only another organization": lambda: create("target", organizations=[OTHER]),
+    "no organization": lambda: create("target", organizations=[]),
+    "single permission": lambda: with_permission(create("target"), "delete_group"),
+    "group": lambda: with_group(create("target"), "delete_group"),
+}
+
+
+def with_permission(user: User, codename: str) -> User:
+    user.user_permissions.add(Permission.objects.get(codename=codename))
+    return user
+
+
+def with_group(user: User, codename: str) -> User:
     group = Group.objects.create(name="Clerks")
-
-    response = admin_client.post(f"/admin/auth/user/{baker.pk}/change/", {**FORM, "groups": [group.pk]})
-
-    assert response.status_code == 302
-    assert baker.groups.get() == group
+    group.permissions.add(Permission.objects.get(codename=codename))
+    user.groups.add(group)
+    return user
 
 
-def test_superuser_can_make_a_superuser(admin_client: Client, baker: User) -> None:
-    admin_client.post(f"/admin/auth/user/{baker.pk}/change/", {**FORM, "is_superuser": "on"})
+@pytest.mark.once
+@pytest.mark.parametrize("beyond", BEYOND)
+def test_user_with_more_than_the_editor_is_like_an_unknown_user(administrator: Client, beyond: str) -> None:
+    target = BEYOND[beyond]()
+    before = User.objects.filter(pk=target.pk).values().get(), access_of("target")
+    pages: dict[str, dict[int, Any]] = {page: {} for page in ("change", "password", "history", "delete")}
+    forms = {
+        "change": form_of("renamed", OWN),
+        "password": {**PASSWORD, "set-password": "1"},
+        "delete": {"post": "yes"},
+    }
 
-    assert state(baker)["is_superuser"]
+    for page, responses in pages.items():
+        for number in (target.pk, 10**9):
+            read = administrator.get(f"{USERS}{number}/{page}/")
+            written = administrator.post(f"{USERS}{number}/{page}/", forms.get(page, {}))
+            responses[number] = [
+                (response.status_code, response.headers.get("Location"), masked(response.content.decode()))
+                for response in (read, written)
+            ]
+
+    assert [page for page, responses in pages.items() if responses[target.pk] != responses[10**9]] == []
+    assert "target" not in administrator.get(USERS).content.decode()
+    assert (User.objects.filter(pk=target.pk).values().get(), access_of("target")) == before
 
 
-def test_user_with_more_permissions_cannot_be_changed(clerk_client: Client, manager: User) -> None:
-    before = state(manager)
+def masked(text: str) -> str:
+    """Return a page without the texts that differ in each response."""
+    return re.sub(r'csrfmiddlewaretoken" value="[^"]+"|<code>[0-9a-f]{32}</code>', "", text)
 
-    page = clerk_client.get(f"/admin/auth/user/{manager.pk}/change/").content.decode()
-    statuses = [
-        clerk_client.post(f"/admin/auth/user/{manager.pk}/change/", FORM).status_code,
-        clerk_client.post(f"/admin/auth/user/{manager.pk}/password/", PASSWORD).status_code,
-        clerk_client.post(f"/admin/auth/user/{manager.pk}/delete/", {"post": "yes"}).status_code,
+
+@pytest.mark.parametrize("role", [None, Role.VIEWER, Role.ADMINISTRATOR])
+def test_administrator_changes_users_within_the_own_access(administrator: Client, role: Role | None) -> None:
+    target = create("target", role)
+
+    status = change(administrator, target, form_of("renamed", OWN, role=Role.KEY_MANAGER))
+
+    assert status == 302
+    assert access_of("renamed")["groups"] == ["Key manager"]
+
+
+@pytest.mark.parametrize("page", ["add", "change"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"organizations": [OTHER]},
+        {"organizations": [OWN, OTHER]},
+        {"organizations": []},
+        {"organizations": ["x"]},
+        {"role": "Clerks"},
+        {"role": "Superuser"},
+    ],
+)
+def test_administrator_cannot_grant_more(administrator: Client, page: str, values: dict[str, Any]) -> None:
+    with_group(create("target"), "delete_group").groups.remove(Group.objects.get(name="Clerks"))
+    target = User.objects.get(username="target")
+    path = f"{USERS}add/" if page == "add" else f"{USERS}{target.pk}/change/"
+    before = access_of("target")
+
+    response = administrator.post(path, {**form_of("new", OWN), **PASSWORD, **values})
+
+    assert response.status_code == 200
+    assert list(response.context["adminform"].form.errors) == [*values]
+    assert access_of("target") == before
+    assert not User.objects.filter(username="new").exists()
+
+
+def test_unknown_and_foreign_organizations_have_the_same_error(administrator: Client) -> None:
+    errors = {}
+    for number in (OTHER, 999):
+        response = administrator.post(f"{USERS}add/", {**form_of("new", number), **PASSWORD})
+        errors[number] = str(response.context["adminform"].form.errors).replace(str(number), "ID")
+
+    assert errors[OTHER] == errors[999]
+
+
+HAND_MADE = {
+    "all_organizations": "on",
+    "is_superuser": "on",
+    "is_staff": "on",
+    "groups": "GROUP",
+    "user_permissions": "PERMISSION",
+    "password": "!",
+}
+
+
+@pytest.mark.parametrize("page", ["add", "change"])
+def test_fields_that_an_editor_does_not_get_are_ignored(administrator: Client, page: str) -> None:
+    target = create("target")
+    ids = {"PERMISSION": Permission.objects.get(codename="delete_group").pk, "GROUP": Group.objects.create(name="C").pk}
+    path = f"{USERS}add/" if page == "add" else f"{USERS}{target.pk}/change/"
+
+    hand_made = {name: ids.get(value, value) for name, value in HAND_MADE.items()}
+    administrator.post(path, {**form_of("new", OWN), **PASSWORD, **hand_made})
+
+    assert access_of("new") == {
+        "groups": ["Viewer"],
+        "organizations": {OWN},
+        "permissions": [],
+        "is_superuser": False,
+        "is_staff": True,
+    }
+    assert User.objects.get(username="new").check_password(SECRET)
+
+
+@pytest.mark.parametrize(("role", "expected"), [(Role.VIEWER, []), (Role.ADMINISTRATOR, [*Role])])
+def test_editor_can_assign_only_roles_within_the_own(role: Role, expected: list[Role]) -> None:
+    editor = create("editor", role)
+    for codename in ("add_user", "change_user", "view_user"):
+        with_permission(editor, codename)
+
+    page = browser_of(editor).get(f"{USERS}add/")
+
+    choices = [value for value, _ in page.context["adminform"].form.fields["role"].choices]
+    assert choices == ["", *(expected or [Role.VIEWER])]
+
+
+def test_administrator_of_all_organizations_grants_all_and_sees_new_users() -> None:
+    create("target", None, [])
+    target = User.objects.get(username="target")
+    client = browser_of(create("editor", Role.ADMINISTRATOR, None))
+
+    status = change(client, target, form_of("target", role=Role.VIEWER, all_organizations="on"))
+
+    assert (status, access_of("target")["organizations"]) == (302, None)
+
+
+def test_new_user_can_log_in_and_sees_the_organization(administrator: Client) -> None:
+    PaymentFactory.create(id="pt_own", organization_id=OWN)
+
+    added = administrator.post(f"{USERS}add/", {**form_of("ann", OWN, email="ann@example.com"), **PASSWORD})
+    browser = Client()
+    browser.post("/admin/login/", {"username": "ann", "password": SECRET})
+
+    assert (added.status_code, added.headers["Location"]) == (302, USERS)
+    assert "pt_own" in browser.get(f"/admin/payments/payment/?organization={OWN}").content.decode()
+    assert User.objects.get(username="ann").email == "ann@example.com"
+
+
+def test_new_user_without_passwords_needs_an_email_address(administrator: Client, settings: Settings) -> None:
+    settings.PAYMENTS_PASSWORD_LOGIN = False
+
+    assert "password1" not in administrator.get(f"{USERS}add/").content.decode()
+    assert administrator.post(f"{USERS}add/", form_of("ann", OWN)).status_code == 200
+    administrator.post(f"{USERS}add/", {**form_of("ann", OWN, email="ann@example.com"), **PASSWORD})
+
+    assert not User.objects.get(username="ann").has_usable_password()
+
+
+@pytest.mark.parametrize(("issuer", "is_asked"), [("", False), ("https://login.example", True)])
+def test_new_user_can_have_no_password_if_there_is_single_sign_on(
+    administrator: Client, settings: Settings, issuer: str, is_asked: bool
+) -> None:
+    settings.PAYMENTS_OIDC_ISSUER = issuer
+
+    page = administrator.get(f"{USERS}add/").content.decode()
+
+    assert ("Single sign-on only" in page, "password1" in page) == (is_asked, True)
+
+
+def test_changed_organizations_and_roles_apply_at_the_next_request() -> None:
+    ann = create("ann", Role.KEY_MANAGER)
+    browser = browser_of(ann)
+    statuses = [browser.get(f"/admin/payments/organization/{OWN}/change/").status_code]
+
+    assign_organizations(ann, Scope(frozenset([OTHER])))
+    statuses += [browser.get(f"/admin/payments/organization/{number}/change/").status_code for number in (OWN, OTHER)]
+    statuses.append(browser.get("/admin/payments/apikey/").status_code)
+    assign_role(ann, Role.VIEWER)
+    statuses.append(browser.get("/admin/payments/apikey/").status_code)
+
+    assert statuses == [200, 302, 200, 200, 403]
+
+
+@pytest.mark.parametrize("path", ["", "report/", "payments/payment/", "payments/organization/", "password_change/"])
+def test_page_of_a_user_without_organizations_says_whom_to_ask(path: str) -> None:
+    """A user who existed before the organizations of users is such a user."""
+    user = User.objects.create_user("old", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=["view_payment", "view_organization"]))
+    PaymentFactory.create(organization_id=OWN)
+
+    page = browser_of(user).get(f"/admin/{path}").content.decode()
+
+    assert page.count("Your user old sees no organization yet. Ask an administrator") == 1
+    assert "Own Books" not in page
+    assert "Add an organization" not in page
+
+
+@pytest.mark.parametrize(
+    ("can_add", "text"), [(True, "Add an organization"), (False, "Ask an administrator to add one")]
+)
+def test_link_to_add_an_organization_needs_the_permission(can_add: bool, text: str) -> None:
+    Organization.objects.all().delete()
+    browser = browser_of(create("ann", Role.ADMINISTRATOR if can_add else Role.VIEWER, None))
+
+    assert text in browser.get("/admin/").content.decode()
+
+
+def test_user_without_a_role_is_told_whom_to_ask() -> None:
+    page = browser_of(create("ann", None)).get("/admin/").content.decode()
+
+    assert "Your user ann may not view payments. Ask an administrator to give it a role." in page
+
+
+@pytest.mark.parametrize("name", ["ann", "unknown", "customer"])
+def test_login_error_names_no_cause(name: str) -> None:
+    create("ann")
+    User.objects.create_user("customer", password="wrong")
+
+    page = Client().post("/admin/login/", {"username": name, "password": "wrong"}).content.decode()
+
+    assert NAMELESS in page
+
+
+def test_superuser_sees_single_permissions_and_other_groups_below_advanced(admin_client: Client) -> None:
+    target = with_group(with_permission(create("target"), "all_organizations"), "view_payment")
+    page = admin_client.get(f"{USERS}{target.pk}/change/")
+    titles = [fieldset.name for fieldset in page.context["adminform"]]
+    form = form_of("target", is_staff="on", all_organizations="on", groups=[Group.objects.get(name="Clerks").pk])
+
+    change(admin_client, target, {**form, "user_permissions": [Permission.objects.get(codename="view_apikey").pk]})
+
+    assert titles == [None, "Access", "Advanced"]
+    assert access_of("target") == {
+        "groups": ["Clerks", "Viewer"],
+        "organizations": None,
+        "permissions": [("view_apikey",)],
+        "is_superuser": False,
+        "is_staff": True,
+    }
+
+
+def test_superuser_makes_a_superuser(admin_client: Client) -> None:
+    change(admin_client, create("target"), form_of("target", OWN, is_staff="on", is_superuser="on"))
+
+    assert access_of("target")["is_superuser"]
+
+
+@pytest.mark.parametrize(
+    ("lost", "other"),
+    [
+        ("is_superuser", {}),
+        ("is_superuser", {"is_active": False}),
+        ("is_staff", {"is_staff": False}),
+        ("is_active", {"is_superuser": False}),
+    ],
+)
+def test_last_superuser_keeps_the_rights(admin_user: User, lost: str, other: dict[str, bool]) -> None:
+    values: dict[str, Any] = {"is_superuser": True, "is_staff": True, **other}
+    User.objects.create_user("other", **values)
+    form = form_of(admin_user.username, is_staff="on", is_superuser="on")
+    del form[lost]
+
+    response = browser_of(admin_user).post(f"{USERS}{admin_user.pk}/change/", form)
+
+    is_last = bool(other)
+    assert (LAST_SUPERUSER in response.content.decode()) == is_last
+    admin_user.refresh_from_db()
+    assert getattr(admin_user, lost) == is_last
+
+
+@pytest.mark.only("postgresql")
+@pytest.mark.django_db(transaction=True)
+def test_two_superusers_cannot_demote_each_other_at_once() -> None:
+    users = [User.objects.create_superuser(name) for name in ("ann", "bob")]
+    browsers = [browser_of(user) for user in users]
+    demote = [
+        lambda browser=browser, user=user: change(browser, user, form_of(user.username, is_staff="on"))
+        for browser, user in zip(browsers, reversed(users), strict=True)
     ]
-    clerk_client.post(
-        "/admin/auth/user/", {"action": "delete_selected", "_selected_action": [manager.pk], "post": "yes"}
-    )
 
-    assert "You cannot change this user, who is a superuser or has permissions that you do not have." in page
-    assert 'name="username"' not in page
-    assert statuses == [403, 403, 403]
-    assert state(manager) == before
+    statuses = call_while_held(lambda: list(User.objects.select_for_update()), *demote)
+
+    assert sorted(statuses) == [200, 302]
+    assert User.objects.filter(is_superuser=True).count() == 1
 
 
-def test_user_without_more_permissions_can_be_changed(clerk_client: Client, baker: User) -> None:
-    page = clerk_client.get(f"/admin/auth/user/{baker.pk}/change/").content.decode()
-    changed = clerk_client.post(f"/admin/auth/user/{baker.pk}/change/", {**FORM, "first_name": "Ann"})
-    password = clerk_client.post(f"/admin/auth/user/{baker.pk}/password/", PASSWORD)
-
-    assert "You cannot change this user" not in page
-    assert (changed.status_code, password.status_code) == (302, 302)
-    assert state(baker)["first_name"] == "Ann"
+@pytest.mark.parametrize("path", [f"{USERS}1/delete/", "/admin/auth/group/", "/admin/auth/group/add/"])
+def test_users_and_groups_cannot_be_deleted_and_groups_have_no_pages(admin_client: Client, path: str) -> None:
+    assert admin_client.post(path, {"post": "yes"}).status_code in {302, 403, 404}
+    assert admin_client.get(path).status_code in {302, 403, 404}
 
 
-@pytest.mark.parametrize("name", ["clerk", "baker"])
-def test_staff_cannot_make_superusers(clerk_client: Client, baker: User, name: str) -> None:
-    user = User.objects.get(username=name)
+def test_list_shows_access_with_a_constant_number_of_queries(administrator: Client, admin_client: Client) -> None:
+    create("ann", Role.VIEWER, [OWN, OTHER])
+    create("bob", Role.KEY_MANAGER, None)
+    create("eve", None, [])
+    with CaptureQueriesContext(connection) as few:
+        cells = admin_client.get(USERS).content.decode()
+    for number in range(20):
+        create(f"user{number}", Role.VIEWER, [OWN, OTHER])
+    with CaptureQueriesContext(connection) as many:
+        admin_client.get(USERS)
 
-    clerk_client.post(f"/admin/auth/user/{user.pk}/change/", {**FORM, "username": name, "is_superuser": "on"})
-
-    assert not state(user)["is_superuser"]
-
-
-def test_staff_can_grant_their_own_permissions(clerk_client: Client, baker: User) -> None:
-    form = {**FORM, "user_permissions": [permission("view_organization").pk]}
-
-    response = clerk_client.post(f"/admin/auth/user/{baker.pk}/change/", form)
-
-    assert response.status_code == 302
-    assert state(baker)["permissions"] == ["view_organization"]
-
-
-@pytest.mark.parametrize("name", ["clerk", "baker"])
-def test_staff_cannot_grant_permissions_that_they_lack(clerk_client: Client, baker: User, name: str) -> None:
-    user = User.objects.get(username=name)
-    before = state(user)
-    form = {**FORM, "username": name, "user_permissions": [permission("view_payment").pk]}
-
-    page = clerk_client.post(f"/admin/auth/user/{user.pk}/change/", form).content.decode()
-
-    assert LACKING in page
-    assert state(user) == before
-
-
-@pytest.mark.parametrize("name", ["clerk", "baker"])
-def test_staff_cannot_add_users_to_a_group_with_more_permissions(clerk_client: Client, baker: User, name: str) -> None:
-    user = User.objects.get(username=name)
-    before = state(user)
-    group = Group.objects.create(name="Managers")
-    group.permissions.add(permission("view_payment"))
-
-    page = clerk_client.post(f"/admin/auth/user/{user.pk}/change/", {**FORM, "username": name, "groups": [group.pk]})
-
-    assert LACKING in page.content.decode()
-    assert state(user) == before
-
-
-def test_staff_cannot_grant_a_group_permissions_that_they_lack(clerk_client: Client) -> None:
-    group = Group.objects.create(name="Clerks")
-    form = {"name": "Clerks", "permissions": [permission("view_payment").pk]}
-
-    pages = [
-        clerk_client.post(f"/admin/auth/group/{group.pk}/change/", form).content.decode(),
-        clerk_client.post("/admin/auth/group/add/", {**form, "name": "Others"}).content.decode(),
-    ]
-
-    assert [LACKING in page for page in pages] == [True, True]
-    assert not group.permissions.exists()
-    assert Group.objects.count() == 1
-
-
-@pytest.mark.parametrize("page", ["change", "delete"])
-def test_group_with_more_permissions_than_its_editor_cannot_be_changed(clerk_client: Client, page: str) -> None:
-    group = Group.objects.create(name="Managers")
-    group.permissions.add(permission("view_payment"))
-
-    response = clerk_client.post(f"/admin/auth/group/{group.pk}/{page}/", {"name": "Clerks", "post": "yes"})
-
-    group.refresh_from_db()
-    assert response.status_code == 403
-    assert group.name == "Managers"
+    for text in ("Other Bikes, Own Books", "Key manager", ">All<", ">None<", ">Superuser<"):
+        assert text in cells
+    assert len(many) == len(few) <= 16

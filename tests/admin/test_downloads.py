@@ -382,7 +382,7 @@ def test_options_are_remembered_for_the_user(admin_client: Client, organization:
 def chosen(client: Client) -> tuple[list[str], str, list[str], list[str]]:
     """Return the options that the page shows: chosen columns, others, menus, and other fields with a value."""
     page = client.get("/admin/payments/payment/").content.decode()
-    form = page.partition('<details class="column-choice export"')[2].partition("</form>")[0]
+    form = page.partition('<details class="menu export"')[2].partition("</form>")[0]
     [others] = re.findall(r'<input type="text" name="columns" value="([^"]*)"', form)
     return (
         re.findall(r'name="columns" value="([^"]+)" checked', form),

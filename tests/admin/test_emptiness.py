@@ -15,7 +15,7 @@ pytestmark = pytest.mark.also("citus")
 
 LIST = "/admin/payments/payment/"
 IMPORT = "manage.py import_payments FILE"
-REMOVE = "Remove the filters and the search"
+REMOVE = "Clear all"
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def test_empty_organization_explains_the_import(admin_client: Client, organizati
 
     assert "Books &amp; more</bdi> has no payments yet" in html
     assert IMPORT in html
-    assert admin_client.get(link(html, "Importing")).status_code == 200
-    assert "No payments match." not in html
+    assert admin_client.get(link(html, "Filling the service")).status_code == 200
+    assert "No payments match" not in html
 
 
 @pytest.mark.parametrize(("mode", "other"), [("live", "test"), ("test", "live")])
@@ -66,7 +66,7 @@ def test_filters_without_a_result_can_be_removed(admin_client: Client, organizat
 
     html = admin_client.get(f"{LIST}?organization=2&mode=test&{query}").content.decode()
 
-    assert "No payments match." in html
+    assert "No payments match" in html
     assert IMPORT not in html
     assert "pt_2" in admin_client.get(f"{LIST}{link(html, REMOVE)}").content.decode()
 
@@ -76,10 +76,10 @@ def test_invalid_list_is_not_called_empty(admin_client: Client, organization: Or
     html = admin_client.get(f"{LIST}?{query}").content.decode()
 
     assert IMPORT not in html
-    assert "No payments match." not in html
+    assert "No payments match" not in html
 
 
-@pytest.mark.parametrize(("query", "cost"), [("", 1), ("status=failed", 0), ("q=nothing", 0), ("from=pt_1", 0)])
+@pytest.mark.parametrize(("query", "cost"), [("", 1), ("status=failed", 0), ("q=nothing", 1), ("from=pt_1", 0)])
 def test_reason_costs_at_most_one_query_of_one_payment(
     admin_client: Client, organization: Organization, query: str, cost: int
 ) -> None:

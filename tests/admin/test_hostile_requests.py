@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.forms import ChoiceField, DateField, MultipleChoiceField, TypedChoiceField
 
+from payments.admin.forms import RecordsForm
 from payments.admin.keys import ApiKeyForm
 from payments.admin.overview.views import OverviewForm
 from payments.admin.payments.downloads import ExportForm
@@ -40,6 +41,7 @@ FORM_PAGES: dict[str, Any] = {
     "/admin/payments/payment/export.jsonl": SearchForm,
     "/admin/payments/payment/pt_1/change/": SearchForm,
     "/admin/payments/paymentread/": ReadsForm,
+    "/admin/payments/importrun/": RecordsForm,
     "/admin/payments/apikey/add/": ApiKeyForm,
 }
 FIELDS_OF_QUERIES = {name: field for form in FORM_PAGES.values() for name, field in form.base_fields.items()}

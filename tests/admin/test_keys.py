@@ -7,20 +7,21 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
 from payments.models import ApiKey, Organization
+from tests.support.admin_site import create_staff
 from tests.support.factories import ApiKeyFactory, OrganizationFactory
 
 pytestmark = pytest.mark.also("citus")
 
 ADD = "/admin/payments/apikey/add/"
 CLICKS = 4
-FILLED = {"organization": "1", "mode": "live", "name": "Till", "expires_at": ""}
+FILLED = {"organization": "1", "mode": "live", "scope": "read", "name": "Till", "expires_at": ""}
 
 
 @pytest.fixture
@@ -85,7 +86,7 @@ def test_form_preselects_the_organization_of_the_link(admin_client: Client, orga
 def test_form_names_the_extent_of_its_permission(admin_client: Client, organization: Organization) -> None:
     page = admin_client.get(ADD).content.decode()
 
-    assert "Staff who can add keys can read the payments of every organization." in page
+    assert "Staff who can add keys can read and import the payments of all their organizations" in page
 
 
 @pytest.mark.parametrize("time_zone", ["UTC", "Asia/Kolkata"])
@@ -103,6 +104,7 @@ def test_new_key_can_expire(admin_client: Client, filled: dict[str, str], settin
     [
         ({"organization": "2"}, "Select a valid choice."),
         ({"mode": "both"}, "Select a valid choice."),
+        ({"scope": "both"}, "Select a valid choice."),
         ({"name": ""}, "This field is required."),
         ({"name": "two\tparts"}, "A name is one line of text."),
         ({"expires_at": "2026-01-01T00:00"}, "Enter a time in the future."),
@@ -125,7 +127,7 @@ def test_form_that_is_sent_again_adds_no_other_key(admin_client: Client, filled:
 
     key = ApiKey.objects.get()
     [text] = set(re.findall(r"live_\w+", first))
-    assert "This key exists already" in second
+    assert "You already created this key" in second
     assert f'<a href="/admin/payments/apikey/{key.pk}/change/"><strong>Till</strong></a>' in second
     assert f"<code>{text[-4:]}</code>" in second
     assert text not in second + str(dict(admin_client.session))
@@ -150,7 +152,7 @@ def test_form_that_is_sent_several_times_at_once_adds_one_key(admin_client: Clie
     with ThreadPoolExecutor(CLICKS) as clicks:
         pages = list(clicks.map(send, range(CLICKS)))
 
-    assert sorted(page.count("This key exists already</h1>") for page in pages) == [0] + [1] * (CLICKS - 1)
+    assert sorted(page.count("You already created this key</h1>") for page in pages) == [0] + [1] * (CLICKS - 1)
     assert ApiKey.objects.count() == 1
 
 
@@ -250,7 +252,7 @@ def test_list_names_the_column_of_each_cell(admin_client: Client, organization: 
 
     row = admin_client.get("/admin/payments/apikey/").content.decode().partition("<tbody>")[2]
 
-    titles = ["Name", "Ends in", "Organization", "Mode", "State", "Last used", "Created", "Expires"]
+    titles = ["Name", "Ends in", "Organization", "Mode", "Scope", "Status", "Last used", "Created", "Expires"]
     assert re.findall(r'<t[dh] data-label="([^"]*)"', row) == titles
     assert "&quot;Till&quot;" in row
 
@@ -305,9 +307,7 @@ def test_page_of_a_key_shows_its_end(admin_client: Client, ends: dict[str, str])
 
 def test_staff_need_permissions_to_add_and_revoke_keys(client: Client, organization: Organization) -> None:
     key: ApiKey = ApiKeyFactory.create(organization=organization)
-    user = User.objects.create_user("clerk", is_staff=True)
-    user.user_permissions.add(Permission.objects.get(codename="view_apikey"))
-    client.force_login(user)
+    client.force_login(create_staff("clerk", "view_apikey"))
     client.handler.enforce_csrf_checks = False
 
     page = client.get(f"/admin/payments/apikey/{key.pk}/change/")

@@ -6,12 +6,13 @@ from django.http import QueryDict
 from payments.admin.payments.form import SearchForm
 from payments.admin.payments.query import chips, list_query
 from payments.admin.periods import current_day
+from payments.admin.scope import EVERYTHING
 from tests.support.factories import OrganizationFactory
 
 
 def search_form(query: str) -> SearchForm:
     OrganizationFactory.create(id=1)
-    form = SearchForm.from_query(QueryDict(query))
+    form = SearchForm.from_query(QueryDict(query), scope=EVERYTHING)
     assert form.is_valid(), form.errors
     return form
 
@@ -39,12 +40,12 @@ def test_query_has_the_filled_in_fields(db: None, query: str, expected: str) -> 
             [
                 ("Currency: EUR", "currency=USD&amount_min=5"),
                 ("Currency: USD", "currency=EUR&amount_min=5"),
-                ("Smallest amount: 5", "currency=EUR&currency=USD"),
+                ("Smallest amount: 5.00", "currency=EUR&currency=USD"),
             ],
         ),
-        ("status=failed", [("Status: failed", "")]),
-        ("status=failed&status=open", [("Status: failed", "status=open"), ("Status: open", "status=failed")]),
-        ("method=ideal,eps", [("Method: ideal", "method=eps"), ("Method: eps", "method=ideal")]),
+        ("status=failed", [("Status: Failed", "")]),
+        ("status=failed&status=open", [("Status: Failed", "status=open"), ("Status: Open", "status=failed")]),
+        ("method=ideal,eps", [("Method: iDEAL", "method=eps"), ("Method: EPS", "method=ideal")]),
         ("currency=eur", [("Currency: EUR", "")]),
         ("period=7d", [("Created: last 7 days", "")]),
         ("period=custom&since=2026-01-02", [("Created: since 2 January 2026", "")]),
@@ -53,9 +54,9 @@ def test_query_has_the_filled_in_fields(db: None, query: str, expected: str) -> 
         ("by=paid&q=7", []),
         (
             "amount_min=5&currency=EUR",
-            [("Currency: EUR", ""), ("Smallest amount: 5", "currency=EUR")],
+            [("Currency: EUR", ""), ("Smallest amount: 5.00", "currency=EUR")],
         ),
-        ("sequence=first&sort=asc", [("Sequence type: first", "sort=asc")]),
+        ("sequence=first&sort=asc", [("Type: First of a series", "sort=asc")]),
     ],
 )
 def test_chip_leads_to_the_list_without_its_filter(db: None, query: str, expected: list[tuple[str, str]]) -> None:
@@ -67,4 +68,4 @@ def test_chip_leads_to_the_list_without_its_filter(db: None, query: str, expecte
     assert [(text, sorted(query.split("&"))) for text, query in sorted(result)] == [
         (text, sorted(query.split("&"))) for text, query in sorted(expected)
     ]
-    assert all(SearchForm.from_query(QueryDict(chip.query)).is_valid() for chip in chips(form))
+    assert all(SearchForm.from_query(QueryDict(chip.query), scope=EVERYTHING).is_valid() for chip in chips(form))

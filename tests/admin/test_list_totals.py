@@ -17,6 +17,7 @@ from pytest_django import DjangoDbBlocker, Settings
 from payments.admin.payments.form import SearchForm
 from payments.admin.payments.list import fetch_list
 from payments.admin.payments.totals import ListTotals
+from payments.admin.scope import EVERYTHING
 from payments.models import Mode, Organization, Payment, Status, SummedDay
 from payments.totals.figures import Figures
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
@@ -74,7 +75,7 @@ def totals(**parameters: Any) -> ListTotals:
     query = QueryDict(mutable=True)
     for name, value in {"organization": "1", **parameters}.items():
         query.setlist(name, value if isinstance(value, list) else [value])
-    form = SearchForm.from_query(query)
+    form = SearchForm.from_query(query, scope=EVERYTHING)
     assert form.is_valid(), form.errors
     result = fetch_list(form, start=None).totals
     assert result is not None

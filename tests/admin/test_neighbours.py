@@ -42,7 +42,7 @@ def page_of(payment_id: str, query: str = "") -> str:
 
 def links(html: str) -> dict[str, str]:
     """Return the targets of the links to the neighbours and to the list, by their relation or their text."""
-    nav = re.search(r'<nav class="pager" aria-label="Neighbours">(.*?)</nav>', html, re.DOTALL)
+    nav = re.search(r'<nav class="pager" aria-label="Previous and next payment">(.*?)</nav>', html, re.DOTALL)
     assert nav is not None
     found = re.findall(r'<a href="([^"]+)"(?: rel="(\w+)")?>([^<]+)</a>', nav[1])
     return {relation or text: unescape(href) for href, relation, text in found}

@@ -1,15 +1,20 @@
 """Organizations in the admin: the list, and an organization's page."""
 
 import re
+from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.core.exceptions import ValidationError
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
-from payments.models import Organization
+from payments.ingest import import_payments
+from payments.models import Access, ImportRun, ImportTimes, ImportWay, Organization, StaffOrganization
 from tests.support.factories import ApiKeyFactory, OrganizationFactory, PaymentFactory
-from tests.support.lines import line, store
+from tests.support.lines import line, source
 
 pytestmark = pytest.mark.also("citus")
 
@@ -116,16 +121,80 @@ def test_organization_page_lists_its_own_keys(admin_client: Client, organization
     assert "Another" not in page
 
 
-def test_organization_page_shows_the_last_import_of_each_mode(admin_client: Client, organization: Organization) -> None:
-    path = f"{LIST}7/change/"
-    before = admin_client.get(path).content.decode()
-    store([line(id="pt_1", organizationId="7"), line(id="pt_2", organizationId="7")])
-    store([line(id="pt_1", organizationId="7", description="changed"), line(id="pt_2", organizationId="7")])
-    store([line(id="pt_3", organizationId="7", mode="test")])
-    store([line(id="pt_3", organizationId="7", mode="test")])
+SHOWN = ("Last import by command", "Last failed import", "Newest payment", "Number of payments")
 
-    page = admin_client.get(path).content.decode()
 
-    assert "None yet" in before
-    lines = re.findall(r"(live|test): <time [^>]+ UTC\">[-0-9: ]+</time>, (\d) payments new or changed", page)
-    assert lines == [("live", "1"), ("test", "0")]
+def import_for_7(**changes: Any) -> None:
+    import_payments([source(line(organizationId="7", **changes))], on_refused=lambda location, error: None)
+
+
+def shown_on_page(client: Client) -> dict[str, str]:
+    """Return the read-only fields of the page by their labels."""
+    page = client.get(f"{LIST}7/change/").content.decode()
+    fields = re.findall(r'<label>([^<]+):</label>\s*<div class="readonly">(.*?)</div>', page, re.DOTALL)
+    return {name: re.sub("<br>", "; ", re.sub(r"</?time[^>]*>", "", text)) for name, text in fields}
+
+
+def test_organization_page_shows_the_last_imports_and_payments_of_each_mode(
+    admin_client: Client, organization: Organization
+) -> None:
+    before = shown_on_page(admin_client)
+    import_for_7()
+    import_for_7(id="pt_2")
+    import_for_7(id="pt_3", mode="test")
+    import_for_7(id="pt_3", mode="live")
+    starts = dict(zip("abcd", times_of_runs(), strict=True))
+
+    shown = shown_on_page(admin_client)
+
+    assert [before[name] for name in SHOWN] == ["Never", "None in 90 days", "No payments yet", "0"]
+    assert [shown[name] for name in SHOWN] == [
+        "Live: {b}; Test: {c}".format(**starts),
+        "Live: {d}".format(**starts),
+        "Live: 2018-03-20 13:28:37; Test: 2018-03-20 13:28:37",
+        "Live: 2; Test: 1",
+    ]
+
+
+def times_of_runs() -> list[str]:
+    """Return the times of the imports as the page shows them."""
+    starts = ImportRun.objects.order_by("id").values_list("started_at", flat=True)
+    return [f"{start:%Y-%m-%d %H:%M:%S}" for start in starts]
+
+
+@pytest.mark.parametrize(("days", "note"), [(1, ""), (-3, " (late)")])
+def test_organization_page_shows_when_the_next_import_is_late(
+    admin_client: Client, organization: Organization, days: int, note: str
+) -> None:
+    Organization.objects.filter(id=7).update(time_zone="Asia/Kathmandu")
+    day = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=days)
+    for number in range(4):
+        start = day - timedelta(days=3 - number)
+        ImportTimes.objects.record([Access(7, "test")], way=ImportWay.API, started_at=start)
+
+    shown = shown_on_page(admin_client)
+
+    assert shown["Last import by command"] == "Never"
+    assert shown["Last import over the API"] == f"Test: {day:%Y-%m-%d} 05:45:00"
+    assert shown["Next import before"] == f"Test: {day + timedelta(days=2):%Y-%m-%d} 05:45:00{note}"
+
+
+def test_organization_page_counts_few_payments(
+    admin_client: Client, organization: Organization, settings: Settings
+) -> None:
+    settings.PAYMENTS_SUMMED_PAYMENTS_MAX = 2
+    for number in range(3):
+        import_for_7(id=f"pt_{number}")
+
+    assert shown_on_page(admin_client)["Number of payments"] == "Live: more than 2"
+
+
+def test_organization_page_shows_payments_only_to_staff_who_may_view_them(organization: Organization) -> None:
+    user = User.objects.create_user("clerk", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="view_organization"))
+    StaffOrganization.objects.create(user=user, organization_id=7)
+    client = Client()
+    client.force_login(user)
+
+    assert shown_on_page(client).keys() >= {*SHOWN[:2]}
+    assert shown_on_page(client).keys().isdisjoint(SHOWN[2:])

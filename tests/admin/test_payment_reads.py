@@ -5,14 +5,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from payments.admin.payments.reads import PAGE_ROWS
+from payments.admin.base import PAGE_RECORDS
 from payments.models import Organization, Payment, PaymentRead
 from payments.models.staff import BATCH_READS
+from tests.support.admin_site import create_staff
 from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.threads import held_lock
 
@@ -29,10 +30,8 @@ def payment(db: None) -> Payment:
 
 
 def client_with(*codenames: str) -> Client:
-    user = User.objects.create_user("clerk", is_staff=True)
-    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
     client = Client()
-    client.force_login(user)
+    client.force_login(create_staff("clerk", *codenames))
     return client
 
 
@@ -168,21 +167,21 @@ def test_list_shows_a_read_with_a_link_to_the_payment(admin_client: Client, paym
     page = admin_client.get(LIST).content.decode()
 
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
-    assert "2026-01-02 08:49:05 clerk Page of the payment 7 live 1 pt_1" in text
+    assert "2026-01-02 08:49:05 clerk Page of the payment Organization 7 live 1 pt_1" in text
     assert f'<a href="{PAGE}">pt_1</a>' in page
 
 
 def test_links_lead_through_all_reads_newest_first(admin_client: Client) -> None:
-    create_reads(2 * PAGE_ROWS + 1)
-    create_reads(PAGE_ROWS, user_name="baker")
+    create_reads(2 * PAGE_RECORDS + 1)
+    create_reads(PAGE_RECORDS, user_name="baker")
 
     pages = [admin_client.get(LIST, {"user": "clerk"})]
     while match := re.search(r'<a href="([^"]+)" rel="next">', pages[-1].content.decode()):
         pages.append(admin_client.get(LIST + match[1].replace("&amp;", "&")))
 
-    assert [len(listed(page)) for page in pages] == [PAGE_ROWS, PAGE_ROWS, 1]
+    assert [len(listed(page)) for page in pages] == [PAGE_RECORDS, PAGE_RECORDS, 1]
     assert [name for page in pages for name in listed(page)] == [
-        f"pt_{number}" for number in reversed(range(2 * PAGE_ROWS + 1))
+        f"pt_{number}" for number in reversed(range(2 * PAGE_RECORDS + 1))
     ]
 
 

@@ -8,7 +8,6 @@ from datetime import date
 from html import unescape
 
 import pytest
-from django.contrib.auth.models import Permission, User
 from django.test import Client
 from pytest_django import Settings
 
@@ -16,6 +15,7 @@ from payments.admin.periods import current_day
 from payments.models import Organization
 from payments.totals.figures import DEFINITIONS
 from payments.totals.report import month_of
+from tests.support.admin_site import create_staff
 from tests.support.factories import PaymentFactory
 from tests.totals.october import at, create_october
 
@@ -69,7 +69,7 @@ def test_page_has_the_figures(
     assert all(definition in page for definition in DEFINITIONS.values())
 
 
-@pytest.mark.parametrize(("by", "text"), [("paid", "creditcard"), ("created", "ideal"), ("created", "2026-10-30")])
+@pytest.mark.parametrize(("by", "text"), [("paid", "Credit card"), ("created", "iDEAL"), ("created", "2026-10-30")])
 def test_figures_lead_to_their_payments(admin_client: Client, october: Organization, by: str, text: str) -> None:
     page = page_of(admin_client, by=by)
     [href] = hrefs(page, text)
@@ -133,7 +133,7 @@ def test_complete_page_does_not_reload(admin_client: Client, october: Organizati
         ({"month": "1899-12"}, "Month: Enter a month such as 2026-10, in the years 1900 to 9998."),
         ({"month": "9998-12"}, "Month: Enter a month that has begun."),
         ({"by": "x"}, "Days: Select a valid choice."),
-        ({"organization": "2"}, "Organization: Select a valid choice."),
+        ({"organization": "2"}, "Organization: Choose an organization in the header. This one does not exist."),
     ],
 )
 def test_invalid_field_is_named(
@@ -172,9 +172,7 @@ def test_default_is_the_last_month_by_paid_day(admin_client: Client, october: Or
 def test_page_needs_the_permission_to_view_payments(
     client: Client, october: Organization, permission: str, status: int
 ) -> None:
-    user = User.objects.create_user("clerk", is_staff=True)
-    user.user_permissions.add(Permission.objects.get(codename=permission))
-    client.force_login(user)
+    client.force_login(create_staff("clerk", permission))
 
     assert client.get(REPORT, OCTOBER).status_code == status
     assert client.get(REPORT, {**OCTOBER, "format": "csv"}).status_code == status

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from payments.models import Payment
-from payments.templatetags.texts import isolated, isolated_json, linked, local
+from payments.templatetags.texts import highlighted, isolated, isolated_json, linked, local, short_time
 from tests.support.factories import OrganizationFactory, PaymentFactory
 
 LIST = "/admin/payments/payment/"
@@ -35,6 +35,22 @@ def test_control_character_is_marked_with_its_code(control: str) -> None:
 
     assert f'data-code="U+{ord(control):04X}"' in html
     assert text_of(html) == f"a{control}b"
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        (HOSTILE, ISOLATED.replace("&gt;7", "&gt;<mark>7</mark>")),
+        ("<mark>", "<bdi>&lt;mark&gt;</bdi>"),
+        ("7-7", "<bdi><mark>7</mark>-<mark>7</mark></bdi>"),
+        ("", "<bdi></bdi>"),
+        ("x" * 81, f"<bdi>{'x' * 79}…</bdi>"),
+        (f"{'x ' * 50}7 y", "<bdi>…<mark>7</mark> y</bdi>"),
+        (f"{'x ' * 50}7 {'y' * 90}", f"<bdi>…<mark>7</mark> {'y' * 76}…</bdi>"),
+    ],
+)
+def test_marked_words_are_in_an_escaped_excerpt(text: str, html: str) -> None:
+    assert highlighted(text, lambda piece: piece == "7") == html
 
 
 @pytest.mark.parametrize("text", ["", "Order 7", "שלום", "\u200b", "\u202f", "\u2065", "é&<'\""])
@@ -82,8 +98,8 @@ def test_pages_isolate_the_texts_of_payments(admin_client: Client, db: None) -> 
     payment_list = admin_client.get(LIST).content.decode()
     page = admin_client.get(PAGE).content.decode()
 
-    assert payment_list.count(ISOLATED) == 1  # the description
-    assert page.count(ISOLATED) == 5 + 4  # in the API response too, but for the organization
+    assert payment_list.count(ISOLATED) == 2 + 3  # description and customer; the organization in header, menu and title
+    assert page.count(ISOLATED) == 6 + 4 + 2  # in the API response too, but for the organization; the card holder twice
 
 
 def test_page_shows_the_api_response_unchanged(admin_client: Client, db: None) -> None:
@@ -111,3 +127,12 @@ def test_time_is_local_with_utc_as_its_tooltip(time: str, zone: str, shown: str,
     element = local(datetime.fromisoformat(time).replace(tzinfo=UTC), ZoneInfo(zone))
 
     assert element.endswith(f'" title="{utc} UTC">{shown}</time>')
+
+
+@pytest.mark.parametrize(("year", "text"), [(2024, "Sun 3 Mar 2024 01:05"), (None, "[MTWFS][a-z]{2} 3 Mar 01:05")])
+def test_time_of_a_list_has_the_weekday_and_another_year(year: int | None, text: str) -> None:
+    moment = datetime(year or datetime.now(UTC).year, 3, 3, 0, 5, 7, tzinfo=UTC)
+
+    html = short_time(moment, ZoneInfo("Europe/Amsterdam"))
+
+    assert re.search(rf'title="{moment.year}-03-03 01:05:07, {moment.year}-03-03 00:05:07 UTC">{text}</time>', html)

@@ -5,9 +5,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 from django.test import Client
 
-from payments.admin.payments.display import format_duration
+from payments.admin.payments.display import Event, format_duration
+from payments.anonymization import anonymize_payments
+from payments.models import Access, Organization, Payment, StatusChange
+from payments.models.identifiers import make_change_id
 from tests.support.factories import NOON, PaymentFactory
 
 PAGE = "/admin/payments/payment/pt_5F1/change/"
@@ -17,6 +21,10 @@ SOON, TOMORROW, EARLIER = NOON + timedelta(seconds=72), NOON + timedelta(days=1)
 CREATED = ("Created", NOON, "")
 PAID = ("Paid", SOON, "1 min 12 s")
 EXPIRES = ("Expires", TOMORROW, "1 d")
+
+# Changes that imports made, and their times.
+FIRST, SECOND = (make_change_id(NOON + timedelta(hours=hours), 7) for hours in (1, 2))
+FIRST_TIME, SECOND_TIME = NOON + timedelta(hours=1), NOON + timedelta(hours=2)
 
 
 def open_page(client: Client, **values: Any) -> Any:
@@ -46,7 +54,71 @@ def open_page(client: Client, **values: Any) -> Any:
 def test_timeline_ends_with_the_state_of_an_unpaid_payment(
     admin_client: Client, db: None, values: dict[str, Any], expected: list[tuple[str, datetime | None, str]]
 ) -> None:
-    assert open_page(admin_client, **values).context["payment"].timeline == expected
+    *events, updated = sorted(open_page(admin_client, **values).context["payment"].timeline, key=is_update)
+
+    assert [(event.name, event.time, event.since_creation) for event in events] == expected
+    assert updated.name == "Last updated by an import"
+
+
+def is_update(event: Event) -> bool:
+    return event.name == "Last updated by an import"
+
+
+@pytest.mark.parametrize(
+    ("status", "changes", "expected"),
+    [
+        ("open", [], [("Last updated by an import", SECOND_TIME, 0)]),
+        ("failed", [], [("Failed", None, 0), ("Last updated by an import", SECOND_TIME, 0)]),
+        ("failed", [(SECOND, "failed")], [("Reported as failed", SECOND_TIME, 8)]),
+        (
+            "succeeded",
+            [(FIRST, "pending"), (SECOND, "succeeded")],
+            [("Paid", SOON, 0), ("Reported as pending", FIRST_TIME, 7), ("Reported as paid", SECOND_TIME, 8)],
+        ),
+        (
+            "open",
+            [(FIRST, "open")],
+            [("Reported as open", FIRST_TIME, 7), ("Last updated by an import", SECOND_TIME, 0)],
+        ),
+    ],
+)
+def test_timeline_shows_when_imports_reported_each_status(
+    admin_client: Client,
+    organization: Organization,
+    status: str,
+    changes: list[tuple[int, str]],
+    expected: list[tuple[str, datetime | None, int]],
+) -> None:
+    paid_at = SOON if status == "succeeded" else None
+    PaymentFactory.create(id="pt_1", organization=organization, status=status, paid_at=paid_at, created_at=NOON)
+    QuerySet.update(Payment.objects.all(), change_id=SECOND)
+    for number, (change_id, reported) in enumerate(changes):
+        import_id = 7 + (change_id == SECOND)
+        StatusChange.objects.create(
+            organization=organization, payment_id="pt_1", change_id=change_id, status=reported, import_id=import_id
+        )
+        StatusChange.objects.create(
+            organization=organization, payment_id=f"pt_x{number}", change_id=change_id, status="failed", import_id=9
+        )
+
+    created, *events = admin_client.get(PAGE).context["payment"].timeline
+
+    assert created.name == "Created"
+    assert [(event.name, event.time, event.import_id) for event in events] == expected
+
+
+def test_removal_of_personal_data_is_shown_instead_of_the_update(
+    admin_client: Client, organization: Organization
+) -> None:
+    PaymentFactory.create(id="pt_1", organization=organization, customer_id="ct_7", created_at=NOON)
+    anonymize_payments(Access(organization.id, "live"), customer_id="ct_7", on_progress=lambda _: None)
+    removed_at = Payment.objects.get().anonymized_at
+
+    page = admin_client.get(PAGE)
+
+    assert [event.name for event in page.context["payment"].timeline] == ["Created", "Paid", "Personal data removed"]
+    history = f"/admin/payments/organization/{organization.id}/history/"
+    assert f'Personal data removed on {removed_at:%-d %b %Y} · <a href="{history}">History</a>' in page.content.decode()
 
 
 def test_page_names_the_time_zone_and_a_missing_time(admin_client: Client, db: None) -> None:
@@ -55,7 +127,7 @@ def test_page_names_the_time_zone_and_a_missing_time(admin_client: Client, db: N
     timeline = re.search(r'<ol class="timeline">(.*?)</ol>', html, re.DOTALL)
     assert timeline is not None
     text = " ".join(re.sub(r"<[^>]+>", " ", timeline[1]).split())
-    assert text == "Created 2026-01-01 12:00:00 Failed The record has no time for this."
+    assert text.startswith("Created 2026-01-01 12:00:00 Failed Time not recorded Last updated by an import 20")
     assert '<time datetime="2026-01-01T12:00:00+00:00" title="2026-01-01 12:00:00 UTC">' in timeline[1]
     assert "Timeline (UTC)" in html
 

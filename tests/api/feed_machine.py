@@ -6,16 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection
-from django.db.models import Case, Value, When
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from payments.anonymization import anonymize_payments
-from payments.models import Mode, Payment
+from payments.models import KeyScope, Mode, Payment
 from payments.record import record_time
 from tests.support.api import Api
 from tests.support.api import payment_ids as ids_of
-from tests.support.factories import NOON, PaymentFactory
+from tests.support.factories import NOON, ApiKeyFactory, PaymentFactory
 from tests.support.held_imports import HeldImport, HeldImports
 from tests.support.lines import line, store
 from tests.support.sql import execute
@@ -34,7 +33,6 @@ RENEW_BY_SQL = """
 """
 
 # A payment that no import writes.
-MOVING = "pt_moving"
 
 # Few payments, so that writers change the same ones.
 ids = st.sampled_from([f"pt_{letter}" for letter in "ABCDEFGHIJKL"])
@@ -61,6 +59,8 @@ class Feeds(RuleBasedStateMachine):
     def __init__(self, api: Api, imports: HeldImports) -> None:
         super().__init__()
         self.api = api
+        organization = api.key.organization
+        self.sender = Api(api.client, ApiKeyFactory.create(organization=organization, scope=KeyScope.IMPORT))
         self.imports = imports
         self.writes = 0
         self.has_backup = False
@@ -140,10 +140,13 @@ class Feeds(RuleBasedStateMachine):
             held.fail()
 
     @precondition(lambda self: self.can_write)
-    @rule(payment_ids=st.lists(ids, min_size=1, max_size=5, unique=True))
-    def import_payments(self, payment_ids: list[str]) -> None:
-        """Import payments, and one of the other mode."""
+    @rule(payment_ids=st.lists(ids, min_size=1, max_size=5, unique=True), over_http=st.booleans())
+    def import_payments(self, payment_ids: list[str], *, over_http: bool = False) -> None:
+        """Import payments over HTTP, or by a command together with one of the other mode."""
         records = self.records(self.next_texts(payment_ids))
+        if over_http:
+            self.sender.import_lines(records)
+            return
         store([*records, *self.records({"pt_test": "foreign"}, mode=Mode.TEST)])
 
     @precondition(lambda self: self.can_write)
@@ -166,14 +169,6 @@ class Feeds(RuleBasedStateMachine):
             case "SQL":
                 execute(f"UPDATE payments_payment SET description = '{text}' WHERE id = '{payment_id}'")  # noqa: S608
                 execute(RENEW_BY_SQL)
-
-    @precondition(lambda self: self.can_write)
-    @rule()
-    def move(self) -> None:
-        """Move a payment to the other mode."""
-        payments = Payment.objects.filter(id=MOVING)
-        if not payments.update(mode=Case(When(mode=Mode.LIVE, then=Value(Mode.TEST)), default=Value(Mode.LIVE))):
-            PaymentFactory.create(id=MOVING, organization=self.api.key.organization, created_at=NOON)
 
     @precondition(lambda self: self.can_write)
     @rule()

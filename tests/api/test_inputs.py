@@ -1,5 +1,6 @@
 """The responses to a corpus of requests, to generated requests and to broken HTTP all meet the contract."""
 
+import os
 import re
 import socket
 from collections import Counter
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from payments.models import KeyScope, Organization
 from payments.models.choices import CURRENCIES
 from tests.support.api import wsgi_application
 from tests.support.commands import run_command
@@ -35,6 +37,8 @@ pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service")]
 
 # The characters of an address (RFC 3986).
 ADDRESS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]*")
+
+IMPORTER = 9003  # as in tests/schemathesis_hooks.py
 
 Send = Callable[[Request], Response]
 
@@ -112,7 +116,7 @@ def test_corpus_gets_the_responses_of_the_contract_over_http(
 
 # Generated requests: meaningful words, random bytes and random text, in any order.
 
-PATH_WORDS = "payments pt_Newest pt_Foreign / // . .. %2e %2F %5C ; %00 %0A % +"
+PATH_WORDS = "payments imports pt_Newest pt_Foreign / // . .. %2e %2F %5C ; %00 %0A % +"
 QUERY_WORDS = """
     limit from limit=5 from=pt_Middle = & & ; + % [] %00 %0A %20 %3D %26 0 1 5 250 251 - %35 %D9%A5
     pt_Newest pt_Oldest pt_Foreign pt_Test pt%5FMiddle
@@ -356,12 +360,24 @@ def test_body_is_not_read_as_the_next_request(service: Service) -> None:
     assert re.findall(rb"HTTP/1.1 ([0-9]+)", responses) == [b"401", b"401"]
 
 
+def import_key(service: Service) -> str:
+    with connected_to(service.database_url):
+        Organization.objects.get_or_create(id=IMPORTER, name="Books")
+    return service.create_api_key(organization=IMPORTER, mode="live", scope=KeyScope.IMPORT)
+
+
 @pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.parametrize("seed", range(1, times(1, long=3) + 1))
-def test_responses_match_the_openapi_document(over_http: ApiUnderTest, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("imports", [False, True], ids=["all", "imports"])
+def test_responses_match_the_openapi_document(
+    service: Service, over_http: ApiUnderTest, tmp_path: Path, seed: int, *, imports: bool
+) -> None:
+    """The key reads: imports get 403. Or it imports, and can write."""
+    key = import_key(service) if imports else over_http.key
     arguments = ["--checks", "all", "--seed", str(seed), "--max-examples", str(times(5, long=1_000))]
-    authorization = ["--header", f"Authorization: Bearer {over_http.key}"]
+    arguments += ["--include-operation-id", "importPayments"] if imports else []
+    authorization = ["--header", f"Authorization: Bearer {key}"]
 
     result = run_command(
         [
@@ -369,6 +385,7 @@ def test_responses_match_the_openapi_document(over_http: ApiUnderTest, tmp_path:
             *(f"http://{over_http.host}/docs/openapi.json", *authorization, *arguments),
         ],
         cwd=tmp_path,
+        env={**os.environ, "SCHEMATHESIS_HOOKS": str(ROOT / "tests/schemathesis_hooks.py")},
     )
 
     assert result.returncode == 0, result.stdout

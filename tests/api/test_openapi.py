@@ -16,17 +16,20 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from pytest_django import Settings
 
 from payments import __version__
+from payments.api.imports import PaymentImports
+from payments.api.streams import BYTES_MAX, RECORDS_MAX
 from payments.docs.views import openapi_json
-from payments.models import DayKind, Organization, Status
+from payments.models import DayKind, KeyScope, Organization, Status
 from payments.totals.report import Unit
 from tests.support.api import Api
 from tests.support.commands import output_of
-from tests.support.factories import PaymentFactory
+from tests.support.factories import ApiKeyFactory, PaymentFactory
 from tests.support.lines import line, store
 
 pytestmark = pytest.mark.once
 
-STATUSES = {"200", "304", "400", "401", "405", "406", "429", "500", "503"}
+ERRORS = {"400", "401", "403", "405", "406", "429", "500", "503"}
+STATUSES = ERRORS | {"200", "304"}
 
 
 @pytest.fixture
@@ -78,12 +81,37 @@ def test_document_is_built_once_for_all_hosts(client: Client, settings: Settings
 
 def test_every_status_of_every_operation_is_declared(schema: Any) -> None:
     assert schema["openapi"] == "3.1.0"
-    assert {path: set(operations["get"]["responses"]) for path, operations in schema["paths"].items()} == {
+    assert {path: set(operation["responses"]) for path, operation in operations_of(schema).items()} == {
         "/v2/payments": STATUSES,
         "/v2/payments/changes": STATUSES | {"410"},
         "/v2/payments/totals": STATUSES,
+        "/v2/payments/imports": ERRORS | {"200", "408", "411", "413", "415", "422"},
         "/v2/payments/{payment_id}": STATUSES | {"404"},
     }
+
+
+def operations_of(schema: Any) -> dict[str, Any]:
+    """Return the only operation of each path."""
+    return {path: operation for path, operations in schema["paths"].items() for operation in operations.values()}
+
+
+def test_imports_have_the_media_types_and_the_limit_of_the_code(schema: Any) -> None:
+    assert list(schema["paths"]["/v2/payments/imports"]) == ["post"]
+    operation = operations_of(schema)["/v2/payments/imports"]
+    content = operation["requestBody"]["content"]
+
+    assert content.keys() == {parser.media_type for parser in PaymentImports.parser_classes}
+    assert next(iter(content)) == "application/json"  # generators take the first one
+    assert content["application/json"]["schema"]["maxItems"] == RECORDS_MAX
+    assert f"{RECORDS_MAX:,} records and {BYTES_MAX // 2**20} MiB" in operation["description"]
+
+
+def test_payment_to_import_is_a_payment_without_what_the_service_writes(schema: Any) -> None:
+    payment, given = (schema["components"]["schemas"][name] for name in ("Payment", "PaymentInput"))
+
+    assert payment["properties"].keys() - given["properties"].keys() == {"resource", "_links"}
+    assert set(payment["required"]) - set(given["required"]) == {"resource", "_links"}
+    assert given["properties"].items() <= payment["properties"].items()
 
 
 def test_parameters_have_their_bounds(schema: Any) -> None:
@@ -168,7 +196,7 @@ def test_patterns_of_urls_accept_what_an_import_accepts(api: Api, schema: Any, o
 
 
 def parameters_of(schema: Any, path: str) -> list[Any]:
-    parameters: list[Any] = schema["paths"][path]["get"]["parameters"]
+    parameters: list[Any] = operations_of(schema)[path].get("parameters", [])
     return parameters
 
 
@@ -184,12 +212,13 @@ def test_enumerations_have_a_type(schema: Any) -> None:
 
 def test_operations_keep_their_ids(schema: Any) -> None:
     """Generators name functions after them."""
-    operations = [methods["get"] for methods in schema["paths"].values()]
+    operations = operations_of(schema).values()
 
     assert {operation["operationId"] for operation in operations} == {
         "listPayments",
         "listPaymentChanges",
         "getPaymentTotals",
+        "importPayments",
         "getPayment",
     }
     assert {tag for operation in operations for tag in operation["tags"]} == {tag["name"] for tag in schema["tags"]}
@@ -244,7 +273,7 @@ def test_only_money_is_closed(schema: Any) -> None:
     """Generated clients lose members that a schema does not allow explicitly, or refuse the response."""
     for name, component in schema["components"]["schemas"].items():
         allowed = [each["additionalProperties"] for each in objects_of(component) if each.get("type") == "object"]
-        if name == "Payment":
+        if name in {"Payment", "PaymentInput"}:
             allowed.remove({"type": "string"})  # metadata
         assert set(allowed) == {name != "Money"}, name
 
@@ -314,6 +343,20 @@ def test_responses_match_their_schemas(api: Api, schema: Any, organization: Orga
     validate(schema, "Problem", api.get(limit=0).json())
     validate(schema, "Problem", api.get("/v2/payments/changes", from_="x").json())
     validate(schema, "Problem", api.get("/v2/payments/pt_unknown").json())
+
+
+def test_responses_to_imports_match_their_schemas(client: Client, schema: Any, organization: Organization) -> None:
+    sender = Api(client, ApiKeyFactory.create(organization=organization, scope=KeyScope.IMPORT))
+    example = operations_of(schema)["/v2/payments/imports"]["requestBody"]["content"]["application/json"]["example"]
+    responses = [
+        client.post("/v2/payments/imports", [record], content_type="application/json", headers=sender.authorization)
+        for record in (example[0] | {"organizationId": f"{organization.id}"}, example[0])
+    ]
+
+    assert [response.status_code for response in responses] == [200, 422]
+    validate(schema, "PaymentImport", responses[0].json())
+    validate(schema, "Problem", responses[1].json())
+    validate(schema, "Finding", responses[1].json()["errors"][0])
 
 
 @pytest.mark.parametrize("path", ["swagger-ui.css", "swagger-ui-bundle.js"])

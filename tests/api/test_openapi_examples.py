@@ -2,7 +2,9 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from jsonschema import Draft202012Validator
 from pytest_django import Settings
 
 from payments.api.openapi import EXAMPLE_URL, PAGE, PAYMENT, openapi_document
-from payments.models import Organization
+from payments.api.streams import RECORDS_MAX
+from payments.models import KeyScope, Organization
 from payments.runtime.rate_limits import RateLimit
 from payments.service import error_pages
 from tests.support.api import Api
@@ -24,6 +27,8 @@ pytestmark = pytest.mark.once
 
 DOCUMENT = openapi_document()
 PATHS = DOCUMENT["paths"]
+IMPORTS, LINES = "/v2/payments/imports", "application/x-ndjson"
+BODIES = PATHS[IMPORTS]["post"]["requestBody"]["content"]
 TOTALS = "/v2/payments/totals?from=2026-11-20&to=2026-11-20"
 NEWER, OLDER = (PAGE["_links"][relation]["href"].rpartition("=")[2] for relation in ("previous", "next"))
 
@@ -40,12 +45,14 @@ def errors_of(schema: Any, instance: Any) -> list[Any]:
 def responses() -> Iterator[tuple[str, str, Any]]:
     """Yield the path, the status and the description of each response."""
     for path, operations in PATHS.items():
-        for status, response in operations["get"]["responses"].items():
-            yield path, status, resolve(response)
+        for operation in operations.values():
+            for status, response in operation["responses"].items():
+                yield path, status, resolve(response)
 
 
 def example_of(path: str, status: str) -> Any:
-    [content] = resolve(PATHS[path]["get"]["responses"][status])["content"].values()
+    [operation] = PATHS[path].values()
+    [content] = resolve(operation["responses"][status])["content"].values()
     return content["example"]
 
 
@@ -63,11 +70,36 @@ def api(client: Client, db: None, settings: Settings) -> Api:
     return Api(client, ApiKeyFactory.create(organization=Organization.objects.get(id=organization)))
 
 
-def test_every_request_has_valid_examples() -> None:
-    parameters = [item for operations in PATHS.values() for item in operations["get"]["parameters"]]
-    headers = DOCUMENT["components"]["headers"].values()
+def sender_of(api: Api) -> Api:
+    """Return a client with a key for imports of the same organization."""
+    return Api(api.client, ApiKeyFactory.create(organization=api.key.organization, scope=KeyScope.IMPORT))
 
-    assert [item for item in (*parameters, *headers) if errors_of(item["schema"], item["example"])] == []
+
+def post(sender: Api, body: str, content_type: str = LINES, /, **variables: Any) -> Any:
+    headers = sender.authorization
+    return sender.client.generic("POST", IMPORTS, body, content_type, headers=headers, **variables)
+
+
+def test_every_request_has_valid_examples() -> None:
+    operations = [operation for path in PATHS.values() for operation in path.values()]
+    parameters = [item for operation in operations for item in operation.get("parameters", [])]
+    headers = DOCUMENT["components"]["headers"].values()
+    bodies = BODIES.values()
+
+    assert [item for item in (*parameters, *headers, *bodies) if errors_of(item["schema"], item["example"])] == []
+
+
+@pytest.mark.parametrize("media_type", BODIES)
+def test_examples_of_bodies_are_imported(api: Api, media_type: str) -> None:
+    example = BODIES[media_type]["example"]
+
+    response = post(sender_of(api), example if isinstance(example, str) else json.dumps(example), media_type)
+
+    assert response.json() == example_of(IMPORTS, "200")
+    assert response.headers.keys() >= PATHS[IMPORTS]["post"]["responses"]["200"]["headers"].keys()
+    [payment] = BODIES["application/json"]["example"]
+    stored = api.get(f"/v2/payments/{payment['id']}").json()
+    assert {name: value for name, value in stored.items() if name not in {"resource", "_links"}} == payment
 
 
 def test_every_response_has_a_valid_example_and_headers() -> None:
@@ -103,16 +135,36 @@ def without_tokens(text: str) -> Any:
     return json.loads(re.sub(r"from=[\w-]{20,}", "from=TOKEN", text))
 
 
+IMPORT_SECONDS_MAX = 0.1
+
+
+class Slow(BytesIO):
+    """A body whose bytes arrive after the time limit of an import."""
+
+    def read(self, _size: int | None = -1) -> bytes:
+        time.sleep(2 * IMPORT_SECONDS_MAX)
+        return super().read(1)
+
+
 def test_examples_of_errors_are_what_the_service_responds_with(api: Api, settings: Settings) -> None:
     request = RequestFactory().get("/v2/payments", headers={"Host": "testserver"})
     token = example_of("/v2/payments/changes", "200")["_links"]["later"]["href"].rpartition("=")[2]
+    sender = sender_of(api)
+    record = json.loads(BODIES[LINES]["example"])
+    settings.PAYMENTS_IMPORT_SECONDS_MAX = IMPORT_SECONDS_MAX
     served: dict[str, Any] = {
         "400": api.get(colour="red"),
         "401": api.client.get("/v2/payments"),
+        "403": sender.get(),
         "404": api.get("/v2/payments/pt_unknown"),
         "405": api.send("POST", "/v2/payments"),
         "406": api.send("GET", "/v2/payments", Accept="text/csv"),
+        "408": post(sender, "{}", **{"wsgi.input": Slow(b"{}")}),
         "410": api.get("/v2/payments/changes", from_=token),
+        "411": post(sender, "{}", HTTP_TRANSFER_ENCODING="chunked"),
+        "413": post(sender, '{"id":1}\n' * (RECORDS_MAX + 1)),
+        "415": post(sender, "{}", "text/plain"),
+        "422": post(sender, json.dumps(record | {"currency": "EUR"})),
         "500": error_pages.server_error(request),
         "503": error_pages.unavailable(request),
     }

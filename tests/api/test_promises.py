@@ -26,11 +26,12 @@ pytestmark = [pytest.mark.also("citus", long=True), pytest.mark.xdist_group("ser
 
 @pytest.mark.once("postgresql")
 @pytest.mark.hypothesis
-def test_walks_keep_their_promises_whatever_happens(api: Api) -> None:
+@pytest.mark.parametrize("normal", [25, pytest.param(100, marks=pytest.mark.extended)])
+def test_walks_keep_their_promises_whatever_happens(api: Api, normal: int) -> None:
     # hypothesis declares a class as the parameter, but accepts any callable.
     machine: Any = partial(Walks, api)
     run_state_machine_as_test(
-        machine, settings=settings(stateful_step_count=40, max_examples=examples(100, long=6_000))
+        machine, settings=settings(stateful_step_count=40, max_examples=examples(normal, long=60 * normal))
     )
 
 

@@ -20,12 +20,11 @@ from hypothesis.stateful import (
     rule,
 )
 
-from payments.ingest import import_payments
-from payments.models import Mode, Payment, Status
+from payments.models import KeyScope, Mode, Payment, Status
 from payments.record import record_time
 from tests.support.api import Api, payment_ids
-from tests.support.factories import DETAILS, NOON, OrganizationFactory
-from tests.support.lines import line, source
+from tests.support.factories import DETAILS, NOON, ApiKeyFactory, OrganizationFactory
+from tests.support.lines import line, store
 from tests.support.lists import noon_plus
 from tests.support.walks import store_payments, walk_errors
 
@@ -69,6 +68,7 @@ class Walks(RuleBasedStateMachine):
         super().__init__()
         self.api = api
         self.organization = api.key.organization_id
+        self.sender = Api(api.client, ApiKeyFactory.create(organization=api.key.organization, scope=KeyScope.IMPORT))
         self.now = 0
         self.ids_made = 0
         self.created: dict[str, int] = {}  # the time at which each visible payment was created
@@ -102,15 +102,19 @@ class Walks(RuleBasedStateMachine):
         self.note_statuses({payment_id: status})
 
     @precondition(lambda self: self.active)
-    @rule(target=payments, letters=st.lists(letters, max_size=2), age=ages, status=statuses)
-    def import_all_again_with_new_payments(self, letters: list[str], age: int, status: str) -> MultipleResults[str]:
+    @rule(target=payments, letters=st.lists(letters, max_size=2), age=ages, status=statuses, over_http=st.booleans())
+    def import_all_again_with_new_payments(
+        self, letters: list[str], age: int, status: str, *, over_http: bool
+    ) -> MultipleResults[str]:
         new_ids = [self.add_to_model(letter, age) for letter in letters]
         lines = [
             line(id=payment_id, status=status, createdAt=record_time(noon_plus(milliseconds)))
             for payment_id, milliseconds in self.created.items()
         ]
-        result = import_payments([source(b"\n".join(lines))], on_refused=lambda location, error: None)
-        assert (result.read, result.refused) == (len(lines), 0)
+        if over_http:
+            assert self.sender.import_lines(lines)["read"] == len(lines)
+        else:
+            assert store(lines).read == len(lines)
         self.note_statuses(dict.fromkeys(self.created, status))
         return multiple(*new_ids)
 

@@ -72,13 +72,3 @@ def staffed(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Itera
         service.create_superuser("staff", password=password)
         with service.serving():
             yield Staffed(service, browser, password)
-
-
-@pytest.fixture(autouse=True)
-def default_access(request: pytest.FixtureRequest) -> None:
-    """Select the organization and the mode that the pages show first. They are remembered across tests."""
-    if "staffed" in request.fixturenames:
-        staffed: Staffed = request.getfixturevalue("staffed")
-        context = staffed.browser.new_context(base_url=staffed.service.base_url, storage_state=staffed.session)
-        context.request.get(f"/admin/payments/payment/?organization={staffed.organization}&mode=live")
-        context.close()

@@ -54,7 +54,7 @@ def test_order_is_found_by_its_number(staffed: Staffed, payments: list[dict[str,
         page.goto(LIST)
         search(page, number)
         results = ids(page)
-        expect(page.locator(".meaning")).to_contain_text(f"Search for the word {number}")
+        expect(page.locator(".meaning")).to_contain_text(f"“{number}”")
         follow(page, payment["id"])
         expect(page.locator("main")).to_contain_text(payment["description"])
 
@@ -81,7 +81,7 @@ def test_payment_is_found_by_the_last_four_digits_of_its_card(staffed: Staffed, 
         page.goto(LIST)
         search(page, f"**** {digits}")
         results = ids(page)
-        expect(page.locator(".meaning")).to_contain_text(f"a card number that ends in {digits}")
+        expect(page.locator(".meaning")).to_contain_text(f"Card ending in {digits}")
 
     assert payment_id in results
     assert {cards[result] for result in results} == {digits}
@@ -92,29 +92,30 @@ def test_filter_is_saved_and_used_for_another_organization(staffed: Staffed) -> 
 
     with staffed.page() as page:
         page.goto(LIST)
-        page.get_by_text("Filters", exact=True).click()
-        page.get_by_label("Failed").check()
-        page.get_by_label("creditcard").check()
-        press(page, "Apply filters")
-        page.get_by_text("Save this search").click()
-        page.get_by_label("Name").fill(name)
+        for menu, choice in (("+ Status", "Failed"), ("+ Method", "Credit card")):
+            page.get_by_text(menu).click()
+            page.get_by_label(choice).check()
+            press(page, "Apply")
+        page.get_by_text("Saved filters").click()
+        page.get_by_label("Save this list as").fill(name)
         press(page, "Save")
-        expect(page.get_by_text(f"The filter “{name}” was saved.")).to_be_visible()
+        expect(page.get_by_text(f"The saved filter “{name}” was added.")).to_be_visible()
 
         page.goto(f"{LIST}?organization={other.id}&mode=live")
+        page.get_by_text("Saved filters").click()
         follow(page, name)
         chips = page.get_by_role("list", name="Filters in use").get_by_role("listitem").all_inner_texts()
         organization = page.locator("#id_organization").input_value()
-        titles = page.get_by_role("columnheader").all_inner_texts()
-        follow(page, "Remove the filter Status: failed")
+        follow(page, "Remove the filter Status: Failed")
         remaining = page.get_by_role("list", name="Filters in use").get_by_role("listitem").all_inner_texts()
-        press(page, f"Delete the saved filter {name}")
-        expect(page.get_by_role("link", name=name, exact=True)).to_have_count(0)
+        page.get_by_text("Saved filters").click()
+        page.get_by_title("Delete this saved filter").click()
+        press(page, "Delete")
+        expect(page.get_by_text(f"The saved filter “{name}” was deleted.")).to_be_visible()
 
-    assert [chip.removesuffix(" ✕") for chip in chips] == ["Status: failed", "Method: creditcard", "Clear all"]
-    assert [chip.removesuffix(" ✕") for chip in remaining] == ["Method: creditcard", "Clear all"]
+    assert [chip.removesuffix(" ✕") for chip in chips] == ["Status: Failed", "Method: Credit card", "Clear all"]
+    assert [chip.removesuffix(" ✕") for chip in remaining] == ["Method: Credit card", "Clear all"]
     assert organization == str(other.id)
-    assert "Status" not in titles  # the column would repeat the filter
 
 
 def test_totals_agree_with_the_exported_payments(staffed: Staffed, payments: list[dict[str, Any]]) -> None:
@@ -129,11 +130,11 @@ def test_totals_agree_with_the_exported_payments(staffed: Staffed, payments: lis
 
     with staffed.page() as page:
         page.goto(f"{LIST}?method=ideal&method=paypal")
-        sentence = page.locator(".totals > p").inner_text()
-        money = page.locator(".totals li").all_inner_texts()
+        sentence = page.locator(".summary > p").first.inner_text()
+        money = page.locator(".money li").all_inner_texts()
 
     others = [f"{statuses[status]:,} {status}" for status in Status if statuses[status] and status != Status.SUCCEEDED]
-    assert sentence == f"{len(selected):,} payments. Not succeeded: {', '.join(others)}"
+    assert sentence == f"1\u201350 of {len(selected):,} payments. Not paid: {', '.join(others)}"
     assert money == [
         f"Paid {amount(sums[currency]['amount'])} {currency} ({sums[currency]['payments']:,}), refunded 0.00, "
         f"net {amount(sums[currency]['amountNet'])}"
@@ -158,20 +159,61 @@ def test_test_mode_is_marked_and_kept_by_the_links(staffed: Staffed) -> None:
     with staffed.page() as page:
         page.goto(LIST)
         live_colour = header_colour(page)
-        expect(page.get_by_role("note")).to_have_count(0)
-        page.locator("#id_mode").select_option("test")
-        press(page, "Search")
+        expect(page.locator(".test-banner")).to_have_count(0)
+        press(page, "Test")
         for link in ("Overview", "Payments"):
-            expect(page.get_by_role("note")).to_have_text(banner)
+            expect(page.locator(".test-banner")).to_have_text(banner)
             assert header_colour(page) != live_colour
             with page.expect_navigation():
                 page.get_by_role("navigation", name="Main").get_by_role("link", name=link).click()
             expect(page.locator("#id_mode")).to_have_value("test")
         [first, *_] = ids(page)
         follow(page, first)
-        expect(page.get_by_role("note")).to_have_text(banner)
+        expect(page.locator(".test-banner")).to_have_text(banner)
         page.goto(LIST)  # the next visit
-        expect(page.locator("#id_mode")).to_have_value("test")
+        press(page, "Live")
+        expect(page.locator(".test-banner")).to_have_count(0)
+
+
+def test_organization_is_switched_with_the_keyboard(staffed: Staffed) -> None:
+    with staffed.page() as page:
+        for shop in (SHOPS[1], SHOPS[0]):
+            page.goto(f"{LIST}?status=failed")
+            page.locator(".switcher summary").focus()
+            page.keyboard.press("Enter")
+            page.get_by_role("button", name=shop.name).focus()
+            with page.expect_navigation():
+                page.keyboard.press("Enter")
+            expect(page.get_by_role("heading", level=1)).to_have_text(f"{shop.name} · Payments · Live")
+            assert f"organization={shop.id}" in page.url
+            assert "status=failed" in page.url
+
+
+def test_click_on_a_row_opens_its_payment_and_an_id_can_be_copied(staffed: Staffed) -> None:
+    with staffed.page(permissions=["clipboard-read", "clipboard-write"]) as page:
+        page.goto(LIST)
+        [payment_id, *_] = ids(page)
+        page.locator(".copy").first.click()
+        expect(page.locator(".copy").first).to_have_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()") == payment_id
+        with page.expect_navigation():
+            page.locator("td.amount").first.click()
+
+        assert payment_id in page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize(("width", "height", "top"), [(390, 844, 500), (1440, 900, 300)])
+def test_first_payment_is_on_the_first_screen(staffed: Staffed, width: int, height: int, top: int) -> None:
+    with staffed.page(width=width) as page:
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(LIST)
+        box = page.locator("table.payments tbody tr").first.bounding_box()
+        page.locator("#footer").scroll_into_view_if_needed()
+        header = page.locator("table.payments thead th").first.bounding_box()
+
+        assert box
+        assert box["y"] < top
+        assert width < 1200 or (header and header["y"] == 0)
 
 
 def test_order_is_found_with_the_keyboard_alone(staffed: Staffed, payments: list[dict[str, Any]]) -> None:
@@ -206,15 +248,16 @@ def test_order_is_found_with_the_keyboard_alone(staffed: Staffed, payments: list
 def test_columns_are_chosen_and_the_address_has_only_filled_in_fields(staffed: Staffed) -> None:
     with staffed.page() as page:
         page.goto(LIST)
-        page.get_by_text("Columns", exact=True).click()
-        page.get_by_label("Card", exact=True).check()
-        press(page, "Save columns")
-        expect(page.get_by_role("columnheader", name="Card")).to_be_visible()
-        page.get_by_text("Columns", exact=True).click()
-        press(page, "Use the default")
-        expect(page.get_by_role("columnheader", name="Card")).to_have_count(0)
+        page.get_by_text("Columns", exact=True).first.click()
+        page.get_by_label("Type", exact=True).check()
+        press(page, "Save")
+        expect(page.get_by_role("columnheader", name="Type")).to_be_visible()
+        page.get_by_text("Columns", exact=True).first.click()
+        press(page, "Reset")
+        expect(page.get_by_role("columnheader", name="Type")).to_have_count(0)
+        page.get_by_text("All days").first.click()
         page.get_by_label("Period").select_option("90d")
-        press(page, "Search")
+        press(page, "Apply")
 
         assert page.url.endswith(
             f"{LIST}?organization={staffed.organization}&mode=live&period=90d&by=created&sort=desc"

@@ -7,7 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.pages import LOOKS, Problem, log_in, open_page, overflow, set_look, violations
+from payments.models import Organization
+from tests.browser.pages import LOOKS, Problem, log_in, open_page, overflow, page_problems, set_look, violations
 from tests.support.authenticator_app import App
 from tests.support.connecting import connected_to
 from tests.support.migrated import fresh_database
@@ -69,7 +70,11 @@ def test_staff_sign_in_at_the_provider(service: Service, bakery: Provider, brows
 
 
 def test_second_factor_is_set_up_and_used(service: Service, browser: Browser) -> None:
-    with open_page(browser, service.base_url, bypass_csp=True) as page:
+    with connected_to(service.database_url):
+        ann = User.objects.get().pk
+        Organization.objects.bulk_create(Organization(id=number, name=f"Shop {number}") for number in (7, 8, 9))
+    permissions = ["clipboard-read", "clipboard-write"]
+    with open_page(browser, service.base_url, bypass_csp=True, permissions=permissions) as page:
         page.goto("/admin/login/")
         faults = problems(page)
         log_in(page, user_name="ann", password=PASSWORD)
@@ -80,9 +85,16 @@ def test_second_factor_is_set_up_and_used(service: Service, browser: Browser) ->
         page.get_by_role("button", name="Set up").dblclick()
         expect(page.get_by_role("heading", name="Save your recovery codes")).to_be_visible()
         faults += problems(page)
+        expect(page.get_by_role("button", name="Print")).to_be_visible()
+        page.get_by_role("button", name="Copy").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        assert len(set(page.evaluate("navigator.clipboard.readText()").split())) == 10
         page.get_by_role("link", name="Continue").click()
+        faults += page_problems(page, ("/admin/auth/user/", "/admin/auth/user/add/", f"/admin/auth/user/{ann}/change/"))
+        page.locator("#user-tools summary").click()
         page.get_by_role("link", name="Second factor").click()
         faults += problems(page)
+        page.locator("#user-tools summary").click()
         page.get_by_role("button", name="Log out").click()
 
     with open_page(browser, service.base_url) as page:
@@ -92,6 +104,6 @@ def test_second_factor_is_set_up_and_used(service: Service, browser: Browser) ->
         expect(page.get_by_role("alert")).to_contain_text("This code is wrong")
         page.get_by_role("textbox", name="Code").fill(app.code())
         page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_role("button", name="Log out")).to_be_visible()
+        expect(page.locator("#user-tools summary")).to_have_text("ann")
 
     assert faults == []

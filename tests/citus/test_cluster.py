@@ -17,7 +17,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from payments.listing.filters import FILTERS
-from payments.models import Access, AccessState, ApiKey, Organization, Payment
+from payments.models import Access, AccessState, ApiKey, ImportRun, ImportTimes, Organization, Payment
 from tests.support.api import Api, key_text, payment_ids
 from tests.support.factories import ApiKeyFactory
 from tests.support.lines import line
@@ -253,6 +253,7 @@ def test_worker_serves_lists_and_imports(distributed: Cluster, local_tables: str
     with service.serving():
         assert Load(service.port, "", path="/readyz").get().status == 200
         assert service.import_records(new).written == len(SHOPS)
+        assert ImportTimes.objects.filter(command_at=ImportRun.objects.latest("id").started_at).count() == len(SHOPS)
         for shop, key in zip(SHOPS, keys, strict=True):
             with Walker(service.base_url, key) as walker:
                 pages = list(walker.walk("next", f"{service.base_url}{LIST}?limit=50"))

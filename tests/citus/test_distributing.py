@@ -6,9 +6,22 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import transaction
 
 from payments.management.distribution import FOREIGN_KEYS, PAYMENTS, DistributionState, TableState, read_state
-from payments.models import Access, AccessState, DayKind, Organization, Payment, SummedDay
+from payments.models import (
+    Access,
+    AccessState,
+    DayKind,
+    ImportPart,
+    ImportRun,
+    ImportTimes,
+    ImportWay,
+    Organization,
+    Payment,
+    StatusChange,
+    SummedDay,
+)
 from payments.totals.daily import Calendar, sum_days
 from tests.support.factories import NOON, ApiKeyFactory, OrganizationFactory, PaymentFactory
 from tests.support.scale import IS_LONG
@@ -20,14 +33,14 @@ DISTRIBUTED_TABLE = TableState(has_foreign_key=True, is_distributed=True, has_lo
 DISTRIBUTED = DistributionState(
     key_has_organization=True,
     has_reference=True,
-    knows_migrations=True,
+    unknown=frozenset(),
     behind=frozenset(),
     tables=dict.fromkeys(FOREIGN_KEYS, DISTRIBUTED_TABLE),
 )
 
 # After how many statements the command is interrupted. Only the last statement, VACUUM, is not repeated: nothing in the
 # catalogs shows that it is missing.
-INTERRUPTIONS = range(1, 14) if IS_LONG else (1, 5, 9, 13)
+INTERRUPTIONS = range(1, 25) if IS_LONG else (1, 9, 17, 24)
 
 Run = Callable[..., tuple[str, str]]
 
@@ -51,12 +64,24 @@ def document(documents: Path) -> str:
 
 @pytest.fixture
 def payments(local_tables: str) -> set[str]:
-    """Store payments of several organizations in undistributed tables, and return their IDs."""
+    """Store payments of several organizations and their history in undistributed tables, and return the IDs."""
     for number in range(1, 5):
         key = ApiKeyFactory.create(organization=OrganizationFactory.create(id=number))
-        PaymentFactory.create_batch(3, organization=key.organization)
+        payment, *_ = PaymentFactory.create_batch(3, organization=key.organization)
+        run = import_of(key.access)
+        StatusChange.objects.create(
+            organization=key.organization, payment_id=payment.id, change_id=1, status="failed", import_id=run.id
+        )
         sum_days(Calendar(key.access, DayKind.CREATED, "UTC"), [NOON.date()])
+        with transaction.atomic():
+            ImportTimes.objects.record([key.access], way=ImportWay.COMMAND, started_at=NOON)
     return payment_ids()
+
+
+def import_of(access: Access) -> ImportRun:
+    run = ImportRun.objects.create(started_at=NOON)
+    ImportPart.objects.create(run=run, **access._asdict())
+    return run
 
 
 def payment_ids() -> set[str]:
@@ -68,6 +93,9 @@ def assert_distributed(payments: set[str]) -> None:
     assert read_state() == DISTRIBUTED
     assert payment_ids() == payments
     assert AccessState.objects.exclude(revision=0).count() == 4
+    assert StatusChange.objects.count() == 4
+    assert ImportTimes.objects.filter(command_at=NOON).count() == 4
+    assert import_of(Access(1, "live")).id == ImportPart.objects.latest("id").id == 5
     assert ApiKeyFactory.create(organization=Organization.objects.get(id=1)).id == 5
     sum_days(Calendar(Access(1, "live"), DayKind.PAID, "UTC"), [NOON.date()])
     assert SummedDay.objects.latest("id").id == 5

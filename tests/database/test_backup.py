@@ -119,6 +119,7 @@ def back_up_service(service: Service, file: Path) -> str:
     return done.stderr
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_copy_contains_all_or_nothing_of_an_import(filled: Service, tmp_path: Path) -> None:
     before = filled.exported()

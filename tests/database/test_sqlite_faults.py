@@ -199,6 +199,7 @@ def slow(file: Path) -> Iterator[None]:
             other.execute("ALTER TABLE payments RENAME TO payments_payment")
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 def test_slow_filters_name_the_parameter_to_narrow_and_block_no_other_request(faulty: Faulty) -> None:
     with slow(faulty.file):

@@ -3,12 +3,17 @@
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import closing, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from payments.api.streams import BYTES_MAX
 from payments.demo import SHOPS
+from payments.models import KeyScope
+from tests.support.lines import line
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
 from tests.support.scrape import LIST, requests, total
@@ -18,6 +23,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended]
 
 COUNT = 300
+IMPORTS = "/v2/payments/imports"
 WORKERS = 2  # of each command
 COMMANDS = re.findall(r"^- .+: `(WEB_THREADS=[^`]+)`", (ROOT / "deploy/README.md").read_text(), re.MULTILINE)
 
@@ -44,6 +50,24 @@ def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]
 
 def test_guide_names_three_servers() -> None:
     assert [name_of(command) for command in COMMANDS] == ["gunicorn", "uvicorn", "uwsgi"]
+
+
+def test_other_server_imports(service: Service) -> None:
+    key = service.create_api_key(organization=SHOPS[0].id, scope=KeyScope.IMPORT)
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"}
+    record = line(id="pt_new", organizationId=str(SHOPS[0].id))
+    bodies = record.rjust(BYTES_MAX, b"\n"), iter([record]), b"nonsense"
+    statuses = []
+    for body in bodies:
+        with closing(HTTPConnection("127.0.0.1", service.port)) as connection:
+            with suppress(BrokenPipeError):  # uWSGI responds with 411 before it has read the chunks
+                connection.request("POST", IMPORTS, body, headers)  # an iterator is sent in chunks
+            statuses.append(connection.getresponse().status)
+
+    assert statuses[0] == 200
+    assert statuses[1] in {200, 411}
+    assert statuses[2] == 400
+    assert service.exported(id="pt_new").count("\n") == 1
 
 
 def test_other_server_serves_api_pages_and_metrics(service: Service, request: pytest.FixtureRequest) -> None:

@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -22,7 +22,9 @@ import pytest
 from django.conf import settings
 
 from payments.admin.login import ACCOUNT_ATTEMPTS
+from payments.api.streams import BYTES_MAX
 from payments.demo import SHOPS
+from payments.models import KeyScope
 from tests.support.commands import output_of
 from tests.support.lines import line
 from tests.support.migrated import fresh_database
@@ -37,6 +39,8 @@ pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended]
 HOST = "pay.example"
 OTHER_HOST = "elsewhere.example"
 COUNT = 600
+IMPORTS = "/v2/payments/imports"
+LINES = {"Content-Type": "application/x-ndjson"}
 REQUESTS_OF_A_KEY_MAX = 32  # in deploy/nginx.conf
 SLOW_SECONDS = 1.5
 
@@ -77,14 +81,15 @@ class Proxy:
         method: str,
         target: str,
         *,
-        body: str | None = None,
+        body: str | bytes | Iterator[bytes] | None = None,  # an iterator is sent in chunks
         client: int = 1,
         headers: Mapping[str, str] | None = None,
     ) -> tuple[HTTPResponse, bytes]:
         with self.connected(client=client) as tls:
             connection = HTTPConnection(HOST)
             connection.sock = tls
-            connection.request(method, target, body=body, headers=headers or {})
+            with suppress(OSError):  # a proxy may respond before it has read the body
+                connection.request(method, target, body=body, headers=headers or {})
             response = connection.getresponse()
             return response, response.read()
 
@@ -131,6 +136,13 @@ def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def key(upstream: Service) -> str:
     return upstream.create_api_key(organization=SHOPS[0].id, mode="live")
+
+
+@pytest.fixture
+def sender(upstream: Service) -> dict[str, str]:
+    """Return the headers of an import."""
+    key = upstream.create_api_key(organization=SHOPS[0].id, scope=KeyScope.IMPORT)
+    return {**LINES, "Authorization": f"Bearer {key}"}
 
 
 Arguments = tuple[list[str], dict[str, str]]
@@ -436,6 +448,88 @@ def test_too_large_body_is_refused(proxy: Proxy) -> None:
         response.begin()
 
     assert response.status in {413, 502}  # Caddy 2.6 returns 502
+
+
+def body_of_an_import(length: int, payment_id: str) -> bytes:
+    return b"\n" + line(id=payment_id, organizationId=str(SHOPS[0].id)).rjust(length - 1, b"\n")
+
+
+def in_chunks(body: bytes) -> Iterator[bytes]:
+    return (body[begin : begin + 2**16] for begin in range(0, len(body), 2**16))
+
+
+@pytest.mark.parametrize("divide", [bytes, in_chunks])
+@pytest.mark.parametrize("length", [1000, BYTES_MAX])
+def test_import_reaches_the_service(proxy: Proxy, sender: dict[str, str], divide: Any, length: int) -> None:
+    body = body_of_an_import(length, f"pt_{uuid4().hex}")
+
+    response, content = proxy.send("POST", IMPORTS, body=divide(body), headers=sender)
+
+    assert (response.status, json.loads(content)["written"]) == (200, 1)
+
+
+@pytest.mark.parametrize("divide", [bytes, in_chunks])
+def test_longer_import_writes_nothing(proxy: Proxy, upstream: Service, sender: dict[str, str], divide: Any) -> None:
+    """The end of the body is blank, so that its start would be a valid import."""
+    payment = f"pt_{uuid4().hex}"
+    body = body_of_an_import(1000, payment).ljust(2 * BYTES_MAX, b"\n")
+
+    response, _ = proxy.send("POST", IMPORTS, body=divide(body), headers=sender)
+
+    assert response.status in {413, 502}  # Caddy 2.6 returns 502
+    assert upstream.exported(id=payment) == ""
+
+
+@pytest.mark.parametrize("path", ["/v2/payments", f"{IMPORTS}/", f"{IMPORTS}x", "/admin/login/"])
+def test_bodies_of_other_paths_are_shorter(proxy: Proxy, sender: dict[str, str], path: str) -> None:
+    """Caddy passes on the response of the service if it arrives first."""
+    body = b"x" * (settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
+
+    def is_refused() -> bool:
+        response, _ = proxy.send("POST", path, body=body, headers=sender)
+        return response.status in {413, 502}
+
+    wait_until(is_refused)
+
+
+def test_client_of_an_import_may_wait_for_a_100(proxy: Proxy, sender: dict[str, str]) -> None:
+    body = body_of_an_import(1000, f"pt_{uuid4().hex}")
+    fields = "".join(f"{name}: {value}\r\n" for name, value in sender.items())
+    head = f"POST {IMPORTS} HTTP/1.1\r\nHost: {HOST}\r\n{fields}Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n"
+    with proxy.connected() as connection:
+        connection.sendall(head.encode())
+        interim = connection.recv(2**16)
+        connection.sendall(body)
+        with closing(HTTPResponse(connection)) as response:
+            response.begin()
+
+    assert interim == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert response.status == 200
+
+
+@pytest.mark.parametrize(("headers", "status"), [({"Authorization": "Bearer x"}, 401), ({"Content-Type": "x/y"}, 415)])
+@pytest.mark.parametrize("length", [100_000, BYTES_MAX])
+def test_refusal_of_a_long_import_reaches_the_client(
+    proxy: Proxy, sender: dict[str, str], headers: dict[str, str], status: int, length: int
+) -> None:
+    responses = [proxy.send("POST", IMPORTS, body=b"\n" * length, headers=sender | headers) for _ in range(5)]
+
+    assert [json.loads(body)["status"] for _, body in responses] == [status] * 5
+
+
+def test_slow_import_delays_no_other_one(proxy: Proxy, sender: dict[str, str]) -> None:
+    """It reaches the service when its body is complete."""
+    fields = "".join(f"{name}: {value}\r\n" for name, value in sender.items())
+    head = f"POST {IMPORTS} HTTP/1.1\r\nHost: {HOST}\r\n{fields}Content-Length: 1000\r\n\r\n"
+    with proxy.connected() as slow:
+        slow.sendall(head.encode() + b"\n")
+        time.sleep(SLOW_SECONDS)
+        other, _ = proxy.send("POST", IMPORTS, body=b"\n", headers=sender)
+        slow.sendall(b"\n" * 999)
+        with closing(HTTPResponse(slow)) as response:
+            response.begin()
+
+    assert (other.status, response.status) == (200, 200)
 
 
 def test_http_redirects_pages_and_refuses_keys(proxy: Proxy) -> None:

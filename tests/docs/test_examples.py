@@ -21,11 +21,24 @@ from markdown_it import MarkdownIt
 from rest_framework.exceptions import APIException, AuthenticationFailed, MethodNotAllowed
 from rest_framework.request import Request
 
-from payments.api.errors import DETAILS, MALFORMED, NOT_ALLOWED, InvalidParameter, Problem, Unmigrated, problem_response
-from payments.api.openapi import LIST_ERRORS, openapi_document
+from payments.access.authentication import InsufficientScope
+from payments.api.base import PaymentsView
+from payments.api.errors import (
+    DETAILS,
+    MALFORMED,
+    NOT_ALLOWED,
+    InvalidParameter,
+    Problem,
+    Unmigrated,
+    problem_response,
+    title,
+)
+from payments.api.imports import InvalidRecords, PaymentImports
+from payments.api.openapi import COMMON_ERRORS, IMPORT_ERRORS, openapi_document
 from payments.api.parameters import NAMES
+from payments.api.views import PaymentList
 from payments.listing.filters import FILTERS
-from payments.models import Mode, SequenceType, Status
+from payments.models import KeyScope, Mode, SequenceType, Status
 from payments.record import encode, record_time
 from payments.service import error_pages
 from tests.support.commands import output_of, run_command
@@ -109,6 +122,7 @@ class Shop(NamedTuple):
 
     service: Service
     key: str
+    import_key: str = ""
 
     def sh(self, example: str, **options: Any) -> str:
         """Run an example with the address of this service. Return the output with the address of the example."""
@@ -117,14 +131,18 @@ class Shop(NamedTuple):
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "PAYMENTS_KEY": self.key}
+        return {**os.environ, "PAYMENTS_KEY": self.key, "IMPORT_KEY": self.import_key}
 
 
 @pytest.fixture(scope="module")
 def shop(service: Service) -> Shop:
     """Import the payments of the examples."""
     service.import_records(map(encode, example_records()))
-    return Shop(service, service.create_api_key(organization=ORGANIZATION, mode="live"))
+    key, import_key = (
+        service.create_api_key(organization=ORGANIZATION, mode=mode, scope=scope)
+        for mode, scope in ((Mode.LIVE, KeyScope.READ), (Mode.TEST, KeyScope.IMPORT))
+    )
+    return Shop(service, key, import_key)
 
 
 def example_records() -> Iterator[Any]:
@@ -421,10 +439,12 @@ def documented_errors() -> list[Error]:
 def built_errors() -> set[Error]:
     """Return the errors that the code can build, except for the details of 400 and the errors that developers see."""
     own = {kind for kind in subclasses(APIException) if kind.__module__.startswith("payments.")}
-    kinds = {*DETAILS, *own} - {InvalidParameter, MethodNotAllowed, Unmigrated}
+    kinds = {*DETAILS, *own} - {InsufficientScope, InvalidParameter, InvalidRecords, Unmigrated}
     exceptions = [
         AuthenticationFailed("This API key is invalid."),
-        MethodNotAllowed("PUT"),
+        InvalidRecords([]),
+        *map(InsufficientScope, KeyScope),
+        *map(not_allowed, (PaymentList, PaymentImports)),
         *(kind() for kind in kinds),
     ]
     api_request = RequestFactory().get("/v2/payments")
@@ -437,6 +457,12 @@ def built_errors() -> set[Error]:
         error_pages.unavailable(api_request),
     ]
     return {error_of(response) for response in (*responses, *pages)}
+
+
+def not_allowed(view: type[PaymentsView]) -> MethodNotAllowed:
+    with pytest.raises(MethodNotAllowed) as raised:
+        view().http_method_not_allowed(RequestFactory().put("/v2/payments"))
+    return raised.value
 
 
 def subclasses(kind: type[APIException]) -> Iterator[type[APIException]]:
@@ -461,11 +487,9 @@ def test_reference_has_exactly_the_errors_that_the_code_can_build() -> None:
 
 
 def test_openapi_has_only_documented_statuses() -> None:
-    statuses = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE, *LIST_ERRORS}
+    statuses = {HTTPStatus.NOT_FOUND, HTTPStatus.GONE, *COMMON_ERRORS, *IMPORT_ERRORS}
 
-    assert {f"{status.value} {status.phrase}" for status in statuses} | {"403 Forbidden"} == {
-        error.status for error in documented_errors()
-    }
+    assert {f"{status.value} {title(status)}" for status in statuses} == {error.status for error in documented_errors()}
 
 
 @pytest.mark.parametrize("detail", ["Unknown parameter.", "Send at most 200 parameters.", NOT_ALLOWED, MALFORMED])

@@ -68,6 +68,7 @@ def test_mistake_has_the_expected_message(machine: Machine, mistake: str) -> Non
     assert MISTAKES[mistake](machine) == expected()[mistake]
 
 
+@pytest.mark.extended
 @pytest.mark.processes
 @pytest.mark.parametrize("mistake", MISTAKES_WITH_A_SERVER)
 def test_mistake_with_a_server_has_the_expected_message(

@@ -81,7 +81,7 @@ class Shop:
         """Record so many changes that a page of the feed is empty, as if their payments had all changed again."""
         changes = [new_change_id() for _ in range(2 * 1000)]  # a page reads at most 1,000
         with connected_to(self.service.database_url), transaction.atomic():
-            AccessState.objects.record({Access(self.organization, Mode.LIVE): changes})
+            AccessState.objects.record({Access(self.organization, Mode.LIVE): changes}, days={})
 
     def statuses(self) -> dict[str, str]:
         """Return the statuses of all payments by ID."""

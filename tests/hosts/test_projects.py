@@ -160,7 +160,7 @@ def project(stock: Path, tmp_path: Path) -> Iterator[Project]:
 @pytest.mark.parametrize(
     "prefix",
     [
-        pytest.param("", marks=pytest.mark.once),
+        pytest.param("", marks=[pytest.mark.once, pytest.mark.extended]),
         # Django's own engine connects to PostgreSQL for each request, so this takes long.
         pytest.param("", marks=[pytest.mark.only("postgresql"), pytest.mark.extended], id="PostgreSQL"),
         pytest.param("billing/", marks=[pytest.mark.once, pytest.mark.extended]),
@@ -250,6 +250,7 @@ def request(project: Project, **parts: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.once
 def test_project_without_an_admin_has_no_links_to_it(project: Project) -> None:
     project.write("shop/settings.py", 'INSTALLED_APPS.remove("django.contrib.admin")\nPAYMENTS_BROWSABLE_API = True\n')
     project.write("shop/urls.py", WITHOUT_ADMIN)

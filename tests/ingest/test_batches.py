@@ -1,8 +1,10 @@
 """An import reads records in batches that limit its memory."""
 
+import pytest
 from pytest_django import Settings
 
 from payments.ingest.batches import BATCH_BYTES, read_batches
+from payments.ingest.formats.sources import RAW_BYTES_MAX
 from tests.support.lines import line, source
 
 
@@ -42,3 +44,15 @@ def test_invalid_record_is_an_entry_but_no_row() -> None:
 
     assert [len(batch.entries), batch.rounds] == [2, [batch.entries[:1]]]
     assert batch.has_errors
+
+
+@pytest.mark.parametrize("end", [b"}", b',"x":1}'])
+def test_record_beyond_the_maximum_of_bytes_is_not_parsed(end: bytes) -> None:
+    start = line().removesuffix(b"}")
+    longest, longer = (start.ljust(length - len(end)) + end for length in (RAW_BYTES_MAX, RAW_BYTES_MAX + 1))
+
+    [batch] = read_batches([source(b"\n".join([longest, longer]))])
+
+    assert [str(entry) for _, entry in batch.entries][1:] == ["is longer than 1048576 bytes"]
+    assert batch.has_errors
+    assert len(batch.rounds[0] if batch.rounds else []) == (end == b"}")

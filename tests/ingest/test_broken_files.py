@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 from django.core.management import CommandError, call_command
 
+from payments.ingest.formats.sources import RAW_BYTES_MAX
 from payments.ingest.json_values import NESTING_MAX
 from payments.models import Organization, Payment
 from tests.support.commands import run_command
@@ -26,7 +27,7 @@ BOM = b"\xef\xbb\xbf"
 MB = 2**20
 
 # In KB, more than an import of one payment: the longest value, and a copy of it while it grows.
-VALUE_BYTES_MAX = 2**24  # IMPORT_VALUE_BYTES_MAX of the service
+VALUE_BYTES_MAX = 2**24  # IMPORT_VALUE_BYTES_MAX of the service: of a line
 MEMORY_MAX = 3 * VALUE_BYTES_MAX // 1024
 
 # Python's reader of CSV needs four bytes for each character, and a copy of them while a cell grows.
@@ -280,6 +281,7 @@ class TooLarge(NamedTuple):
     line_number: int
     read: int
     memory_max: int
+    bytes_max: int = VALUE_BYTES_MAX
 
 
 @pytest.mark.processes
@@ -289,11 +291,15 @@ class TooLarge(NamedTuple):
     [
         pytest.param(TooLarge(long_line, 2, 1, MEMORY_MAX), marks=pytest.mark.extended),
         TooLarge(gzip_bomb, 2, 1, MEMORY_MAX),
-        TooLarge(long_cell, 2, 0, CSV_MEMORY_MAX),
-        pytest.param(TooLarge(quotation_mark_that_is_not_closed, 2, 0, CSV_MEMORY_MAX), marks=pytest.mark.extended),
-        pytest.param(TooLarge(row_of_long_cells, 2, 0, CSV_MEMORY_MAX), marks=pytest.mark.extended),
-        pytest.param(TooLarge(gzip_bomb_of_csv, 2, 0, CSV_MEMORY_MAX), marks=pytest.mark.extended),
-        pytest.param(TooLarge(header_that_is_too_long, 1, 0, CSV_MEMORY_MAX), marks=pytest.mark.extended),
+        pytest.param(TooLarge(long_cell, 2, 0, CSV_MEMORY_MAX, RAW_BYTES_MAX), marks=pytest.mark.extended),
+        pytest.param(
+            TooLarge(quotation_mark_that_is_not_closed, 2, 0, CSV_MEMORY_MAX, RAW_BYTES_MAX), marks=pytest.mark.extended
+        ),
+        pytest.param(TooLarge(row_of_long_cells, 2, 0, CSV_MEMORY_MAX, RAW_BYTES_MAX), marks=pytest.mark.extended),
+        pytest.param(TooLarge(gzip_bomb_of_csv, 2, 0, CSV_MEMORY_MAX, RAW_BYTES_MAX), marks=pytest.mark.extended),
+        pytest.param(
+            TooLarge(header_that_is_too_long, 1, 0, CSV_MEMORY_MAX, RAW_BYTES_MAX), marks=pytest.mark.extended
+        ),
     ],
     ids=lambda case: case.make.__name__,
 )
@@ -306,7 +312,7 @@ def test_file_that_would_fill_the_memory_is_refused_early(
     memory, messages = run_measured(service, "manage.py", "import_payments", bad)
 
     assert messages.splitlines() == [
-        f"{bad}:{case.line_number}: longer than {VALUE_BYTES_MAX} bytes",
+        f"{bad}:{case.line_number}: longer than {case.bytes_max} bytes",
         f"CommandError: {case.read} records read: 1 refused. Nothing was changed.",
     ]
     assert memory - normal_memory < case.memory_max

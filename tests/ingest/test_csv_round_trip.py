@@ -121,6 +121,7 @@ def test_import_of_an_export_to_csv_gives_the_same_rows(records: list[dict[str, 
     assert parsed(content) == parsed(b"\n".join(lines))
 
 
+@pytest.mark.once
 @pytest.mark.django_db
 @settings(max_examples=examples(50))
 @given(PAYMENTS, st.sampled_from(",;\t"), st.sampled_from(["\n", "\r\n"]), st.integers(1, 400))

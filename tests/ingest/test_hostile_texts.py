@@ -65,7 +65,12 @@ FIELDS: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("field", FIELDS)
+QUICK_FIELDS = {"description", "metadata", "details"}
+
+
+@pytest.mark.parametrize(
+    "field", [pytest.param(field, marks=() if field in QUICK_FIELDS else pytest.mark.extended) for field in FIELDS]
+)
 def test_cost_of_a_record_is_linear_in_a_hostile_text(field: str) -> None:
     def work(factor: int, kind: str) -> Callable[[], object]:
         text = (kind * (CHARACTERS * factor))[: CHARACTERS * factor]

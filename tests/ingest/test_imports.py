@@ -346,6 +346,7 @@ def test_import_that_waits_for_a_lock_can_be_interrupted(organization: Organizat
     assert not Payment.objects.exists()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("text", [b"nonsense", line(organizationId="404")])
 @pytest.mark.parametrize("left", [conf.IMPORT_BATCH_RECORDS - 1, 7, 1, 0])
 def test_import_stops_after_the_maximum_number_of_errors(organization: Organization, left: int, text: bytes) -> None:

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from payments.ingest import import_payments
-from payments.models import CHANGE_PAYMENTS_MAX, Access, AccessState, Change, Payment
+from payments.models import CHANGE_PAYMENTS_MAX, Access, Change, Payment
 from tests.support.factories import OrganizationFactory
 from tests.support.lines import line, source
 from tests.support.processes import ROOT
@@ -100,19 +100,6 @@ def test_change_has_at_most_the_maximum_of_payments(organizations: None) -> None
     payments = Payment.objects.filter(id__startswith="pt_x").values("change_id").annotate(number=Count("id"))
     assert sorted(change["number"] for change in payments) == [1, CHANGE_PAYMENTS_MAX, CHANGE_PAYMENTS_MAX]
     assert Change.objects.count() == before + 3
-
-
-def test_state_says_how_many_payments_the_last_import_wrote(organizations: None) -> None:
-    def imported() -> int | None:
-        return AccessState.objects.get(organization_id=1001, mode="live").imported_payments
-
-    numbers = [imported()]
-    load(*(line(id=f"pt_x{number}", organizationId="1001") for number in range(CHANGE_PAYMENTS_MAX + 1)))
-    numbers.append(imported())
-    load()  # changes nothing
-    numbers.append(imported())
-
-    assert numbers == [1, CHANGE_PAYMENTS_MAX + 1, 0]
 
 
 DOCUMENT = (ROOT / "docs/reliability.md").read_text()

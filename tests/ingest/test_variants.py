@@ -58,6 +58,7 @@ def test_variant_is_accepted(
     assert summary == f"1 records read: 1 payments created, 0 changed, 0 unchanged, 0 refused.{skipped}"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("variant", REFUSED, ids=why)
 def test_variant_is_refused(
     variant: dict[str, Any], organization: Organization, tmp_path: Path, capfd: pytest.CaptureFixture[str]

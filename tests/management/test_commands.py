@@ -157,7 +157,7 @@ def test_list_contains_no_keys_and_no_digests(run: Run, organization: Organizati
     created = f"{key.created_at.isoformat(sep=' ', timespec='seconds')}"
     assert len(all_rows.splitlines()) == 3
     assert heading.split("\t")[:2] == ["KEY", "ORGANIZATION"]
-    assert row.split("\t") == [str(key.pk), "1", "live", "Shop", created, "-", "-", "-", vars(key)["text"][-4:]]
+    assert row.split("\t") == [str(key.pk), "1", "live", "read", "Shop", created, "-", "-", "-", vars(key)["text"][-4:]]
     assert key.digest not in all_rows
 
 

@@ -47,12 +47,14 @@ FORMS = {
     "save filter": FILTER,
     "choose columns": Form("/admin/payments/payment/columns", "payments_staffpreferences", {"column": "status"}),
     "add key": Form(
-        "/admin/payments/apikey/add/", "payments_apikey", {"organization": f"{KEY}", "mode": "live", "name": "Till"}
+        "/admin/payments/apikey/add/",
+        "payments_apikey",
+        {"organization": f"{KEY}", "mode": "live", "scope": "read", "name": "Till"},
     ),
     "revoke key": Form(f"/admin/payments/apikey/{KEY}/revoke/", "payments_apikey", {}),
     "add organization": Form("/admin/payments/organization/add/", "payments_organization", ORGANIZATION),
     "record in history": Form("/admin/payments/organization/add/", "django_admin_log", ORGANIZATION),
-    "change group": Form(f"/admin/auth/group/{KEY}/change/", "auth_group", {"name": "Owls"}),
+    "change user": Form(f"/admin/auth/user/{KEY}/change/", "auth_user", {"username": "owl"}),
     "add user": Form(
         "/admin/auth/user/add/",
         "auth_user",

@@ -26,11 +26,13 @@ from payments.record import encode
 from payments.service.telemetry.routes import method, route
 from tests.support.commands import output_of
 from tests.support.factories import NOON
+from tests.support.load import Load
 from tests.support.migrated import fresh_database
+from tests.support.postgresql import breakable_postgresql
 from tests.support.processes import ROOT, STOP_SECONDS_MAX
 from tests.support.scale import times
 from tests.support.scrape import LIST, READ, families, fetch, requests, samples, total
-from tests.support.service import START, Service, count_started_workers, workers
+from tests.support.service import START, USUAL_LIMITS, Service, count_started_workers, workers
 from tests.support.tools import unavailable
 from tests.support.waiting import wait_until
 
@@ -38,6 +40,7 @@ pytestmark = pytest.mark.once("postgresql")
 
 WORKERS = 2
 THREADS = 4  # of each worker
+UNRESPONSIVE_SECONDS_MAX = 3
 CITUS_METRIC = "payments_citus_worker_up"
 REQUESTS = 40
 RECORDS = 6_000  # more than an import writes at once
@@ -218,6 +221,86 @@ def test_running_import_is_counted_and_its_payments_after_the_commit(observed: S
     assert total(observed, "payments_import_last_success_timestamp_seconds") > started_at
 
 
+# A worker imports, as for a request of the API, and goes on. It stops after each step for a line.
+WORKER = """
+from types import SimpleNamespace
+from payments.runtime.process import process
+
+process.hooks.worker_started()
+for _ in range(2):
+    with process.hooks.importing(SimpleNamespace(read=1, refused=0, written=1)):
+        print(flush=True)
+        input()
+    print(flush=True)
+    input()
+"""
+
+
+@pytest.mark.extended
+@pytest.mark.processes
+def test_worker_that_imported_has_no_running_import(observed: Service) -> None:
+    """It has no start of an import, which would stay after it: an import of a worker is short."""
+    names = ("payments_imports_running", "payments_import_last_success_timestamp_seconds")
+    worker = observed.popen("shell", "--no-imports", "-c", WORKER, stdin=subprocess.PIPE)
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    running, successes = [], []
+    for _ in range(4):
+        worker.stdout.readline()
+        running.append(total(observed, names[0]))
+        successes.append(total(observed, names[1]))
+        assert not list(samples(observed, "payments_import_running_since_timestamp_seconds"))
+        worker.stdin.write(b"\n")
+        worker.stdin.flush()
+    worker.communicate()
+
+    assert running == [1, 0, 1, 0]
+    assert successes[0] < successes[1] == successes[2] < successes[3]
+
+
+@pytest.mark.extended
+@pytest.mark.processes
+def test_times_of_imports_are_read_at_the_scrape(observed: Service, lines: list[bytes]) -> None:
+    started_at = time.time()
+    observed.manage("import_payments", "--create-organizations", "-", input=lines[0].decode())
+
+    newest = list(samples(observed, "payments_last_import_newest_timestamp_seconds", way="command"))
+    oldest = list(samples(observed, "payments_last_import_oldest_timestamp_seconds", way="command"))
+    assert 0 < oldest[0] <= newest[0]
+    assert [started_at < value < time.time() for value in newest] == [True]
+    assert not list(samples(observed, "payments_last_import_newest_timestamp_seconds", way="api"))
+    assert list(samples(observed, "payments_imports_late")) == [0]
+
+
+@pytest.mark.extended
+@pytest.mark.processes
+@pytest.mark.only("postgresql")
+def test_scrape_without_the_database_lacks_only_its_metrics(tmp_path: Path) -> None:
+    without_database = {f"payments_{name}" for name in ("workers", "threads", "imports_running", "build_info")}
+    with breakable_postgresql() as server:
+        service = service_with_metrics(tmp_path, server.url)
+        service.settings |= USUAL_LIMITS
+        service.migrate()
+        with service.serving(START):
+            load = Load(service.port, "", path="/metrics")
+            assert list(samples(service, "payments_imports_late")) == [0]
+            with server.frozen():
+                load.responses.append(load.get())
+                assert names_of(service) == without_database
+            server.kill()
+            load.responses.append(load.get())
+            assert names_of(service) == without_database
+            server.start()
+            wait_until(lambda: list(samples(service, "payments_imports_late")) == [0])
+
+    load.assert_in_time(seconds_max=UNRESPONSIVE_SECONDS_MAX)
+
+
+def names_of(service: Service) -> set[str]:
+    """Return the names of the metrics that are not counted, with samples."""
+    return {family.name for family in families(service) if family.samples and family.type == "gauge"}
+
+
 def start_import(service: Service, lines: list[bytes], *options: str, read: float) -> subprocess.Popen[bytes]:
     """Start an import that waits for more records. Wait until it has read the first ones."""
     importing = service.popen("import_payments", "--verbosity", "1", *options, "-", stdin=subprocess.PIPE)
@@ -320,7 +403,7 @@ def test_restart_resets_all_but_the_last_successful_import(tmp_path: Path, lines
         with service.serving(START):
             assert (total(service, READ), requests(service, route="/healthz")) == (0, 0)
             assert total(service, "payments_import_last_success_timestamp_seconds") == succeeded_at > 0
-            assert len(files(service, "gauge_max_*.db")) == 1
+            assert len(files(service, "gauge_max_*.db")) == 2  # of the worker and of a command
 
 
 @pytest.mark.extended
@@ -412,8 +495,7 @@ def test_metrics_survive_a_full_disk(small_disk: Path, tmp_path: Path, lines: li
             assert service.log.read_text().count("Metrics are disabled: [Errno 28]") == 1
             (small_disk / "filler").write_bytes(b"")
             service.server.send_signal(signal.SIGHUP)
-            wait_until(lambda: has_metrics(service))
-            assert total(service, "payments_workers") == 1
+            wait_until(lambda: has_metrics(service) and total(service, "payments_workers") == 1)
 
 
 def has_metrics(service: Service) -> bool:

@@ -7,14 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.db import connection
 from pytest_django import Settings
 from requests import Response
 
+from payments.admin.grants import assign_organizations, assign_role
 from payments.admin.login import ACCOUNT_ATTEMPTS, ADDRESS_ATTEMPTS
+from payments.admin.scope import EVERYTHING, Scope
 from payments.admin.sessions import SessionStore
+from payments.models import Role
 from payments.runtime.process import process
 from payments.runtime.rate_limits import RateLimit
 from tests.support.authenticator_app import App
@@ -86,6 +90,19 @@ def enter(service: Service, code: str) -> Visitor:
     visitor = logged_in(service)
     visitor.submit(CODE, code=code)
     return visitor
+
+
+def administrator_of(service: Service, *, organization_id: int | None = None) -> tuple[str, Visitor]:
+    """Return the page that resets the second factor of Ann, and the session of an administrator."""
+    with connected_to(service.database_url):
+        boss = User.objects.create(username="boss", password=HASH, is_staff=True)
+        assign_role(boss, Role.ADMINISTRATOR)
+        scope = EVERYTHING if organization_id is None else Scope(frozenset([organization_id]))
+        assign_organizations(boss, scope)
+        reset = f"/admin/auth/user/{User.objects.get(username='ann').pk}/reset-second-factor/"
+    visitor = Visitor(service)
+    visitor.log_in("boss", PASSWORD)
+    return reset, visitor
 
 
 def send_at_once(service: Service, locked: str, *requests: Callable[[], Response]) -> list[Response]:
@@ -168,6 +185,59 @@ def test_recovery_code_works_once(service: Service) -> None:
     _, [code, *_] = set_up(logged_in(service))
 
     assert [enter(service, code).user_name() for _ in range(2)] == ["ann", None]
+
+
+def test_page_after_a_recovery_code_says_how_many_are_left(service: Service) -> None:
+    app, [code, *_] = set_up(logged_in(service))
+
+    pages = [logged_in(service).submit(CODE, code=text).text for text in (code, app.code())]
+
+    assert ["You used a recovery code: 9 are left." in page for page in pages] == [True, False]
+
+
+def test_administrator_resets_the_second_factor_of_a_user(service: Service) -> None:
+    set_up(ann := logged_in(service))
+    reset, reader = administrator_of(service)
+
+    page = reader.get(reset.removesuffix("reset-second-factor/") + "change/").text
+    forged = reader.post(reset)
+    before = ann.user_name()
+    done = reader.submit(reset)
+
+    assert re.search(r"Set up on [0-9-]{10}, 10 recovery codes left\.", page)
+    assert f'href="{reset}"' in page
+    assert (forged.status_code, before) == (403, "ann")
+    assert "The second factor of ann is removed, and the sessions have ended." in done.text
+    assert ann.user_name() is None
+    assert logged_in(service).user_name() == "ann"
+    with connected_to(service.database_url):
+        assert LogEntry.objects.get().change_message == "Reset the second factor."
+
+
+def test_second_factor_of_a_foreign_user_is_not_reset(service: Service) -> None:
+    set_up(logged_in(service))
+    reset, reader = administrator_of(service, organization_id=7)
+    unknown = re.sub("[0-9]+", "1000000000", reset)
+    token = str(reader.session.cookies["csrftoken"])
+
+    responses = [reader.post(path, csrfmiddlewaretoken=token) for path in (reset, unknown)]
+    responses += [reader.get(path) for path in (reset, unknown)]
+
+    texts = {re.sub("<code>[0-9a-f]{32}</code>", "", response.text) for response in responses}
+    assert [response.status_code for response in responses] == [404] * 4
+    assert len(texts) == 1
+
+
+def test_own_second_factor_needs_a_code(service: Service) -> None:
+    visitor = logged_in(service)
+    set_up(visitor)
+    with connected_to(service.database_url):
+        ann = User.objects.get()
+        User.objects.update(is_superuser=True)
+
+    page = visitor.get(f"/admin/auth/user/{ann.pk}/reset-second-factor/")
+
+    assert page.url == f"{service.base_url}{CHANGE}"
 
 
 @pytest.mark.parametrize("kind", ["totp", "recovery_codes"])

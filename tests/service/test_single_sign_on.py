@@ -16,7 +16,10 @@ from django.contrib.auth.models import Group, Permission, User
 from django.db import connection, transaction
 from requests import Response
 
+from payments.admin.grants import assign_organizations, role_of, scope_of_account
 from payments.admin.login import ADDRESS_ATTEMPTS
+from payments.admin.scope import EVERYTHING
+from payments.models import Organization, Role
 from payments.runtime.process import process
 from tests.support.connecting import connected_to
 from tests.support.migrated import fresh_database
@@ -63,7 +66,7 @@ def accounts(service: Service, bakery: Provider) -> None:
             for table in SIGN_IN_TABLES:
                 cursor.execute(f"DELETE FROM {table}")  # noqa: S608  a name of this module
         User.objects.all().delete()
-        Group.objects.all().delete()
+        Group.objects.exclude(name__in=Role.values).delete()
         clerks = Group.objects.create(name="Clerks")
         clerks.permissions.add(Permission.objects.get(codename="view_payment"))
         User.objects.create(username="ann", email="Ann@example.com", password=HASH, is_staff=True)
@@ -203,7 +206,7 @@ def test_new_user_gets_into_the_group(service: Service, bakery: Provider) -> Non
 
 def test_new_user_is_refused_if_the_group_is_missing(service: Service, bakery: Provider) -> None:
     with connected_to(service.database_url):
-        Group.objects.all().delete()
+        Group.objects.filter(name="Clerks").delete()
     bakery.set_account("bob")
 
     page = Visitor(service).sign_in("bob")
@@ -348,6 +351,61 @@ def test_required_claim_is_checked(service: Service, bakery: Provider) -> None:
     assert statuses == {"without": 403, "other": 403, "text": 200, "list": 200}
     assert "it lacks a role or group" in pages["without"].text
     assert user_names(service) == ["ann", "list@example.com", "text@example.com"]
+
+
+def access_of(name: str) -> tuple[str | None, frozenset[int] | None]:
+    user = User.objects.get(email__iexact=f"{name}@example.com")
+    return role_of(user), scope_of_account(user).ids
+
+
+@pytest.mark.extended
+def test_claims_replace_role_and_organizations_at_each_sign_in(service: Service, bakery: Provider) -> None:
+    with connected_to(service.database_url):
+        Organization.objects.bulk_create(Organization(id=number, name=f"Shop {number}") for number in (7, 8))
+        User.objects.create_superuser("root", email="root@example.com", password=PASSWORD)
+        assign_organizations(User.objects.get(username="ann"), EVERYTHING)
+    claims: list[tuple[str, dict[str, Any], int]] = [
+        ("ann", {"role": "viewer", "shops": [7, "8", 999]}, 200),
+        ("ann", {"role": ["key-manager", "viewer"], "shops": "all"}, 200),
+        ("ann", {"role": "viewer", "shops": ["7", "x"]}, 403),
+        ("ann", {"role": "owner", "shops": [7]}, 403),
+        ("ann", {"role": [], "shops": 8}, 200),
+        ("ann", {}, 200),
+        ("root", {"role": "viewer", "shops": [7]}, 200),
+        ("bob", {"shops": [7]}, 403),
+        ("bob", {"role": "administrator", "shops": [7]}, 200),
+    ]
+    seen, texts = [], []
+
+    settings = {"OIDC_ROLE_CLAIM": "role", "OIDC_ORGANIZATIONS_CLAIM": "shops", "OIDC_NEW_USER_GROUP": ""}
+    with other(service, **settings).serving() as running, connected_to(service.database_url):
+        for subject, values, status in claims:
+            bakery.set_account(subject, **values)
+            page = Visitor(running).sign_in(subject)
+            texts.append(page.text)
+            assert page.status_code == status, (subject, values, page.text)
+            if status == 200:
+                seen.append(access_of(subject))
+        passwords = [User.objects.get(username=name).has_usable_password() for name in ("ann", "root")]
+        names = set(User.objects.values_list("username", flat=True))
+
+    everything = None
+    assert seen == [
+        (Role.VIEWER, {7, 8}),
+        (Role.KEY_MANAGER, everything),
+        (None, {8}),
+        (None, frozenset()),
+        (None, frozenset()),  # a superuser keeps what the admin has stored
+        (Role.ADMINISTRATOR, {7}),
+    ]
+    assert "an organization that is no ID: x." in texts[2]
+    assert "a role that is unknown here: owner." in texts[3]
+    assert "Your user ann may not view payments. Ask an administrator" in texts[4]
+    assert "sees no organization yet. Ask an administrator" in texts[5]
+    assert passwords == [False, True]
+    assert names == {"ann", "root", "bob@example.com"}
+    assert service.log is not None
+    assert "Ignored unknown organizations in the claims of user" in service.log.read_text()
 
 
 @pytest.mark.extended
@@ -497,7 +555,8 @@ def test_only_used_claims_are_stored(service: Service, bakery: Provider) -> None
 
     with connected_to(service.database_url):
         stored = json.loads(fetch_value("SELECT extra_data::text FROM socialaccount_socialaccount"))
-    assert stored == {"email": "ann@example.com", "given_name": "Ann", "family_name": "", "has_required_claim": True}
+    names = {"email": "ann@example.com", "given_name": "Ann", "family_name": ""}
+    assert stored == {**names, "has_required_claim": True, "roles": [], "organizations": []}
 
 
 NOW = int(time.time())

@@ -8,13 +8,13 @@ from typing import NamedTuple, Self
 
 from django.conf import settings
 from django.contrib import admin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Permission, User
 from django.db import connection, reset_queries, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern, URLResolver
 
-from payments.models import ApiKey, Organization
+from payments.models import ApiKey, Organization, StaffOrganization
 from tests.support.factories import OrganizationFactory, PaymentFactory
 
 START_PAGE = "/admin/"
@@ -23,6 +23,8 @@ READS_PAGE = "/admin/payments/paymentread/"
 
 # A key that no sequence reaches.
 KEY = 1_000_000
+
+ORGANIZATION_PAGE = f"/admin/payments/organization/{KEY}/change/"
 
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>|\(\?P<(\w+)>[^)]*\)")
 
@@ -47,8 +49,18 @@ def create_objects() -> None:
     ApiKey.objects.create(id=KEY, organization=organization, mode="live", name="Till", digest="0" * 64)
     PaymentFactory.create(id="pt_1", organization=organization, customer_id="ct_1")
     PaymentFactory.create_batch(2, organization=organization, customer_id="ct_1")
-    Group.objects.create(id=KEY, name="Clerks")
     User.objects.create_user("owner", id=KEY)
+
+
+def create_staff(name: str, *codenames: str, organizations: Iterable[int] | None = None) -> User:
+    """Create a user with permissions who sees these organizations; for None, all."""
+    user = User.objects.create_user(name, is_staff=True)
+    names = [*codenames, *(["all_organizations"] if organizations is None else [])]
+    user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    StaffOrganization.objects.bulk_create(
+        StaffOrganization(user=user, organization_id=number) for number in organizations or ()
+    )
+    return user
 
 
 def url_patterns() -> list[str]:
@@ -157,4 +169,4 @@ def is_bounded(statement: str, path: str) -> bool:
     if path == START_PAGE:
         return is_of_days or statement.endswith(NEWEST) or ANY_OF_ORGANIZATION.fullmatch(statement) is not None
     is_short = is_of_days or LIMIT in statement or ONE_PAYMENT in statement
-    return is_short and path.startswith((PAYMENT_PAGES, "/admin/report/"))
+    return is_short and path.startswith((PAYMENT_PAGES, ORGANIZATION_PAGE, "/admin/report/"))

@@ -1,5 +1,6 @@
 """A client of the API in this process."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
@@ -39,6 +40,13 @@ class Api:
         """Return the response to a request. In names of headers, `_` stands for `-`."""
         extra = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.client.generic(method, path, headers=self.authorization | extra)
+
+    def import_lines(self, lines: Iterable[bytes]) -> Any:
+        """Import records, which must be valid, with a key of scope `import`. Return the counts."""
+        body, headers = b"\n".join(lines), self.authorization | {"Content-Type": "application/x-ndjson"}
+        response = self.client.generic("POST", "/v2/payments/imports", body, "application/x-ndjson", headers=headers)
+        assert response.status_code == 200, response.content
+        return response.json()
 
     def follow(self, href: str) -> Any:
         parts = urlsplit(href)

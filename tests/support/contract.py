@@ -61,8 +61,9 @@ DETAILS = {
         "This request is malformed. Check the Host header and the URL.",
     },
     401: {"Send an API key: Authorization: Bearer <API_KEY>.", "This API key is invalid."},
+    403: {"This needs an API key with the scope import."},
     404: {"Not found. Check the path and the ID."},
-    405: {"Only GET, HEAD and OPTIONS are allowed."},
+    405: {"Only GET, HEAD and OPTIONS are allowed.", "Only POST and OPTIONS are allowed."},
     406: {"The Accept header excludes application/hal+json."},
 }
 PLAIN_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,31}")
@@ -72,8 +73,10 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 ALLOWED_HEADERS = {
     "content-type": re.compile(rf"{re.escape(HAL)}|{re.escape(PROBLEM)}"),
     "content-length": re.compile("[0-9]+"),
-    "allow": re.compile(METHODS),
-    "www-authenticate": re.compile('Bearer realm="payments"(, error="invalid_token")?'),
+    "allow": re.compile(f"{METHODS}|POST, OPTIONS"),
+    "www-authenticate": re.compile(
+        'Bearer realm="payments"(, error="(invalid_token|insufficient_scope", scope="import)")?'
+    ),
     "etag": re.compile('"[0-9a-f]{32}-[0-9a-f]{32}"'),
     "cache-control": re.compile("private, no-cache|no-store"),
     "vary": re.compile("Accept, Authorization"),
@@ -88,6 +91,7 @@ REQUIRED_HEADERS = {
     304: {"etag", "cache-control", "vary"},
     400: {"content-type", "cache-control"},
     401: {"content-type", "cache-control", "www-authenticate"},
+    403: {"content-type", "cache-control", "www-authenticate"},
     404: {"content-type", "cache-control"},
     405: {"content-type", "cache-control", "allow"},
     406: {"content-type", "cache-control"},

@@ -86,9 +86,9 @@ def fail(location: Location, error: InvalidRecord) -> NoReturn:
     raise AssertionError(f"{location}: {error}")
 
 
-def issue_key(*, organization: int, mode: str) -> str:
+def issue_key(*, organization: int, mode: str, scope: str = "read") -> str:
     """Create an API key and return it."""
-    _, text = ApiKey.objects.issue(Organization.objects.get(id=organization), mode=mode, name="Tests")
+    _, text = ApiKey.objects.issue(Organization.objects.get(id=organization), mode=mode, scope=scope, name="Tests")
     return text
 
 

@@ -126,5 +126,5 @@ class Visitor:
 
     def user_name(self) -> str | None:
         """Return the name of the user of the session; None if there is none."""
-        match = re.search(r'<div id="user-tools">\s*<strong>([^<]+)</strong>', self.get("/admin/").text)
+        match = re.search(r'id="user-tools">\s*<details[^>]*>\s*<summary>([^<]+)<', self.get("/admin/").text)
         return match[1] if match else None

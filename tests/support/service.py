@@ -46,7 +46,14 @@ SETTINGS = (
     *("ALLOWED_HOSTS", "PUBLIC_BASE_URL", "TRUST_PROXY", "HSTS_SECONDS"),
     *("RATE_LIMIT", "REQUEST_SECONDS_MAX", "ACCESS_LOG", "METRICS", "TRACING", "RUNTIME_DIRECTORY", "WEB_THREADS"),
     *("OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_NAME", "OIDC_EMAIL_DOMAINS", "OIDC_REQUIRED_CLAIM"),
-    *("OIDC_NEW_USER_GROUP", "PASSWORD_LOGIN", "SECOND_FACTOR", "SESSION_IDLE_SECONDS"),
+    *(
+        "OIDC_NEW_USER_GROUP",
+        "OIDC_ROLE_CLAIM",
+        "OIDC_ORGANIZATIONS_CLAIM",
+        "PASSWORD_LOGIN",
+        "SECOND_FACTOR",
+        "SESSION_IDLE_SECONDS",
+    ),
 )
 
 # For tests of the time limits.
@@ -127,9 +134,9 @@ class Service:
         with connected_to(self.database_url):
             Organization.objects.create(id=organization, name=name)
 
-    def create_api_key(self, *, organization: int, mode: str) -> str:
+    def create_api_key(self, *, organization: int, mode: str = "live", scope: str = "read") -> str:
         with connected_to(self.database_url):
-            return issue_key(organization=organization, mode=mode)
+            return issue_key(organization=organization, mode=mode, scope=scope)
 
     def revoke_api_key(self, text: str) -> None:
         with connected_to(self.database_url):

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from payments.listing.filters import FILTERS
 
-TABLES = ("payments_payment", "payments_accessstate", "payments_change")
+TABLES = ("payments_payment", "payments_accessstate", "payments_change", "payments_statuschange")
 COLUMN = "organization_id"
 
 

@@ -250,6 +250,7 @@ def test_days_with_many_payments_are_summed_alone(key: ApiKey) -> None:
     assert sum('FROM "payments_payment"' in query["sql"] for query in queries) == 12
 
 
+@pytest.mark.once
 def test_new_demo_payments_are_included_in_totals(organization: Organization) -> None:
     def create_demo_payments(count: int) -> None:
         call_command("create_demo_payments", count=count, until=datetime(2026, 1, 4, tzinfo=UTC), verbosity=0)

@@ -1,5 +1,6 @@
-// Reads the list by each query with a client of openapi-generator in the class path. See test_generators.py.
+// Reads the list by each query, and imports payments, with a client of openapi-generator. See test_generators.py.
 
+import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.lang.reflect.Method;
 import java.util.*;
@@ -17,12 +18,16 @@ public class OpenapiGenerator {
         PARAMETERS.addAll(List.of("metadata", "If-None-Match"));
     }
 
+    static PaymentsApi api(String url, String key) {
+        ApiClient client = new ApiClient();
+        client.updateBaseUri(url);
+        client.setRequestInterceptor(request -> request.header("Authorization", "Bearer " + key));
+        return new PaymentsApi(client);
+    }
+
     public static void main(String[] arguments) throws Exception {
         ObjectMapper json = ApiClient.createDefaultObjectMapper();
-        ApiClient client = new ApiClient();
-        client.updateBaseUri(arguments[0]);
-        client.setRequestInterceptor(request -> request.header("Authorization", "Bearer " + arguments[1]));
-        PaymentsApi api = new PaymentsApi(client);
+        PaymentsApi api = api(arguments[0], arguments[1]);
         Method list = Arrays.stream(PaymentsApi.class.getMethods())
             .filter(method -> method.getName().equals("listPayments") && method.getParameterCount() == PARAMETERS.size())
             .findFirst().get();
@@ -44,6 +49,9 @@ public class OpenapiGenerator {
                 query.put("from", next.getHref().replaceAll(".*[?&]from=([^&]*).*", "$1"));
             }
         }
-        System.out.println(json.writeValueAsString(Map.of("ids", ids, "details", details)));
+        List<PaymentInput> payments = json.readValue(arguments[4], new TypeReference<>() {});
+        PaymentImport result = api(arguments[0], arguments[3]).importPayments(payments);
+        List<Integer> counts = List.of(result.getRead(), result.getWritten(), result.getUnchanged());
+        System.out.println(json.writeValueAsString(Map.of("ids", ids, "details", details, "counts", counts)));
     }
 }

@@ -1,4 +1,4 @@
-// Reads the list by each query with a client of openapi-generator, in its package's directory. See test_generators.py.
+// Reads the list by each query, and imports payments, with a client of openapi-generator, in its package's directory. See test_generators.py.
 
 package main
 
@@ -57,7 +57,13 @@ func main() {
 			request = request.From(next.Query().Get("from"))
 		}
 	}
-	check(json.NewEncoder(os.Stdout).Encode(map[string]any{"ids": ids, "details": details}))
+	var payments []generated.PaymentInput
+	check(json.Unmarshal([]byte(os.Args[5]), &payments))
+	importKey := context.WithValue(context.Background(), generated.ContextAccessToken, os.Args[4])
+	result, _, err := api.ImportPayments(importKey).PaymentInput(payments).Execute()
+	check(err)
+	counts := []int32{result.Read, result.Written, result.Unchanged}
+	check(json.NewEncoder(os.Stdout).Encode(map[string]any{"ids": ids, "details": details, "counts": counts}))
 }
 
 func check(err error) {

@@ -1,8 +1,8 @@
 <?php
-// Reads the list by each query with a client of openapi-generator. See test_generators.py.
+// Reads the list by each query, and imports payments, with a client of openapi-generator. See test_generators.py.
 
 require 'GuzzleHttp/autoload.php';
-[, $base_url, $key, $queries] = $argv;
+[, $base_url, $key, $queries, $import_key, $records] = $argv;
 spl_autoload_register(function ($class) {
     $path = getcwd() . "/lib/" . str_replace('\\', '/', str_replace('OpenAPI\\Client\\', '', $class)) . '.php';
     if (is_file($path)) {
@@ -10,8 +10,12 @@ spl_autoload_register(function ($class) {
     }
 });
 
-$configuration = (new OpenAPI\Client\Configuration())->setHost($base_url)->setAccessToken($key);
-$api = new OpenAPI\Client\Api\PaymentsApi(new GuzzleHttp\Client(), $configuration);
+function api($base_url, $key)
+{
+    $configuration = (new OpenAPI\Client\Configuration())->setHost($base_url)->setAccessToken($key);
+    return new OpenAPI\Client\Api\PaymentsApi(new GuzzleHttp\Client(), $configuration);
+}
+$api = api($base_url, $key);
 
 // createdAt[gte] is the argument created_at_gte.
 function argument($name)
@@ -38,4 +42,7 @@ foreach (json_decode($queries, true) as $name => $query) {
         }
     } while ($next);
 }
-echo json_encode(['ids' => $ids, 'details' => $details]);
+$payments = OpenAPI\Client\ObjectSerializer::deserialize($records, 'OpenAPI\Client\Model\PaymentInput[]');
+$result = api($base_url, $import_key)->importPayments($payments);
+$counts = [$result->getRead(), $result->getWritten(), $result->getUnchanged()];
+echo json_encode(['ids' => $ids, 'details' => $details, 'counts' => $counts]);

@@ -1,4 +1,4 @@
-"""Read the list by each query with a client of openapi-generator in the path. See test_generators.py."""
+"""Read the list by each query, and import payments, with a client of openapi-generator. See test_generators.py."""
 
 import json
 import re
@@ -6,9 +6,9 @@ import sys
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from generated import ApiClient, Configuration, PaymentsApi
+from generated import ApiClient, Configuration, PaymentInput, PaymentsApi
 
-base_url, key, queries = sys.argv[1:]
+base_url, key, queries, import_key, records = sys.argv[1:]
 
 api = PaymentsApi(ApiClient(Configuration(host=base_url, access_token=key)))
 
@@ -32,4 +32,6 @@ for name, query in json.loads(queries).items():
         if page.links.next is None:
             break
         [arguments["var_from"]] = parse_qs(urlsplit(page.links.next.href).query)["from"]
-print(json.dumps({"ids": ids, "details": details}))
+importer = PaymentsApi(ApiClient(Configuration(host=base_url, access_token=import_key)))
+result = importer.import_payments([PaymentInput.from_dict(record) for record in json.loads(records)])
+print(json.dumps({"ids": ids, "details": details, "counts": [result.read, result.written, result.unchanged]}))

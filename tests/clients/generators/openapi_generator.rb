@@ -1,10 +1,10 @@
-# Reads the list by each query with a client of openapi-generator in the load path. See test_generators.py.
+# Reads the list by each query, and imports payments, with a client of openapi-generator in the load path. See test_generators.py.
 
 require "generated"
 require "json"
 require "uri"
 
-base_url, key, queries = ARGV
+base_url, key, queries, import_key, records = ARGV
 
 Generated.configure do |config|
   uri = URI(base_url)
@@ -32,4 +32,7 @@ JSON.parse(queries).each do |name, query|
     arguments[:from] = URI.decode_www_form(URI(page._links._next.href).query).to_h["from"]
   end
 end
-puts JSON.generate(ids: ids, details: details)
+Generated.configure { |config| config.access_token = import_key }
+payments = JSON.parse(records, symbolize_names: true).map { |record| Generated::PaymentInput.build_from_hash(record) }
+result = api.import_payments(payments)
+puts JSON.generate(ids: ids, details: details, counts: [result.read, result.written, result.unchanged])

@@ -1,4 +1,4 @@
-"""Read the list by each query with a client of openapi-python-client in the path. See test_generators.py."""
+"""Read the list by each query, and import payments, with a client of openapi-python-client. See test_generators.py."""
 
 import json
 import re
@@ -8,9 +8,10 @@ from typing import Any, get_args, get_type_hints
 from urllib.parse import parse_qs, urlsplit
 
 from generated import AuthenticatedClient
-from generated.api.payments import list_payments
+from generated.api.payments import import_payments, list_payments
+from generated.models import PaymentInput
 
-base_url, key, queries = sys.argv[1:]
+base_url, key, queries, import_key, records = sys.argv[1:]
 
 client = AuthenticatedClient(base_url=base_url, token=key, raise_on_unexpected_status=True)
 hints = get_type_hints(list_payments.sync)
@@ -43,4 +44,6 @@ for name, query in json.loads(queries).items():
         if not page.field_links.next_:
             break
         [arguments["from_"]] = parse_qs(urlsplit(page.field_links.next_.href).query)["from"]
-print(json.dumps({"ids": ids, "details": details}))
+importer = AuthenticatedClient(base_url=base_url, token=import_key, raise_on_unexpected_status=True)
+result = import_payments.sync(client=importer, body=[PaymentInput.from_dict(record) for record in json.loads(records)])
+print(json.dumps({"ids": ids, "details": details, "counts": [result.read, result.written, result.unchanged]}))

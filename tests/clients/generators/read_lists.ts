@@ -1,15 +1,19 @@
-// Reads the list by each query, page by page, and prints the IDs of each list and the details of all payments.
+// Reads the list by each query, page by page, and imports payments. Prints the IDs of each list, the details of all payments
+// and the counts of the import.
 
 declare const process: { argv: string[] };
 
-export const [base_url, key, queries] = process.argv.slice(2);
+export const [base_url, key, queries, import_key, records] = process.argv.slice(2);
 
 type Link = { href: string };
 type Payment = { id: string; details?: unknown };
 type Page = { _embedded: { payments: Payment[] }; _links: { next?: Link } };
+type Counts = { read: number; written: number; unchanged: number };
 type Query = Record<string, any>;
 
-export async function readLists(read: (query: Query) => Promise<Page>): Promise<void> {
+export async function readLists(
+    read: (query: Query) => Promise<Page>, send: (payments: any[]) => Promise<Counts>,
+): Promise<void> {
     const ids: Record<string, string[]> = {};
     const details: Record<string, unknown> = {};
     for (const [name, query] of Object.entries<Query>(JSON.parse(queries))) {
@@ -25,5 +29,6 @@ export async function readLists(read: (query: Query) => Promise<Page>): Promise<
             from = next && new URL(next.href).searchParams.get("from")!;
         } while (from);
     }
-    console.log(JSON.stringify({ ids, details }));
+    const { read: count, written, unchanged } = await send(JSON.parse(records));
+    console.log(JSON.stringify({ ids, details, counts: [count, written, unchanged] }));
 }
