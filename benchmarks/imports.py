@@ -2,11 +2,14 @@
 
 import http.client
 import itertools
+import os
+import secrets
 import statistics
-import threading
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +25,6 @@ from payments.record import encode
 SIZES = (1, 100, 10_000)
 CLIENTS = (1, 8)
 FILES = 3
-NEW_IDS = itertools.count()
 READS_PER_SECOND = 50  # a server that is never idle shows only that the processors are busy
 
 
@@ -36,9 +38,17 @@ def measure_imports(options: Options, database: LoadedDatabase) -> dict[str, Any
     results: dict[str, Any] = {"command": {str(size): measure_command(database, templates, size) for size in SIZES}}
     with running(SERVICE, database) as server:
         results["list_idle"] = read_lists(server, options.seconds)
+        with busy_processors():
+            results["list_busy"] = read_lists(server, options.seconds)
         for clients, size in itertools.product(CLIENTS, SIZES):
-            with sending(server, keys[:clients], templates, size) as seconds, timed() as elapsed:
+            # Clients are processes: threads would make the measured lists wait for the interpreter.
+            with ProcessPoolExecutor(clients) as executor, timed() as elapsed:
+                jobs = [
+                    executor.submit(send, server.base_url, key, templates, size, options.seconds)
+                    for key in keys[:clients]
+                ]
                 lists = read_lists(server, options.seconds)
+                seconds = [duration for job in jobs for duration in job.result()]
             results[f"{clients} clients, {size} records"] = {
                 "records_per_second": round(size * len(seconds) / elapsed[0]),
                 **percentiles(seconds),
@@ -49,7 +59,9 @@ def measure_imports(options: Options, database: LoadedDatabase) -> dict[str, Any
 
 def body(templates: Sequence[bytes], size: int) -> bytes:
     """Return JSON Lines of new payments: the same ones with other IDs."""
-    lines = (b'{"id":"pt_new%d",%s' % (next(NEW_IDS), line.partition(b",")[2]) for line in templates[:size])
+    prefix = secrets.token_hex(8).encode()
+    parts = enumerate(line.partition(b",")[2] for line in templates[:size])
+    lines = (b'{"id":"pt_%s%d",%s' % (prefix, number, rest) for number, rest in parts)
     return b"\n".join(lines)
 
 
@@ -64,31 +76,20 @@ def measure_command(database: LoadedDatabase, templates: Sequence[bytes], size: 
     return {"records_per_second": round(size / statistics.median(seconds)), **percentiles(seconds)}
 
 
-@contextmanager
-def sending(server: RunningServer, keys: Sequence[str], templates: Sequence[bytes], size: int) -> Iterator[list[float]]:
-    """Let a client for each key send bodies during the block, one after the other. Yield the times of the imports."""
-    seconds: list[float] = []
-    is_over = threading.Event()
-
-    def send(key: str) -> None:
-        while not is_over.is_set():
-            content, started_at = body(templates, size), time.perf_counter()
-            while post(server, key, content) == http.client.TOO_MANY_REQUESTS and not is_over.is_set():
-                is_over.wait(1)  # as Retry-After says
-            seconds.append(time.perf_counter() - started_at)
-
-    with ThreadPoolExecutor(len(keys)) as executor:
-        sent = [executor.submit(send, key) for key in keys]
-        try:
-            yield seconds
-        finally:
-            is_over.set()
-    for future in sent:
-        future.result()
+def send(base_url: str, key: str, templates: Sequence[bytes], size: int, seconds: float) -> list[float]:
+    """Send bodies one after the other for that long. Return the times of the imports."""
+    times: list[float] = []
+    ends_at = time.perf_counter() + seconds
+    while (started_at := time.perf_counter()) < ends_at:
+        content = body(templates, size)
+        while post(base_url, key, content) == http.client.TOO_MANY_REQUESTS:
+            time.sleep(1)  # as Retry-After says
+        times.append(time.perf_counter() - started_at)
+    return times
 
 
-def post(server: RunningServer, key: str, content: bytes) -> int:
-    connection = http.client.HTTPConnection(urlsplit(server.base_url).netloc)
+def post(base_url: str, key: str, content: bytes) -> int:
+    connection = http.client.HTTPConnection(urlsplit(base_url).netloc)
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"}
     try:
         connection.request("POST", "/v2/payments/imports", content, headers)
@@ -111,6 +112,18 @@ def read_lists(server: RunningServer, seconds: float) -> dict[str, float]:
             client.get("/v2/payments?limit=20")
         times.append(elapsed[0])
     return percentiles(times)
+
+
+@contextmanager
+def busy_processors() -> Iterator[None]:
+    """Let another program compute on each processor. What lists take then is due to the machine, not to imports."""
+    programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:

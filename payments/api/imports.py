@@ -34,6 +34,7 @@ from payments.conf import conf
 from payments.database.limits import change_settings
 from payments.hal import HTML, Link
 from payments.ingest import ImportResult, import_payments
+from payments.ingest.background import quick_switches
 from payments.ingest.errors import FieldError, InvalidRecord, printable_name
 from payments.ingest.formats.sources import InvalidHeader, Location
 from payments.ingest.imports import OutcomeUnknown
@@ -105,7 +106,7 @@ class PaymentImports(PaymentsView):
     def post(self, request: Request, **kwargs: str) -> HttpResponseBase:
         key: Any = request.auth
         parse_query(query_string(request.META))  # refuses all parameters
-        with only_import(key) as name, process.deadline.extended(conf.IMPORT_SECONDS_MAX):
+        with only_import(key) as name, process.deadline.extended(conf.IMPORT_SECONDS_MAX), quick_switches():
             result = import_body(self.read_body(request), key, name=name)
         links = {"documentation": Link(self.links.section("import-payments"), HTML)}
         counts = {"read": result.read, "written": result.written, "unchanged": result.unchanged}

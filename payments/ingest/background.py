@@ -84,8 +84,7 @@ def background_writer(write: Callable[[Batch], None], *, has_thread: bool) -> It
     a thread would save no time.
     """
     if not (has_thread and connection.vendor == "postgresql"):
-        with quick_switches():
-            yield write
+        yield write
         return
     this_connection = connections[DEFAULT_DB_ALIAS]  # the thread's `connections` would give it another one
     with ExitStack() as stack:
