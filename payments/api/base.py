@@ -17,7 +17,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.status import HTTP_304_NOT_MODIFIED
 from rest_framework.throttling import BaseThrottle
-from rest_framework.views import get_view_description
+from rest_framework.views import APIView, get_view_description
 
 from payments.access.authentication import BearerAuthentication, HasKey, InsufficientScope
 from payments.access.keys import AuthenticatedKey
@@ -38,14 +38,7 @@ from payments.models import KeyScope, Payment
 READING = ("GET", "HEAD")
 
 
-class Metadata(SimpleMetadata):
-    """The response to OPTIONS. Imports have no serializer, whose fields DRF would describe."""
-
-    def determine_actions(self, request: Request, view: Any) -> dict[str, Any]:
-        return {}
-
-
-class PaymentsView(GenericAPIView[Payment]):
+class PaymentsView(APIView):
     """A view of payments: the checks of a request, in their order, and the headers of a response."""
 
     # A view of DRF takes what it does not name itself from the project's REST_FRAMEWORK.
@@ -54,10 +47,8 @@ class PaymentsView(GenericAPIView[Payment]):
     renderer_classes = [HALRenderer]
     content_negotiation_class = HALNegotiation
     parser_classes = []
-    filter_backends = []
-    pagination_class: Any = None
     versioning_class = None
-    metadata_class = Metadata
+    metadata_class: Any = SimpleMetadata
     schema = None
     format_kwarg = None  # the API has no format suffixes
     default_response_headers: dict[str, str] = {}  # 6 µs: `finalize_response` adds the fields
@@ -119,7 +110,7 @@ class PaymentsView(GenericAPIView[Payment]):
         return response
 
 
-class ReadView(PaymentsView):
+class ReadView(PaymentsView, GenericAPIView[Payment]):
     """A view that reads payments by one statement. Subclasses define `get_query` and `get`.
 
     The parameters are parsed before the key is checked, because one statement reads the key and the content. Errors of
@@ -128,6 +119,8 @@ class ReadView(PaymentsView):
 
     http_method_names = ["get", "head", "options"]
     key_scope = KeyScope.READ
+    filter_backends = []
+    pagination_class: Any = None
 
     known: Sequence[str]  # the ETags that the client knows
     reader: Reader
