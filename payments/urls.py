@@ -2,10 +2,9 @@
 
 from django.urls import include, path, re_path
 
-from payments.api.errors import api_not_found
 from payments.api.imports import PaymentImports
 from payments.api.totals import PaymentTotals
-from payments.api.views import PaymentChanges, PaymentDetail, PaymentList
+from payments.api.views import PaymentChanges, PaymentDetail, PaymentList, not_found
 
 app_name = "payments"
 
@@ -16,6 +15,6 @@ urlpatterns = [
     path("v2/payments/imports", PaymentImports.as_view(), name="payment-imports"),
     path("v2/payments/totals", PaymentTotals.as_view(), name="payment-totals"),
     path("v2/payments/<str:payment_id>", PaymentDetail.as_view(), name="payment-detail"),
-    re_path(r"^v2(?:/|\Z)", api_not_found),  # all other paths, also with line feeds, which `<path:...>` does not match
+    re_path(r"^v2(?:/|\Z)", not_found),  # all other paths, also with line feeds, which `<path:...>` does not match
     path("docs/", include("payments.docs.views")),
 ]

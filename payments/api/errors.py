@@ -1,8 +1,7 @@
-"""The errors of the API, as problem responses (RFC 9457): exceptions of its views, and requests without a view."""
+"""The errors of the API, as problem responses (RFC 9457), also to requests that reach no view."""
 
 import logging
 import math
-import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -11,7 +10,7 @@ from django.conf import settings
 from django.core.exceptions import DisallowedHost, SuspiciousOperation
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.csrf import csrf_exempt
+from django.http.request import split_domain_port
 from msgspec import UNSET, Struct, UnsetType
 from rest_framework import exceptions
 from rest_framework.renderers import BrowsableAPIRenderer
@@ -30,9 +29,6 @@ from payments.runtime.shares import NoPlace, NoThread
 RETRY_SECONDS = 1
 NOT_STORED = {"Cache-Control": "no-store"}
 RETRY_HEADERS = {"Retry-After": str(RETRY_SECONDS)}  # of a response with 503
-
-# A name or an address, as ALLOWED_HOSTS can contain it, and a port.
-HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f.]*:[0-9a-f:.]+\])(:[0-9]+)?")
 
 NOT_ALLOWED = "This host is not allowed. Check the URL, or add the host to ALLOWED_HOSTS."
 MALFORMED = "This request is malformed. Check the Host header and the URL."
@@ -227,8 +223,7 @@ def describe_refused_host(variables: Mapping[str, Any]) -> str:
     A malformed host is not logged: ALLOWED_HOSTS cannot allow it, and it can contain any characters.
     """
     host = find_host(variables)
-    match = HOST.fullmatch(host.lower()) if len(host) <= HOST_LENGTH_MAX else None
-    name = match[1].removesuffix(".") if match else ""
+    name, _port = split_domain_port(host) if len(host) <= HOST_LENGTH_MAX else ("", "")
     if not name:
         return MALFORMED
     logger.warning("Refused a request to the host %s. If it is this service, add it to ALLOWED_HOSTS.", name)
@@ -242,23 +237,9 @@ def find_host(variables: Mapping[str, Any]) -> str:
     return str(variables.get("HTTP_HOST", variables.get("SERVER_NAME", "")))
 
 
-def is_api(path: str) -> bool:
-    return f"{path}/".startswith("/v2/")
-
-
 def problem_page(
     request: HttpRequest, status: HTTPStatus, detail: str, *, headers: dict[str, str] | None = None
 ) -> HttpResponse:
     request_id = request_ids.assign(request.META)
     fields = {**NOT_STORED, **(headers or {}), request_ids.HEADER: request_id}
     return render_problem(problem(request, status, detail), headers=fields)
-
-
-@csrf_exempt  # so that POST gets 404, not a CSRF error
-def api_not_found(request: HttpRequest) -> HttpResponse:
-    """Return 404 for a path below `/v2` without a view. It is a view, so that the response is the same with DEBUG."""
-    try:
-        Links.of(request)
-    except DisallowedHost:
-        return problem_page(request, HTTPStatus.BAD_REQUEST, describe_refused_host(request.META))
-    return problem_page(request, HTTPStatus.NOT_FOUND, DETAILS[exceptions.NotFound])

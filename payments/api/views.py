@@ -1,8 +1,10 @@
-"""The resources of the API: the entry point, the list of payments, the change feed, and one payment."""
+"""The resources of the API: the entry point, the list of payments, the change feed, and one payment; and 404."""
 
 import re
+from http import HTTPStatus
 from typing import Any
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.csrf import csrf_exempt
@@ -12,6 +14,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 
 from payments.api.base import ReadView
+from payments.api.errors import DETAILS, describe_refused_host, problem_page
 from payments.api.etags import conditional
 from payments.api.links import Links
 from payments.api.pagination import ChangesPagination, KeysetPagination, SelectionFilter
@@ -100,3 +103,13 @@ def root(request: HttpRequest) -> HttpResponse:
         "documentation": Link(href=links.url("payments:documentation"), type=HTML),
     }
     return HttpResponse(HALRenderer().render({"_links": root_links}), content_type=HAL)
+
+
+@csrf_exempt  # so that POST gets 404, not a CSRF error
+def not_found(request: HttpRequest) -> HttpResponse:
+    """Return 404 for a path below `/v2` without a view. It is a view, so that the response is the same with DEBUG."""
+    try:
+        Links.of(request)
+    except DisallowedHost:
+        return problem_page(request, HTTPStatus.BAD_REQUEST, describe_refused_host(request.META))
+    return problem_page(request, HTTPStatus.NOT_FOUND, DETAILS[NotFound])

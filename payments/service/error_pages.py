@@ -14,19 +14,16 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views.debug import ExceptionReporter
+from rest_framework.exceptions import NotFound
 
 from payments.api import request_ids
-from payments.api.errors import (
-    MALFORMED,
-    RETRY_HEADERS,
-    Unavailable,
-    api_not_found,
-    describe_refused_host,
-    is_api,
-    problem_page,
-)
+from payments.api.errors import DETAILS, MALFORMED, RETRY_HEADERS, Unavailable, describe_refused_host, problem_page
 from payments.runtime.database_errors import is_outage
 from payments.service.logs import redacted
+
+
+def is_api(path: str) -> bool:
+    return f"{path}/".startswith("/v2/")
 
 
 class DebugReport(ExceptionReporter):
@@ -96,7 +93,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_api(request.path_info):
-        return api_not_found(request)
+        return problem_page(request, HTTPStatus.NOT_FOUND, DETAILS[NotFound])
     # No script of our pages reads this response, so it is a page for all clients.
     return html_page(request, HTTPStatus.NOT_FOUND, "There is no page at this address. Check the address.")
 
