@@ -6,7 +6,7 @@ wait for a database ends at the deadline of its thread. The database backends as
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 from typing import NamedTuple, NoReturn
 
@@ -28,8 +28,7 @@ class TimeLimit(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        seconds: float = self.share * conf.REQUEST_SECONDS_MAX
-        return seconds
+        return self.share * conf.REQUEST_SECONDS_MAX
 
     @property
     def milliseconds(self) -> str:
@@ -100,17 +99,12 @@ class Deadline(threading.local):
 
         :raises DeadlineExceeded: there is no time left
         """
-        if self.is_active and self.remaining_seconds <= 0:
+        if self.remaining_seconds <= 0:
             raise DeadlineExceeded
 
-    @contextmanager
-    def shortened(self, seconds: float) -> Iterator[None]:
+    def shortened(self, seconds: float) -> AbstractContextManager[None]:
         """End the statements of a block after this time, or at the deadline if it is earlier."""
-        ends_at, self.ends_at = self.ends_at, monotonic() + min(seconds, self.remaining_seconds)
-        try:
-            yield
-        finally:
-            self.ends_at = ends_at
+        return self.extended(min(seconds, self.remaining_seconds))
 
     @property
     def is_active(self) -> bool:
