@@ -16,7 +16,7 @@ from payments.models import Access, AccessState, ApiKey, ApiKeyQuerySet
 from payments.models.expressions import SecondsText
 from payments.runtime.circuit_breaker import Guard
 from payments.runtime.process import process
-from payments.runtime.servers import has_replica, run_with_failover
+from payments.runtime.servers import has_replica
 
 KEYS = "API keys"  # the name of their circuit breaker
 
@@ -98,9 +98,7 @@ def key_guard(timeouts: Hashable, *, probe: Callable[[], object] | None = None) 
 def read_key(statement: Statement, digest: str, *, guard: Guard) -> AuthenticatedKey | None:
     values = {"digest": digest}
     with guard:
-        rows, server = run_with_failover(
-            partial(statement.rows, values), primary=process.primary, replica=process.replica
-        )
+        rows, server = process.run_with_failover(partial(statement.rows, values))
         if not rows and server is process.replica:
             rows, server = statement.rows(values), process.primary  # only the primary can prove that no key exists
     if not rows:

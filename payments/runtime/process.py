@@ -1,15 +1,13 @@
-"""The shared mutable state of one process. It is created on import and used by all threads.
+"""The shared mutable state of one process. It is created on import and used by all threads."""
 
-Write `process.hooks` where the hooks are needed, and do not store the attribute elsewhere: a test can replace it.
-"""
-
+from collections.abc import Callable
 from datetime import datetime
 
 from payments.conf import conf
 from payments.runtime.circuit_breaker import DataBreakers
 from payments.runtime.hooks import Hooks
 from payments.runtime.rate_limits import RateLimits
-from payments.runtime.servers import PRIMARY, REPLICA, Replica, Server
+from payments.runtime.servers import PRIMARY, REPLICA, Replica, Result, Server, has_replica
 from payments.runtime.shares import Shares
 from payments.runtime.time_limits import Deadline
 
@@ -21,15 +19,25 @@ class Process:
         self.hooks = Hooks()
         self.deadline = Deadline()
         self.primary = Server(PRIMARY)
-        self.replica = Replica(REPLICA, primary=self.primary, on_lag_measured=self.report_lag)
+        self.replica = Replica(REPLICA, primary=self.primary, on_lag_measured=self.hooks.replica_lag_measured)
         self.data_breakers: DataBreakers = {}
         self.rate_limits = RateLimits()
         self.shares = Shares(conf.WEB_THREADS)
         self.last_use_paused_until: dict[int, datetime] = {}  # by the ID of an API key
 
-    def report_lag(self, seconds: float) -> None:
-        """Call the hooks that are registered now; a test may have replaced `hooks`."""
-        self.hooks.replica_lag_measured(seconds)
+    def run_with_failover(self, query: Callable[[str], Result]) -> tuple[Result, Server]:
+        """Run a query on the primary, or on the replica if the primary fails. Return its result and the server.
+
+        If neither can run it, try the primary again without its circuit breaker.
+
+        :raises Error: the primary's error, if no other server could run the query
+        """
+        if has_replica():
+            if (result := self.primary.run(query)) is not None:
+                return result, self.primary
+            if self.replica.is_usable() and (result := self.replica.run(query)) is not None:
+                return result, self.replica
+        return query(PRIMARY), self.primary
 
 
 process = Process()

@@ -175,18 +175,3 @@ def read_wal_position(alias: str) -> int:
 
 def has_replica() -> bool:
     return REPLICA in connections
-
-
-def run_with_failover(query: Callable[[str], Result], *, primary: Server, replica: Replica) -> tuple[Result, Server]:
-    """Run a query on the primary, or on the replica if the primary fails. Return its result and the server.
-
-    If neither can run it, try the primary again without its circuit breaker.
-
-    :raises Error: the primary's error, if no other server could run the query
-    """
-    if has_replica():
-        if (result := primary.run(query)) is not None:
-            return result, primary
-        if replica.is_usable() and (result := replica.run(query)) is not None:
-            return result, replica
-    return query(PRIMARY), primary

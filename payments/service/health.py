@@ -9,7 +9,6 @@ from django.views.decorators.http import require_safe
 from payments.database.migration_state import explain_encoding, read_migration_state
 from payments.database.workers import find_workers
 from payments.runtime.process import process
-from payments.runtime.servers import run_with_failover
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +23,7 @@ def alive(request: HttpRequest) -> JsonResponse:
 def ready(request: HttpRequest) -> JsonResponse:
     """Respond with 200 if a database server responds and has the migrations of this code."""
     try:
-        state, server = run_with_failover(read_migration_state, primary=process.primary, replica=process.replica)
+        state, server = process.run_with_failover(read_migration_state)
     except Error as error:
         return not_ready("The database is unavailable.", reason=error)
     if problem := explain_encoding(server.alias):
