@@ -52,7 +52,7 @@ FINDINGS_MAX = 100
 OPTION = "; --"
 
 
-class ImportRunning(Throttled):
+class ImportRunning(Throttled, NotBegun):
     """Another import must end first: of the same key, of the same worker, or of the same payments."""
 
     default_detail = "Another import is running. Send this one again after the seconds in Retry-After."
@@ -185,8 +185,6 @@ def import_body(body: Body, key: AuthenticatedKey, *, name: str) -> ImportResult
     try:
         with refused_while_locked():
             result = import_payments([body.source], on_refused=refuse, origin=origin)
-    except NotBegun:
-        raise ImportRunning from None
     except OutcomeUnknown as error:
         raise ImportUnknown from error
     except DeadlineExceeded:
@@ -206,16 +204,12 @@ def import_body(body: Body, key: AuthenticatedKey, *, name: str) -> ImportResult
 def begin(key: AuthenticatedKey) -> None:
     """Lock the key, and give each statement of the transaction the time of an import.
 
-    :raises NotBegun: another import of the key is running
+    :raises ImportRunning: another import of the key is running
     """
-    try:
+    with refused_while_locked():
         api_key = lock(key)
-    except Error as error:
-        if is_locked(error):
-            raise NotBegun from error
-        raise
     if api_key is None:
-        raise NotBegun  # the next request learns why
+        raise ImportRunning  # the next request learns why
     if connection.vendor == "postgresql":
         milliseconds = round(process.deadline.remaining_seconds * 1000)
         limits = {"statement_timeout": f"{milliseconds}ms", "lock_timeout": time_limits.LOCK.milliseconds}
