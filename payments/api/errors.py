@@ -133,7 +133,7 @@ class Unavailable(exceptions.APIException):
 
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_detail = "The service is unavailable. Try again later."
-    wait = RETRY_SECONDS
+    headers = RETRY_HEADERS
 
 
 class Unmigrated(Unavailable):
@@ -212,7 +212,7 @@ def error_headers(exception: exceptions.APIException) -> dict[str, str]:
     if challenge := getattr(exception, "auth_header", None):
         is_invalid_token = isinstance(exception, exceptions.AuthenticationFailed) and challenge.startswith("Bearer")
         headers["WWW-Authenticate"] = f'{challenge}, error="invalid_token"' if is_invalid_token else challenge
-    if isinstance(exception, exceptions.Throttled | Unavailable):
+    if isinstance(exception, exceptions.Throttled):
         headers["Retry-After"] = str(math.ceil(getattr(exception, "wait", None) or RETRY_SECONDS))
     return headers
 
