@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import psycopg
 from environs import ValidationError
@@ -95,16 +95,22 @@ def has_part_of_password(address: Mapping[str, str]) -> bool:
     )
 
 
+def split_url(text: str) -> SplitResult | None:
+    """Return the parts of `SCHEME://HOST[:PORT][/PATH]`; None for another text."""
+    try:
+        parts = urlsplit(text)
+        is_valid = parts.hostname and parts.port != 0
+    except ValueError:
+        is_valid = False
+    return parts if is_valid and not re.search(r"[\s?#@\\]", text) else None
+
+
 def base_url(text: str) -> str:
     """Return `https://HOST[:PORT][/PATH]` without a slash at the end; an empty text stays empty."""
     if not text:
         return ""
-    try:
-        parts = urlsplit(text)
-        is_valid = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:
-        is_valid = False
-    if not is_valid or re.search(r"[\s?#@\\]", text):
+    parts = split_url(text)
+    if parts is None or parts.scheme not in {"http", "https"}:
         raise ValidationError("Must be http(s)://HOST[:PORT][/PATH].")
     return f"{parts.scheme}{text[len(parts.scheme) :]}".rstrip("/")
 

@@ -82,11 +82,7 @@ try:
     env.seal()
 except EnvValidationError as error:
     errors.update(cast("dict[str, list[str]]", error.error_messages))
-if (
-    not errors
-    and "replica" in DATABASES
-    and {using["ENGINE"] for using in DATABASES.values()} != {POSTGRESQL["ENGINE"]}
-):
+if not errors and replica_url and any(using["ENGINE"] != POSTGRESQL["ENGINE"] for using in DATABASES.values()):
     errors["DATABASE_REPLICA_URL"] = ["Must be a PostgreSQL URI, and so must DATABASE_URL."]
 if IS_INSTALLED and not database_url:
     errors["DATABASE_URL"] = ["Must be set: postgresql://USER:PASSWORD@HOST:PORT/NAME, or sqlite:////PATH."]
@@ -99,15 +95,8 @@ for name, keys in {"SECRET_KEY": [SECRET_KEY or ""], "SECRET_KEY_FALLBACKS": SEC
 if PAYMENTS_TRACING and not find_spec("opentelemetry"):
     errors["TRACING"] = [f"Must be false, or run {INSTALL_EXTRA.format('tracing')} first."]
 if not errors:
-    oidc_settings = {name: value for name, value in dict(globals()).items() if name.startswith("PAYMENTS_OIDC_")}
-    errors.update(
-        sign_in_errors(
-            oidc={name.removeprefix("PAYMENTS_"): value for name, value in oidc_settings.items()},
-            password_login=PAYMENTS_PASSWORD_LOGIN,
-            second_factor=PAYMENTS_SECOND_FACTOR,
-            install_packages="" if find_spec("allauth") else INSTALL_EXTRA.format("sign-in"),
-        )
-    )
+    install_packages = "" if find_spec("allauth") else INSTALL_EXTRA.format("sign-in")
+    errors.update(sign_in_errors(globals(), install_packages=install_packages))
 # manage.py prints these sentences, so that a start prints them once.
 PAYMENTS_SETTINGS_WARNINGS = describe_misspelt(os.environ, known={*env.dump(), *errors})
 if errors:
@@ -247,8 +236,7 @@ USE_X_FORWARDED_HOST = PAYMENTS_TRUST_PROXY
 SECURE_SSL_REDIRECT = SERVED_OVER_TLS and PAYMENTS_TRUST_PROXY
 SECURE_REDIRECT_EXEMPT = [r"^v2(/|$)"]  # a redirect loses the Authorization header
 SECURE_HSTS_SECONDS = HSTS_SECONDS
-SESSION_COOKIE_SECURE = SERVED_OVER_TLS
-CSRF_COOKIE_SECURE = SERVED_OVER_TLS
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SERVED_OVER_TLS
 SILENCED_SYSTEM_CHECKS = [
     # The owner of the domain decides whether HSTS includes subdomains and browsers' preload lists.
     "security.W005",

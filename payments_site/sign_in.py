@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from environs import ValidationError
+
+from payments_site.environment import split_url
 
 # The column of the provider of an account at an OpenID provider.
 ISSUER_CHARACTERS_MAX = 200
@@ -21,12 +22,8 @@ def issuer(text: str) -> str:
     """
     if not text:
         return ""
-    try:
-        parts = urlsplit(text)
-        is_valid = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_valid = False
-    if not is_valid or re.search(r"[\s?#@\\]", text) or len(text) > ISSUER_CHARACTERS_MAX:
+    parts = split_url(text)
+    if parts is None or len(text) > ISSUER_CHARACTERS_MAX:
         raise ValidationError("Must be https://HOST[:PORT][/PATH].")
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
         raise ValidationError("Must start with https://.")
@@ -53,10 +50,11 @@ def claim(text: str) -> tuple[str, str] | None:
 SIGN_IN_PARSERS = (claim, domains, issuer)
 
 
-def sign_in_errors(
-    *, oidc: Mapping[str, Any], password_login: bool, second_factor: str, install_packages: str
-) -> dict[str, list[str]]:
-    """Return the errors of settings for sign-in that do not fit together. `oidc` has the settings by name."""
+def sign_in_errors(settings: Mapping[str, Any], *, install_packages: str) -> dict[str, list[str]]:
+    """Return the errors of settings for sign-in that do not fit together."""
+    password_login, second_factor = settings["PAYMENTS_PASSWORD_LOGIN"], settings["PAYMENTS_SECOND_FACTOR"]
+    names = [name for name in settings if name.startswith("PAYMENTS_OIDC_")]
+    oidc = {name.removeprefix("PAYMENTS_"): settings[name] for name in names}
     errors = {}
     for name, value in oidc.items():
         if oidc["OIDC_ISSUER"] and not value and name in OIDC_REQUIRED:
