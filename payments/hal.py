@@ -5,6 +5,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 HAL: Final = "application/hal+json"
+PROBLEM: Final = "application/problem+json"  # RFC 9457
 HTML: Final = "text/html"
 
 

@@ -24,8 +24,7 @@ from payments.access.clients import client_with_key
 from payments.access.keys import AuthenticatedKey
 from payments.api.errors import Problem
 from payments.api.parameters import LIMIT_DEFAULT, LIMIT_MAX, bracket_form
-from payments.api.renderers import HALRenderer, ProblemRenderer
-from payments.hal import HTML
+from payments.hal import HTML, PROBLEM
 from payments.listing.filters import BOUNDS, FILTERS, ORDERS, RANGES, SINGLE_FILTERS
 
 CHALLENGE = 'Basic realm="payments", charset="UTF-8"'
@@ -82,7 +81,7 @@ class PageRenderer(BrowsableAPIRenderer):
     def get_content(
         self, renderer: Any, data: Any, accepted_media_type: str | None, renderer_context: Any
     ) -> SafeString:
-        return with_clickable_links(HALRenderer().render(data, renderer_context={"indent": 2}).decode())
+        return with_clickable_links(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
 
     def get_filter_form(self, data: Any, view: Any, request: Request) -> None:
         """Return None: our form is part of the page, also of an error page, and not in a modal window."""
@@ -91,8 +90,8 @@ class PageRenderer(BrowsableAPIRenderer):
         context = super().get_context(data, accepted_media_type, renderer_context)
         problem = data if isinstance(data, Problem) else None
         if problem:
-            context["response_headers"]["Content-Type"] = ProblemRenderer.media_type
-        document_links = {} if problem else msgspec.json.decode(HALRenderer().render(data)).get("_links", {})
+            context["response_headers"]["Content-Type"] = PROBLEM
+        document_links = {} if problem else msgspec.json.decode(msgspec.json.encode(data)).get("_links", {})
         return {
             **context,
             "code_style": None,  # its tag would break the content security policy

@@ -12,6 +12,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.json import encode
 from rest_framework import exceptions
 from rest_framework.renderers import BrowsableAPIRenderer
 from rest_framework.request import Request
@@ -19,9 +20,8 @@ from rest_framework.response import Response
 
 from payments.api import request_ids
 from payments.api.links import HOST_LENGTH_MAX, Links
-from payments.api.renderers import ProblemRenderer
 from payments.database.migration_state import NOT_MIGRATED, is_unmigrated
-from payments.hal import HTML, Link
+from payments.hal import HTML, PROBLEM, Link
 from payments.runtime.circuit_breaker import CircuitOpen
 from payments.runtime.database_errors import is_outage
 from payments.runtime.shares import NoPlace, NoThread
@@ -202,8 +202,7 @@ def problem_response(exception: Exception, context: dict[str, Any]) -> HttpRespo
 
 
 def render_problem(body: Problem, *, headers: dict[str, str] | None = None) -> HttpResponse:
-    content = ProblemRenderer().render(body)
-    return HttpResponse(content, status=body.status, headers=headers, content_type=ProblemRenderer.media_type)
+    return HttpResponse(encode(body), status=body.status, headers=headers, content_type=PROBLEM)
 
 
 def error_headers(exception: exceptions.APIException) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Renders documents as HAL and errors as problem+json, and selects HAL under several media types, or HTML."""
+"""Renders documents as HAL, and selects HAL under several media types, or HTML."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ CACHED_LENGTH_MAX = 512
 
 
 class HALRenderer(BaseRenderer):
-    """Compact UTF-8 JSON; indented for the browsable API."""
+    """Compact UTF-8 JSON."""
 
     media_type = HAL
     format = "hal"
@@ -33,17 +33,7 @@ class HALRenderer(BaseRenderer):
     def render(
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
-        text = msgspec.json.encode(data)
-        if indent := (renderer_context or {}).get("indent"):
-            return msgspec.json.format(text, indent=indent)
-        return text
-
-
-class ProblemRenderer(HALRenderer):
-    """Renders errors as compact JSON (RFC 9457)."""
-
-    media_type = "application/problem+json"
-    format = "problem"
+        return msgspec.json.encode(data)
 
 
 class HALNegotiation(BaseContentNegotiation):

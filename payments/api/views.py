@@ -19,12 +19,13 @@ from payments.api.etags import conditional
 from payments.api.links import Links
 from payments.api.pagination import ChangesPagination, KeysetPagination, SelectionFilter
 from payments.api.parameters import parse_query, query_string
-from payments.api.renderers import HALRenderer, parse_accept, prefers_html
+from payments.api.renderers import parse_accept, prefers_html
 from payments.api.serializers import PaymentSerializer
 from payments.hal import HAL, HTML, Link
 from payments.listing.content import Query
 from payments.listing.query import UnboundPayments, payment_query, visible_payments
 from payments.models import PAYMENT_ID
+from payments.record import encode
 
 
 class PageView(ReadView):
@@ -102,7 +103,7 @@ def root(request: HttpRequest) -> HttpResponse:
         "changes": Link(href=links.url("payments:payment-changes"), type=HAL),
         "documentation": Link(href=links.url("payments:documentation"), type=HTML),
     }
-    return HttpResponse(HALRenderer().render({"_links": root_links}), content_type=HAL)
+    return HttpResponse(encode({"_links": root_links}), content_type=HAL)
 
 
 @csrf_exempt  # so that POST gets 404, not a CSRF error
