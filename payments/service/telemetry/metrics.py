@@ -183,8 +183,6 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
     MultiProcessCollector(registry)
     registry.register(Platform())
     registry.register(Freshness())
-    content = None
-    while content is None:
+    while True:
         with suppress(FileNotFoundError):  # a process has taken over a file meanwhile: read all files again
-            content = generate_latest(registry)
-    return HttpResponse(content, content_type=CONTENT_TYPE_PLAIN_0_0_4, headers=headers)
+            return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_PLAIN_0_0_4, headers=headers)
