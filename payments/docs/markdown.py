@@ -1,8 +1,9 @@
 """Renders Markdown as HTML: CommonMark with tables, and with the heading anchors that GitHub has."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple
+from html import escape
+from itertools import pairwise, takewhile
+from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
@@ -46,8 +47,9 @@ def render(text: str, *, resolve_link: Callable[[str], str]) -> Document:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.use(anchors_plugin, max_level=3)
     parser.core.ruler.push("heading_links", link_headings)
-    parser.core.ruler.push("table_frames", frame_tables)
     parser.add_render_rule("fence", render_example)
+    parser.add_render_rule("table_open", open_table)
+    parser.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
     tokens = parser.parse(text)
     for link in (child for token in tokens for child in token.children or [] if child.type == "link_open"):
         link.attrSet("href", resolve_link(str(link.attrs["href"])))
@@ -73,23 +75,11 @@ def link_headings(state: StateCore) -> None:
             inline.children = [link, *(inline.children or []), Token("link_close", "a", -1)]
 
 
-def frame_tables(state: StateCore) -> None:
-    """Put each table into a frame that scrolls. The cells of the table's head are the frame's label."""
-    tokens: list[Token] = []
-    for index, token in enumerate(state.tokens):
-        if token.type == "table_open":
-            label = head_text(state.tokens[index:])
-            attributes: dict[str, Any] = {"class": "table", "role": "group", "aria-label": label, "tabindex": 0}
-            tokens.append(Token("frame_open", "div", 1, attrs=attributes, block=True))
-        tokens.append(token)
-        if token.type == "table_close":
-            tokens.append(Token("frame_close", "div", -1, block=True))
-    state.tokens = tokens
-
-
-def head_text(table: Sequence[Token]) -> str:
-    end = next(index for index, token in enumerate(table) if token.type == "thead_close")
-    return ", ".join(filter(None, (plain_text(token) for token in table[:end] if token.type == "inline")))
+def open_table(_renderer: object, tokens: Sequence[Token], index: int, *_options: object) -> str:
+    """Return the beginning of a table in a frame that scrolls. The cells of the table's head are the frame's label."""
+    head = takewhile(lambda token: token.type != "thead_close", tokens[index:])
+    label = ", ".join(filter(None, (plain_text(token) for token in head if token.type == "inline")))
+    return f'<div class="table" role="group" aria-label="{escape(label)}" tabindex="0">\n<table>\n'
 
 
 def headings(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
