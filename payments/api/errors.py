@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -10,7 +11,6 @@ from django.conf import settings
 from django.core.exceptions import DisallowedHost, SuspiciousOperation
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
-from django.http.request import split_domain_port
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.json import encode
 from rest_framework import exceptions
@@ -29,6 +29,9 @@ from payments.runtime.shares import NoPlace, NoThread
 RETRY_SECONDS = 1
 NOT_STORED = {"Cache-Control": "no-store"}
 RETRY_HEADERS = {"Retry-After": str(RETRY_SECONDS)}  # of a response with 503
+
+# A name or an address, as ALLOWED_HOSTS can contain it, and a port.
+HOST = re.compile(r"([a-z0-9.-]+|\[[0-9a-f.]*:[0-9a-f:.]+\])(:[0-9]+)?")
 
 NOT_ALLOWED = "This host is not allowed. Check the URL, or add the host to ALLOWED_HOSTS."
 MALFORMED = "This request is malformed. Check the Host header and the URL."
@@ -222,7 +225,8 @@ def describe_refused_host(variables: Mapping[str, Any]) -> str:
     A malformed host is not logged: ALLOWED_HOSTS cannot allow it, and it can contain any characters.
     """
     host = find_host(variables)
-    name, _port = split_domain_port(host) if len(host) <= HOST_LENGTH_MAX else ("", "")
+    match = HOST.fullmatch(host.lower()) if len(host) <= HOST_LENGTH_MAX else None
+    name = match[1].removesuffix(".") if match else ""
     if not name:
         return MALFORMED
     logger.warning("Refused a request to the host %s. If it is this service, add it to ALLOWED_HOSTS.", name)
