@@ -98,7 +98,7 @@ def time_filter(select: Callable[..., PaymentQuerySet], effect: str, *, bound: s
     rule = "a date, or a time such as 2018-03-20T13:28:37.123, in UTC or with Z or an offset (whose + is %2B)"
     schema = {"type": "string", "pattern": TIME}
     parse = partial(parse_time, rounds_up=bound in {"gte", "lt"})
-    return Filter(single(partial(select, bound=bound)), parse, effect, "TIME", rule, schema, "2026-01-01")
+    return Filter(single(partial(select, lookup=bound)), parse, effect, "TIME", rule, schema, "2026-01-01")
 
 
 def parse_time(text: str, *, rounds_up: bool) -> Values | None:
@@ -125,4 +125,4 @@ def amount_filter(select: Callable[..., PaymentQuerySet], effect: str, *, bound:
     def parse(text: str) -> Values | None:
         return (Decimal(text),) if re.match(AMOUNT, text) else None
 
-    return Filter(single(partial(select, bound=bound)), parse, effect, "AMOUNT", rule, schema, "100.00")
+    return Filter(single(partial(select, lookup=bound)), parse, effect, "AMOUNT", rule, schema, "100.00")

@@ -39,8 +39,8 @@ METADATA_TEXT = re.compile(rf"[^\x00\ud800-\udfff]{{1,{METADATA_CHARACTERS_MAX}}
 # How the bounds of a range select payments, and the type of their filters.
 RANGES: Mapping[str, tuple[Callable[..., PaymentQuerySet], Callable[..., Filter]]] = {
     "createdAt": (PaymentQuerySet.created, time_filter),
-    "paidAt": (partial(PaymentQuerySet.bounded, column="paid_at"), time_filter),
-    "amount": (partial(PaymentQuerySet.bounded, column="amount"), amount_filter),
+    "paidAt": (partial(PaymentQuerySet.matching, column="paid_at"), time_filter),
+    "amount": (partial(PaymentQuerySet.matching, column="amount"), amount_filter),
 }
 LOWER, UPPER = ("gte", "gt"), ("lte", "lt")
 BOUNDS = {"gte": "at or above", "gt": "above", "lte": "at or below", "lt": "below"}
@@ -68,7 +68,7 @@ FILTERS: Mapping[str, Filter] = {
         terms=status_terms,
     ),
     "method": word_filter(
-        partial(PaymentQuerySet.with_any, column="method"),
+        partial(PaymentQuerySet.matching, column="method", lookup="in"),
         pattern=METHOD,
         description="a word of 1 to 32 letters, digits, underscores or hyphens",
         example=["creditcard"],
@@ -81,13 +81,13 @@ FILTERS: Mapping[str, Filter] = {
         example=["ct_7"],
     ),
     "sequenceType": word_filter(
-        partial(PaymentQuerySet.with_any, column="sequence_type"),
+        partial(PaymentQuerySet.matching, column="sequence_type", lookup="in"),
         known=SequenceType.values,
         example=["recurring"],
         terms=any_word("sequence"),
     ),
     "currency": word_filter(
-        partial(PaymentQuerySet.with_any, column="amount_currency"),
+        partial(PaymentQuerySet.matching, column="amount_currency", lookup="in"),
         pattern=r"\A[A-Z]{3}\Z",  # a list of all codes would make clients of the API's description large
         description="an ISO 4217 currency code",
         known=CURRENCIES,
@@ -100,7 +100,7 @@ FILTERS: Mapping[str, Filter] = {
         for bound, words in BOUNDS.items()
     },
     "metadata": Filter(
-        single(PaymentQuerySet.with_metadata),
+        single(partial(PaymentQuerySet.matching, column="metadata", lookup="contains_members")),
         parse=lambda document: (document,),
         effect="only payments whose metadata contains these pairs, metadata[KEY]=VALUE",
         kind="PAIRS",

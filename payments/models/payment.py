@@ -6,7 +6,6 @@ import re
 import secrets
 from collections.abc import Collection
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, NoReturn
 
 from django.db import models
@@ -81,10 +80,6 @@ class PaymentQuerySet(RecordingQuerySet["Payment"]):
             payments = self.filter(status__in=list(map(Literal, sorted(IN_PROGRESS))))
         return payments if set(statuses) == IN_PROGRESS else payments.filter(Opaque(Q(status__in=literals)))
 
-    def with_any(self, words: Collection[str | Expression], *, column: str) -> PaymentQuerySet:
-        """Return the payments with one of these words in a column without an index."""
-        return self.filter(Opaque(Q(**{f"{column}__in": words})))
-
     def of_customer(self, customer_ids: Collection[str | Expression]) -> PaymentQuerySet:
         """Return the payments of these customers. The conditions contain the predicate of a partial index."""
         values = list(map(hidden, customer_ids))
@@ -92,17 +87,13 @@ class PaymentQuerySet(RecordingQuerySet["Payment"]):
         is_one = Q(customer_id=values[0]) if len(values) == 1 else Q(customer_id__in=values)
         return self.filter(~Q(customer_id=Literal("")), is_one)
 
-    def created(self, value: datetime | Expression, *, bound: str) -> PaymentQuerySet:
-        """Return the payments created on one side of a time; `bound` is a lookup: gte, gt, lte or lt."""
-        return self.filter(**{f"created_at__{bound}": hidden(value, "timestamptz")})
+    def created(self, value: datetime | Expression, *, lookup: str) -> PaymentQuerySet:
+        """Return the payments created on one side of a time: gte, gt, lte or lt."""
+        return self.filter(**{f"created_at__{lookup}": hidden(value, "timestamptz")})
 
-    def bounded(self, value: datetime | Decimal | Expression, *, column: str, bound: str) -> PaymentQuerySet:
-        """Return the payments on one side of a value of a column without an index."""
-        return self.filter(Opaque(Q(**{f"{column}__{bound}": value})))
-
-    def with_metadata(self, document: str | Expression) -> PaymentQuerySet:
-        """Return the payments whose metadata contains all members of a JSON object of texts."""
-        return self.filter(Opaque(Q(metadata__contains_members=document)))
+    def matching(self, value: Any, *, column: str, lookup: str) -> PaymentQuerySet:
+        """Return the payments that match a lookup of a column without an index, such as `method__in`."""
+        return self.filter(Opaque(Q(**{f"{column}__{lookup}": value})))
 
     def delete(self) -> NoReturn:
         raise PaymentsCannotBeDeleted

@@ -167,7 +167,7 @@ def period_rows(by_day: Mapping[date, Sequence[Total]], unit: Unit) -> list[Row]
 def read_open_payments(calendar: Calendar, *, last_day: date) -> list[OpenPayments] | None:
     """Return the payments in progress now that were created up to a day; None if there are too many."""
     payments = Payment.objects.visible_to(calendar.access).with_status(IN_PROGRESS)
-    created = payments.created(end_of_day(last_day, calendar.zone), bound="lt").order_by(*NEWEST_FIRST)
+    created = payments.created(end_of_day(last_day, calendar.zone), lookup="lt").order_by(*NEWEST_FIRST)
     amounts: dict[str, list[Decimal]] = defaultdict(list)
     for currency, amount in created.values_list("amount_currency", "amount")[: conf.SUMMED_PAYMENTS_MAX + 1]:
         amounts[currency].append(amount)
