@@ -47,19 +47,18 @@ class Batch:
 
 
 def read_batches(sources: Iterable[Source], options: Options = STRICT) -> Iterator[Batch]:
-    entries: list[Entry] = []
-    size = ignored = not_cards = 0
+    records: list[Parsed] = []
+    size = 0
     records_max = conf.IMPORT_BATCH_RECORDS
-    for entry, length, ignored_members, accepted_members in parse_sources(sources, options):
-        entries.append(entry)
+    for parsed in parse_sources(sources, options):
+        _, length, _, _ = parsed
+        records.append(parsed)
         size += length
-        ignored += ignored_members
-        not_cards += accepted_members
-        if len(entries) == records_max or size >= BATCH_BYTES:
-            yield build_batch(entries, ignored=ignored, not_cards=not_cards)
-            entries, size, ignored, not_cards = [], 0, 0, 0
-    if entries:
-        yield build_batch(entries, ignored=ignored, not_cards=not_cards)
+        if len(records) == records_max or size >= BATCH_BYTES:
+            yield build_batch(records)
+            records, size = [], 0
+    if records:
+        yield build_batch(records)
 
 
 def parse_sources(sources: Iterable[Source], options: Options) -> Iterator[Parsed]:
@@ -92,9 +91,11 @@ def parse(raw: RawRecord, options: Options = STRICT) -> Parsed:
         return (location, unreadable(bug)), len(text), 0, 0
 
 
-def build_batch(entries: list[Entry], **counts: int) -> Batch:
+def build_batch(records: list[Parsed]) -> Batch:
+    entries, _, ignored, not_cards = zip(*records, strict=True)
     rows = [(location, content) for location, content in entries if isinstance(content, StoredRow)]
-    return Batch(entries, list(divide_into_rounds(rows)), days(row for _, row in rows), **counts)
+    rounds = list(divide_into_rounds(rows))
+    return Batch(list(entries), rounds, days(row for _, row in rows), sum(ignored), sum(not_cards))
 
 
 def divide_into_rounds(rows: list[LocatedRow]) -> Iterator[list[LocatedRow]]:
