@@ -132,6 +132,7 @@ get_free_texts = itemgetter(
 )
 get_checked = itemgetter(*map(GROUPS.index, ("status", "paid_at", "metadata", "details")))
 
+CURRENCIES_OR_NONE = CURRENCIES | {None}  # an absent amount has none
 is_country = re.compile(unanchored(COUNTRY)).fullmatch
 is_masked = re.compile(CARD_NUMBER).fullmatch
 
@@ -157,20 +158,13 @@ def is_valid(groups: Sequence[Any]) -> bool:
     """Return whether the columns are valid beyond their patterns."""
     status, paid_at, metadata, details = get_checked(groups)
     return (
-        are_known(get_currencies(groups))
+        CURRENCIES_OR_NONE.issuperset(get_currencies(groups))
         and (paid_at is not None or status != Status.SUCCEEDED)
         # A name can be repeated only if there are two.
         and ('","' not in metadata or read_unique_texts(metadata) is not None)
         and (details is None or is_harmless(details))
         and are_calendar_times(get_times(groups))
     )
-
-
-def are_known(currencies: Sequence[str | None]) -> bool:
-    for currency in currencies:  # noqa: SIM110  a generator would take longer
-        if currency is not None and currency not in CURRENCIES:
-            return False
-    return True
 
 
 def are_calendar_times(times: Sequence[str | None]) -> bool:
