@@ -9,7 +9,6 @@ texts from spreadsheets; this module removes exactly this protection.
 import csv
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -38,23 +37,6 @@ DECIMAL = re.compile(r"(-?[0-9]+)(?:\.([0-9]{1,2})0*)?")
 DECIMAL_BESIDE_SEMICOLONS = re.compile(r"(-?0(?=[.,])|-?[0-9]+(?![.,][0-9]{3}\Z))(?:[.,]([0-9]{1,2})0*)?")
 
 
-@dataclass
-class RowLines:
-    """The lines of a CSV file. The lines of one row must not fill the memory: a quotation mark may never be closed."""
-
-    name: str
-    chunks: Iterator[bytes]
-    row_line: int = 1  # the line on which the current row begins
-    row_bytes: int = 0  # the length of the lines of the current row so far
-
-    def __iter__(self) -> Iterator[str]:
-        for line in split_lines(self.name, self.chunks, bytes_max=RAW_BYTES_MAX):
-            self.row_bytes += len(line) + 1
-            refuse_oversize(self.row_bytes, Location(self.name, self.row_line), bytes_max=RAW_BYTES_MAX)
-            # Bytes that are not UTF-8 become lone surrogates, which cannot be encoded later.
-            yield line.decode(errors="surrogateescape") + "\n"
-
-
 def read_rows(
     name: str, chunks: Iterator[bytes], *, delimiter: str, ignores_unknown_fields: bool
 ) -> Iterator[RawRecord]:
@@ -74,19 +56,29 @@ def read_rows(
 
 def split_rows(name: str, chunks: Iterator[bytes], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not empty or lines of dashes, each with the line on which it begins."""
+    row_line, row_bytes = 1, 0  # where the current row begins, and the length of its lines so far
+
+    def read_lines() -> Iterator[str]:
+        """Yield the lines. Those of one row must not fill the memory: a quotation mark may never be closed."""
+        nonlocal row_bytes
+        for line in split_lines(name, chunks, bytes_max=RAW_BYTES_MAX):
+            row_bytes += len(line) + 1
+            refuse_oversize(row_bytes, Location(name, row_line), bytes_max=RAW_BYTES_MAX)
+            # Bytes that are not UTF-8 become lone surrogates, which cannot be encoded later.
+            yield line.decode(errors="surrogateescape") + "\n"
+
     csv.field_size_limit(RAW_BYTES_MAX)
-    lines = RowLines(name, chunks)
-    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    rows = csv.reader(read_lines(), delimiter=delimiter, strict=True)
     while True:
-        lines.row_line, lines.row_bytes = rows.line_num + 1, 0
+        row_line, row_bytes = rows.line_num + 1, 0
         try:
             cells = next(rows)
         except StopIteration:
             return
         except csv.Error:
-            raise UnreadableSource(Location(name, lines.row_line), NOT_CSV) from None
+            raise UnreadableSource(Location(name, row_line), NOT_CSV) from None
         if any(cell.strip("- ") for cell in cells):
-            yield lines.row_line, cells
+            yield row_line, cells
 
 
 def raw_record(location: Location, cells: list[str], header: Header) -> RawRecord:
