@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any, cast
 
 from django.core.management.base import CommandError
-from django.db import DatabaseError, Error, InterfaceError, OperationalError
+from django.db import Error, InterfaceError, OperationalError
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -142,15 +142,12 @@ class Command(PaymentsCommand):
                         options["trust_texts"], options["ignore_unknown_fields"], options["map"], options["not_a_card"]
                     ),
                 )
-            except KeyboardInterrupt:
-                raise interrupted() from None
-            except (OperationalError, InterfaceError) as error:
-                if interrupt.is_set():
-                    raise interrupted() from None
-                raise CommandError(
-                    f"The database failed, and nothing was changed: {describe_failure(error)}"
-                ) from error
-            except DatabaseError as error:
+            except (KeyboardInterrupt, Error) as error:
+                if isinstance(error, KeyboardInterrupt) or interrupt.is_set():
+                    raise CommandError("Interrupted. Nothing was changed.", returncode=INTERRUPTED) from None
+                if isinstance(error, OperationalError | InterfaceError):
+                    failure = f"The database failed, and nothing was changed: {describe_failure(error)}"
+                    raise CommandError(failure) from error
                 if explain(error) is not None:
                     raise
                 reason = type(error.__cause__).__name__  # its text can have the values of a record
@@ -169,10 +166,6 @@ def parse_member(text: str) -> str:
     if text.startswith("details.") and text not in {"details.", "details.cardNumber"}:
         return text
     raise ArgumentTypeError("must be details.MEMBER, and not details.cardNumber")
-
-
-def interrupted() -> CommandError:
-    return CommandError("Interrupted. Nothing was changed.", returncode=INTERRUPTED)
 
 
 @contextmanager
