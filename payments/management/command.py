@@ -4,6 +4,7 @@ from argparse import RawDescriptionHelpFormatter
 from inspect import cleandoc
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter, SystemCheckError
 from django.db import Error
 
@@ -59,6 +60,8 @@ class PaymentsCommand(BaseCommand):
             if message is None:
                 raise
             raise CommandError(printable(message)) from error
+        except ValidationError as error:
+            raise CommandError(printable(" ".join(error.messages))) from error
         except UnicodeEncodeError as error:
             if error.encoding != "utf-8":  # the encoding of stdout
                 raise

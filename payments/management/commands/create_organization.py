@@ -3,9 +3,6 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.exceptions import ValidationError
-from django.core.management.base import CommandError
-
 from payments.management.command import PaymentsCommand
 from payments.models import Organization
 from payments.models.organization import default_time_zone
@@ -37,10 +34,7 @@ class Command(PaymentsCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         organization = Organization(id=options["id"], name=options["name"], time_zone=options["time_zone"])
-        try:
-            organization.full_clean()
-        except ValidationError as error:
-            raise CommandError(" ".join(error.messages)) from None
+        organization.full_clean()
         organization.save(force_insert=True)
         self.write_success(
             f"Created organization {organization.id}, {organization.name}.",

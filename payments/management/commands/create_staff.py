@@ -7,7 +7,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.db import transaction
 
@@ -60,12 +59,9 @@ class Command(PaymentsCommand):
         password = (chosen or secrets.token_urlsafe(PASSWORD_BYTES)) if conf.PASSWORD_LOGIN else None
         user = User(username=options["username"], email=options["email"], is_staff=True)
         user.set_password(password)
-        try:
-            user.full_clean()
-            if password:
-                validate_password(password, user)
-        except ValidationError as error:
-            raise CommandError(" ".join(error.messages)) from None
+        user.full_clean()
+        if password:
+            validate_password(password, user)
         if User.objects.filter(username__iexact=user.username).exists():
             raise CommandError(f"There is a user {user.username} already, maybe with other upper and lower case.")
         with transaction.atomic():
