@@ -8,24 +8,13 @@ it does not recognize is validated by `validation`. A test checks that both retu
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import chain
 from operator import itemgetter
 from typing import Any, get_args
 
 import msgspec
 from msgspec import Meta
 
-from payments.ingest.cards.codes import is_secret_name
-from payments.ingest.cards.details import (
-    continues_as_card_number,
-    find_in_text,
-    has_clear_card_number,
-    has_no_digits,
-    is_sensitive_name,
-    kind_of_name,
-    names_security_code,
-)
-from payments.ingest.cards.folding import fold
+from payments.ingest.cards.details import find_card_data, has_clear_card_number, has_no_digits, kind_of_name
 from payments.ingest.stored_rows import StoredRow, row_function
 from payments.models import TEXT_BYTES_MAX, Status
 from payments.models.choices import CURRENCIES
@@ -186,20 +175,12 @@ def read_unique_texts(document: str) -> dict[str, str] | None:
 def is_harmless(document: str) -> bool:
     """Return whether details, a JSON object of texts, have no card number and no security code."""
     details = read_unique_texts(document)
-    if details is None or any(map(is_secret, details, details.values())) or not has_valid_card_fields(details):
+    if details is None or not has_valid_card_fields(details):
         return False
-    if has_no_digits(document):
+    if has_no_digits(document) and {"other"}.issuperset(map(kind_of_name, details)):  # as in most details
         return True
-    others = ((name, text) for name, text in details.items() if name != "cardNumber")
-    return not any(map(find_in_text, chain.from_iterable(others))) and not continues_as_card_number(details.values())
-
-
-def is_secret(name: str, text: str) -> bool:
-    """Return whether a field may hold a security code, or name the field that holds it."""
-    kind = kind_of_name(name)
-    if kind == "sensitive":
-        return is_secret_name(fold(name)) or names_security_code(name, text)
-    return kind == "naming" and is_sensitive_name(text)
+    details.pop("cardNumber", None)  # it is masked
+    return not any(find_card_data(details, ("details",)))
 
 
 def has_valid_card_fields(details: dict[str, str]) -> bool:
