@@ -103,7 +103,8 @@ class KeyColumns:
 
     @admin.display(description="status")
     def state(self, key: ApiKey) -> SafeString:
-        return state_label(key)
+        state = key.state(now=timezone.now())
+        return format_html('<span class="label {}">{}</span>', state.value, state.label)
 
     @admin.display(ordering="created_at")
     def created(self, key: ApiKey) -> SafeString | str:
@@ -216,8 +217,3 @@ class ApiKeyAdmin(KeyColumns, NoChangeAdmin):
 
 def time_element(key: ApiKey, moment: datetime | None) -> SafeString | str:
     return "never" if moment is None else local(moment, key.organization.zone)
-
-
-def state_label(key: ApiKey) -> SafeString:
-    state = key.state(now=timezone.now())
-    return format_html('<span class="label {}">{}</span>', state.value, state.label)

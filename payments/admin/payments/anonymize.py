@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.forms import OrganizationField
+from payments.admin.payments.totals import count_text
 from payments.admin.scope import Scope
 from payments.anonymization import anonymize_payments
 from payments.conf import conf
@@ -83,15 +84,10 @@ def customer_context(form: CustomerForm) -> dict[str, Any]:
     organization, customer = map(form.cleaned_data.get, ("organization", "customer"))
     if not (organization and customer):
         return {}
-    counts = [(mode.value, count_payments(Access(organization.id, mode), customer)) for mode in Mode]
-    counts_max = conf.SUMMED_PAYMENTS_MAX
-    texts = [f"more than {counts_max:,} {mode}" if n > counts_max else f"{n:,} {mode}" for mode, n in counts if n]
-    return {"organization": organization, "customer": customer, "counts": ", ".join(texts)}
-
-
-def count_payments(access: Access, customer_id: str) -> int:
-    """Return the number of a customer's payments, or a larger one than the maximum."""
-    return Payment.objects.visible_to(access).of_customer([customer_id])[: conf.SUMMED_PAYMENTS_MAX + 1].count()
+    payments = {mode: Payment.objects.visible_to(Access(organization.id, mode)) for mode in Mode}
+    texts = {mode: count_text(of_mode.of_customer([customer])) for mode, of_mode in payments.items()}
+    counts = ", ".join(f"{text} {mode}" for mode, text in texts.items() if text)
+    return {"organization": organization, "customer": customer, "counts": counts}
 
 
 def anonymize(model_admin: ReadOnlyAdmin, request: HttpRequest, form: CustomerForm) -> HttpResponse:
