@@ -161,10 +161,5 @@ class UserAdmin(StrictAdmin, django_pages.UserAdmin):  # type: ignore[type-arg]
                 self.log_change(request, user, "Reset the second factor.")
             messages.success(request, f"The second factor of {user} is removed, and the sessions have ended.")
             return HttpResponseRedirect(reverse("admin:auth_user_change", args=[user.pk]))
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Reset the second factor?",
-            "account": user,
-            "opts": self.opts,
-        }
+        context = self.page_context(request, "Reset the second factor?", account=user)
         return TemplateResponse(request, "admin/payments/reset_second_factor.html", context)

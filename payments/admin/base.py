@@ -12,13 +12,13 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import PermissionDenied
-from django.db.models import ManyToManyField, Model, QuerySet
+from django.db.models import ManyToManyField, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.text import capfirst
 
-from payments.admin.forms import RecordsForm, page_title
+from payments.admin.forms import RecordsForm, header_context
 from payments.admin.scope import Scope
 from payments.api.errors import RETRY_HEADERS, RETRY_SECONDS
 from payments.models import Organization
@@ -38,7 +38,7 @@ class KeysField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 
     def clean(self, value: Any) -> Any:
         for key in value or ():
-            clean_key(self.queryset.model, key)  # type: ignore[union-attr]  # a field of a model has a queryset
+            self.queryset.model._meta.pk.clean(key, None)  # type: ignore[union-attr]  # noqa: SLF001
         return super().clean(value)
 
 
@@ -95,6 +95,10 @@ class StrictAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
         """Return the object, or None if it does not exist. Django fails if the parameter `_to_field` is empty."""
         return super().get_object(request, object_id, from_field or None)
 
+    def page_context(self, request: HttpRequest, title: str, **context: Any) -> dict[str, Any]:
+        """Return the template context of a page that Django's admin does not have."""
+        return {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **context}
+
 
 class ScopedAdmin(StrictAdmin):
     """A model admin whose objects belong to organizations. Users see those of their organizations."""
@@ -111,30 +115,12 @@ class ScopedAdmin(StrictAdmin):
         """Show the organization in the title and the header."""
         original = context.get("original")
         if organization := original if isinstance(original, Organization) else getattr(original, "organization", None):
-            context["title"] = page_title(organization, capfirst(self.opts.verbose_name))
+            context |= header_context(organization, capfirst(self.opts.verbose_name))
             context["subtitle"] = "" if original == organization else str(original)
-            context |= {"organization": organization, "access_query": f"organization={organization.id}"}
         return super().render_change_form(request, context, *args, **options)
 
-    def page_context(self, request: HttpRequest, title: str, **context: Any) -> dict[str, Any]:
-        """Return the template context of a page that Django's admin does not have."""
-        return {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **context}
 
-
-class NoChangeAdmin(ScopedAdmin):
-    """A scoped admin that cannot change."""
-
-    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **options: Any) -> HttpResponse:
-        """Show the object. Django would save a form as a new object if it has the field `_saveasnew`."""
-        if request.method == "POST":
-            raise PermissionDenied
-        return super().change_view(request, object_id, *args, **options)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-class ReadOnlyAdmin(NoChangeAdmin):
+class ReadOnlyAdmin(ScopedAdmin):
     """A scoped admin that cannot add or change."""
 
     def require_view_permission(self, request: HttpRequest) -> None:
@@ -145,13 +131,15 @@ class ReadOnlyAdmin(NoChangeAdmin):
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
 
 class RecordListAdmin(ReadOnlyAdmin):
     """A list of records, page by page, newest first. Django's list would count all rows."""
 
     form_class: type[RecordsForm] = RecordsForm
     page_title: str
-    titles: tuple[str, ...]
 
     def get_urls(self) -> list[Any]:
         name = f"payments_{self.opts.model_name}_changelist"
@@ -177,7 +165,6 @@ class RecordListAdmin(ReadOnlyAdmin):
             form=form,
             keeps_page=True,
             rows=self.get_rows(records[:PAGE_RECORDS], scope),
-            titles=self.titles,
             older_than=records[PAGE_RECORDS - 1].pk if len(records) > PAGE_RECORDS else None,
         )
         template = f"admin/payments/{self.opts.model_name}/change_list.html"
@@ -200,8 +187,3 @@ def error_text(text: str, status: HTTPStatus) -> HttpResponse:
 def headers_of(status: HTTPStatus) -> dict[str, str]:
     """Return the headers that say when to try again, if the service is unavailable."""
     return RETRY_HEADERS if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
-
-
-def clean_key(model: type[Model], key: str) -> None:
-    """Raise `ValidationError` if no object of the model can have this primary key."""
-    model._meta.pk.clean(key, None)  # noqa: SLF001  Django's documented name for a model's options

@@ -15,7 +15,7 @@ from django.urls import path, reverse
 from msgspec.json import format as format_json
 
 from payments.admin.base import RELOAD_HEADERS, ReadOnlyAdmin, error_text, headers_of
-from payments.admin.forms import access_query, page_title
+from payments.admin.forms import access_query, header_context
 from payments.admin.payments.actions import action_urls
 from payments.admin.payments.anonymize import anonymize_view
 from payments.admin.payments.display import PaymentDisplay
@@ -44,7 +44,7 @@ from payments.export.files import FORMATS, Format
 from payments.listing.filters import parse_selection
 from payments.listing.page import UnknownStart, fetch_page
 from payments.listing.query import Listing
-from payments.models import PAYMENT_ID, Access, Organization, Payment, ReadKind, StatusChange
+from payments.models import PAYMENT_ID, Access, Payment, ReadKind, StatusChange
 from payments.record import encode
 from payments.rows import select_columns
 from payments.runtime.database_errors import is_timeout
@@ -122,10 +122,14 @@ class PaymentAdmin(ReadOnlyAdmin):
         if customer_payments:
             rows = [other.row for other in customer_payments]
             record_read(request.user, ReadKind.LIST, access, rows, filters=["customerId"])
+        links = Links.of(request)
         context = self.page_context(
             request,
-            page_title(organization, payment.record.id, access.mode),
-            **payment_context(payment, organization, links=Links.of(request)),
+            **header_context(organization, payment.record.id, access.mode),
+            payment=payment,
+            zone=organization.zone,
+            api_response=format_json(encode(build_records([payment.row], links=links)[0]), indent=2).decode(),
+            api_href=links.payment(payment.record.id),
             page_link=f"{request.build_absolute_uri(payment.href)}?{access_query(access)}",
             customer_payments=customer_payments,
             position=find_list_context(request.GET, payment, scope=scope),
@@ -177,21 +181,6 @@ def get_payments(payment_id: str, *, scope: Scope, organization_id: str | None) 
         own_changes = [change for change in changes if change.organization_id == number]
         payments.append(PaymentDisplay(tuple(values), change_id, anonymized_at, own_changes))
     return sorted(payments, key=lambda payment: payment.record.organization_id != organization_id)
-
-
-def payment_context(payment: PaymentDisplay, organization: Organization, *, links: Links) -> dict[str, Any]:
-    """Return the template context of a payment's page."""
-    access = Access(organization.id, payment.record.mode)
-    api_response = encode(build_records([payment.row], links=links)[0])
-    return {
-        "payment": payment,
-        "organization": organization,
-        "api_response": format_json(api_response, indent=2).decode(),
-        "api_href": links.payment(payment.record.id),
-        "access": access,
-        "access_query": access_query(access),
-        "zone": organization.zone,
-    }
 
 
 def other_customer_payments(payment: PaymentDisplay, access: Access) -> list[PaymentDisplay]:
