@@ -117,7 +117,7 @@ def list_context(user: User | AnonymousUser, form: SearchForm, preferences: Staf
     columns = chosen_columns(preferences.columns)
     organization = form.cleaned_data["organization"]
     return {
-        "words_query": query_for_words(form),
+        "words_query": query_for_words(form).urlencode(),
         "chips": chips(form),
         "columns": shown_columns(columns, kind=form.kind),
         "column_choices": [(column, column in columns) for column in ListColumn],
