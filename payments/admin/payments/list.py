@@ -21,12 +21,12 @@ from payments.admin.payments.form import TIMED_OUT, SearchForm
 from payments.admin.payments.query import chips, list_query, query_for_words, query_of_parts
 from payments.admin.payments.search import PAGE_ROWS, SearchedPage, fetch_search
 from payments.admin.payments.totals import ListTotals, fetch_list_totals
-from payments.admin.preferences import ListColumn, chosen_columns, shown_columns
+from payments.admin.preferences import ListColumn, chosen_columns
 from payments.admin.scope import Scope
 from payments.database.limits import optional_statements
 from payments.listing.page import Page, UnknownStart
 from payments.listing.query import Listing
-from payments.models import PAYMENT_ID, Access, StaffPreferences
+from payments.models import PAYMENT_ID, Access, DayKind, StaffPreferences
 from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
 from payments.runtime.database_errors import is_timeout
 from payments.totals.figures import DEFINITIONS
@@ -119,7 +119,7 @@ def list_context(user: User | AnonymousUser, form: SearchForm, preferences: Staf
     return {
         "words_query": query_for_words(form).urlencode(),
         "chips": chips(form),
-        "columns": shown_columns(columns, kind=form.kind),
+        "columns": [*columns, ListColumn.PAID] if form.kind == DayKind.PAID else columns,
         "column_choices": [(column, column in columns) for column in ListColumn],
         "saved_filters": filter_links(user, form),
         "can_save": bool(filter_query(form)),
