@@ -47,7 +47,6 @@ PASSWORD = ("usable_password", "password1", "password2")
 TIMES = ("last_login", "date_joined")
 ADVANCED = ("is_staff", "is_superuser", "user_permissions")
 
-NO_ROLE = "No role"
 LAST_SUPERUSER = "This is the last superuser. Make another user a superuser first."
 
 
@@ -65,7 +64,7 @@ class AccessFields(forms.ModelForm):  # type: ignore[type-arg]
         if "role" not in self.fields:  # the editor may only view the user
             return
         roles = [(role.value, role.label) for role in assignable_roles(self.editor)]
-        self.fields["role"].choices = [("", NO_ROLE), *roles]  # type: ignore[attr-defined]
+        self.fields["role"].choices = [("", "No role"), *roles]  # type: ignore[attr-defined]
         self.offer_organizations(Scope.of(self.editor))
         self.initial = {**self.initial, **stored_access(self.instance)} if self.instance.pk else {}
 

@@ -42,11 +42,6 @@ class CustomerForm(forms.Form):
         super().__init__(data, label_suffix="", **options)
         self.fields["organization"].queryset = scope.organizations  # type: ignore[attr-defined]
 
-    @property
-    def query(self) -> str:
-        values = self.cleaned_data
-        return urlencode({"organization": values["organization"].id, "customer": values["customer"]})
-
 
 class ConfirmedForm(CustomerForm):
     """Selects a customer by an ID that the user has typed once more."""
@@ -92,8 +87,8 @@ def customer_context(form: CustomerForm) -> dict[str, Any]:
 
 def anonymize(model_admin: ReadOnlyAdmin, request: HttpRequest, form: CustomerForm) -> HttpResponse:
     """Remove the personal data, and write the admin's log: without the customer's ID, which is personal data too."""
-    organization = form.cleaned_data["organization"]
-    removed, is_complete = remove_personal_data(organization, form.cleaned_data["customer"])
+    organization, customer = form.cleaned_data["organization"], form.cleaned_data["customer"]
+    removed, is_complete = remove_personal_data(organization, customer)
     text = f"The personal data of {removed:,} payments was removed."
     if removed:
         model_admin.log_change(request, organization, f"{text} They were of one customer.")
@@ -103,7 +98,7 @@ def anonymize(model_admin: ReadOnlyAdmin, request: HttpRequest, form: CustomerFo
         return HttpResponseRedirect(page)
     rest = "Some are left, because there are many, or because an import is writing them. Confirm again to continue."
     messages.warning(request, f"{text} {rest}")
-    return HttpResponseRedirect(f"{page}?{form.query}")
+    return HttpResponseRedirect(f"{page}?{urlencode({'organization': organization.id, 'customer': customer})}")
 
 
 def remove_personal_data(organization: Organization, customer_id: str) -> tuple[int, bool]:
