@@ -16,7 +16,7 @@ from msgspec.json import format as format_json
 
 from payments.admin.base import RELOAD_HEADERS, ReadOnlyAdmin, error_text, headers_of
 from payments.admin.forms import access_query, header_context
-from payments.admin.payments.actions import action_urls
+from payments.admin.payments.actions import columns_view, delete_filter_view, export_options_view, save_filter_view
 from payments.admin.payments.anonymize import anonymize_view
 from payments.admin.payments.display import PaymentDisplay
 from payments.admin.payments.downloads import InvalidExport, query_of_options, requested_file
@@ -35,7 +35,7 @@ from payments.admin.payments.nothing_found import count_parts, href_of_id, longe
 from payments.admin.payments.query import filter_names, list_query, query_of_parts
 from payments.admin.payments.reads import record_read
 from payments.admin.scope import Scope
-from payments.admin.switcher import switcher_urls
+from payments.admin.switcher import switch_view
 from payments.api.links import Links
 from payments.api.serializers import build_records
 from payments.conf import conf
@@ -60,11 +60,17 @@ class PaymentAdmin(ReadOnlyAdmin):
     """Staff can only view payments: imports write them."""
 
     def get_urls(self) -> list[Any]:
-        export = self.admin_site.admin_view(self.export_view)
-        export_url = path("export.<str:suffix>", export, name="payments_payment_export")
-        anonymize = self.admin_site.admin_view(partial(anonymize_view, self))
-        anonymize_url = path("anonymize/", anonymize, name="payments_payment_anonymize")
-        own = [export_url, anonymize_url, *action_urls(self.admin_site), *switcher_urls(self.admin_site)]
+        views: dict[str, tuple[str, Any]] = {
+            "export.<str:suffix>": ("export", self.export_view),
+            "anonymize/": ("anonymize", partial(anonymize_view, self)),
+            "save-filter": ("save_filter", save_filter_view),
+            "delete-filter": ("delete_filter", delete_filter_view),
+            "columns": ("columns", columns_view),
+            "export-options": ("export_options", export_options_view),
+            "switch/": ("switch", switch_view),
+        }
+        limited = self.admin_site.admin_view
+        own = [path(route, limited(view), name=f"payments_payment_{name}") for route, (name, view) in views.items()]
         return [*own, *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
