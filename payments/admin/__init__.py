@@ -4,8 +4,7 @@ payments/        the list of payments, its search and exports, and the page of a
                  `list`, its `totals` and columns. The `form` has filters and the `search_box`; `search` finds the
                  payments, `marks` show why they match, `nothing_found` why none do; `query` is the list's query string;
                  `actions` save filters and columns; `reads` record which payments staff read
-overview/        the start page: its `views`, `figures`, `tables` and `charts`; the `totals` of a period; whether
-                 `imports` need a look
+overview/        the start page: its `views`, `figures`, `tables` and `charts`; the `totals` of a period
 sign_in/         sign-in at an OpenID provider, and the second factor; only it imports django-allauth
 
 site, login      our admin site and its login form; how a session began
@@ -15,7 +14,7 @@ switcher         the menu of the header, which selects the organization and the 
 periods          periods of days: presets, the period before, and texts
 imports          the list of imports
 scope, grants    the organizations that a user sees; the roles and organizations that a user may grant
-organizations, keys, accounts with account_forms
+organizations, keys, accounts
 base             the base of all model admins: refuses lookups, searches and keys that no page sends; model admins that
                  cannot delete, change or add; lists of records, page by page
 """

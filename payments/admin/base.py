@@ -12,13 +12,13 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import PermissionDenied
-from django.db.models import ManyToManyField, Model, QuerySet
+from django.db.models import ManyToManyField, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.text import capfirst
 
-from payments.admin.forms import RecordsForm, page_title
+from payments.admin.forms import RecordsForm, header_context
 from payments.admin.scope import Scope
 from payments.api.errors import RETRY_HEADERS, RETRY_SECONDS
 from payments.models import Organization
@@ -38,7 +38,7 @@ class KeysField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 
     def clean(self, value: Any) -> Any:
         for key in value or ():
-            clean_key(self.queryset.model, key)  # type: ignore[union-attr]  # a field of a model has a queryset
+            self.queryset.model._meta.pk.clean(key, None)  # type: ignore[union-attr]  # noqa: SLF001
         return super().clean(value)
 
 
@@ -52,22 +52,14 @@ class StrictAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
         return False
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Allow only the parameters in the links of the list's filters, each once.
+        """Allow only the parameters in the links of the list's filters, each once. No filter is by a relation.
 
         Django allows all lookups of the model's fields. A regular expression can occupy a worker for ever on SQLite; an
         invalid one is an error, as is a null character on PostgreSQL.
         """
-        is_linked = any(lookup in self.link_parameters(name) for name in self.get_list_filter(request))
-        return is_linked and "\0" not in value and len(request.GET.getlist(lookup)) == 1
-
-    def link_parameters(self, list_filter: Any) -> set[str]:
-        """Return the parameters in the links of a filter: the name of a field, or a class."""
-        if not isinstance(list_filter, str):
-            return {list_filter.parameter_name}
-        field: Any = self.opts.get_field(list_filter)
-        if field.related_model is None:
-            return {f"{field.name}__exact"}
-        return {f"{field.name}__{field.target_field.name}__exact", f"{field.name}__isnull"}
+        filters: Any = self.get_list_filter(request)
+        linked = {f"{item}__exact" if isinstance(item, str) else item.parameter_name for item in filters}
+        return lookup in linked and "\0" not in value and len(request.GET.getlist(lookup)) == 1
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -95,6 +87,10 @@ class StrictAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the
         """Return the object, or None if it does not exist. Django fails if the parameter `_to_field` is empty."""
         return super().get_object(request, object_id, from_field or None)
 
+    def page_context(self, request: HttpRequest, title: str, **context: Any) -> dict[str, Any]:
+        """Return the template context of a page that Django's admin does not have."""
+        return {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **context}
+
 
 class ScopedAdmin(StrictAdmin):
     """A model admin whose objects belong to organizations. Users see those of their organizations."""
@@ -111,30 +107,12 @@ class ScopedAdmin(StrictAdmin):
         """Show the organization in the title and the header."""
         original = context.get("original")
         if organization := original if isinstance(original, Organization) else getattr(original, "organization", None):
-            context["title"] = page_title(organization, capfirst(self.opts.verbose_name))
+            context |= header_context(organization, capfirst(self.opts.verbose_name))
             context["subtitle"] = "" if original == organization else str(original)
-            context |= {"organization": organization, "access_query": f"organization={organization.id}"}
         return super().render_change_form(request, context, *args, **options)
 
-    def page_context(self, request: HttpRequest, title: str, **context: Any) -> dict[str, Any]:
-        """Return the template context of a page that Django's admin does not have."""
-        return {**self.admin_site.each_context(request), "title": title, "opts": self.opts, **context}
 
-
-class NoChangeAdmin(ScopedAdmin):
-    """A scoped admin that cannot change."""
-
-    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **options: Any) -> HttpResponse:
-        """Show the object. Django would save a form as a new object if it has the field `_saveasnew`."""
-        if request.method == "POST":
-            raise PermissionDenied
-        return super().change_view(request, object_id, *args, **options)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-class ReadOnlyAdmin(NoChangeAdmin):
+class ReadOnlyAdmin(ScopedAdmin):
     """A scoped admin that cannot add or change."""
 
     def require_view_permission(self, request: HttpRequest) -> None:
@@ -145,13 +123,15 @@ class ReadOnlyAdmin(NoChangeAdmin):
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
 
 class RecordListAdmin(ReadOnlyAdmin):
     """A list of records, page by page, newest first. Django's list would count all rows."""
 
     form_class: type[RecordsForm] = RecordsForm
     page_title: str
-    titles: tuple[str, ...]
 
     def get_urls(self) -> list[Any]:
         name = f"payments_{self.opts.model_name}_changelist"
@@ -177,7 +157,6 @@ class RecordListAdmin(ReadOnlyAdmin):
             form=form,
             keeps_page=True,
             rows=self.get_rows(records[:PAGE_RECORDS], scope),
-            titles=self.titles,
             older_than=records[PAGE_RECORDS - 1].pk if len(records) > PAGE_RECORDS else None,
         )
         template = f"admin/payments/{self.opts.model_name}/change_list.html"
@@ -200,8 +179,3 @@ def error_text(text: str, status: HTTPStatus) -> HttpResponse:
 def headers_of(status: HTTPStatus) -> dict[str, str]:
     """Return the headers that say when to try again, if the service is unavailable."""
     return RETRY_HEADERS if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
-
-
-def clean_key(model: type[Model], key: str) -> None:
-    """Raise `ValidationError` if no object of the model can have this primary key."""
-    model._meta.pk.clean(key, None)  # noqa: SLF001  Django's documented name for a model's options

@@ -109,14 +109,7 @@ class AccessForm(forms.Form):
         """Return the template context of a page about a subject, for its title and the header."""
         if not self.has_access:
             return {"title": str(subject)}
-        organization = self.cleaned_data["organization"]
-        return {
-            "title": page_title(organization, subject, self.access.mode),
-            "organization": organization,
-            "subject": subject,
-            "access": self.access,
-            "access_query": self.access_query,
-        }
+        return {**header_context(self.cleaned_data["organization"], subject, self.access.mode), "subject": subject}
 
     @property
     def has_payments_in_other_mode(self) -> bool:
@@ -145,16 +138,17 @@ class RecordsForm(forms.Form):
     def page_context(self, subject: str) -> dict[str, Any]:
         """Return the template context for the title and the header."""
         organization = self.cleaned_data.get("organization") if self.is_valid() else None
-        if organization is None:
-            return {"title": subject}
-        title = page_title(organization, subject)
-        return {"title": title, "organization": organization, "access_query": f"organization={organization.id}"}
+        return header_context(organization, subject) if organization else {"title": subject}
 
 
-def page_title(organization: Organization, subject: object, mode: str | None = None) -> str:
-    """Return the title of a page: `Demo Books · October 2026 · Live`."""
+def header_context(organization: Organization, subject: object, mode: str = "") -> dict[str, Any]:
+    """Return the template context of a page, for the header and its title: `Demo Books · October 2026 · Live`."""
     title = f"{DIRECTION_CONTROLS.sub('', organization.name)} · {subject}"
-    return f"{title} · {Mode(mode).label}" if mode else title
+    if not mode:
+        return {"title": title, "organization": organization, "access_query": f"organization={organization.id}"}
+    access = Access(organization.id, mode)
+    title = f"{title} · {Mode(mode).label}"
+    return {"title": title, "organization": organization, "access": access, "access_query": access_query(access)}
 
 
 def access_query(access: Access) -> str:

@@ -13,9 +13,6 @@ from payments.admin.forms import RecordsForm
 from payments.admin.scope import Scope
 from payments.models import ImportPart, ImportRun, Organization
 
-FIRST_TITLES = ("Import", "Time", "Organization", "Source", "By")
-TITLES = (*FIRST_TITLES, "Read", "Written", "Unchanged", "Refused", "Duration", "Outcome")
-
 
 @dataclass(frozen=True)
 class ImportRow:
@@ -69,7 +66,6 @@ class ImportRunAdmin(RecordListAdmin):
     """The list of imports."""
 
     page_title = "Imports"
-    titles = TITLES
 
     def get_records(self, form: RecordsForm) -> QuerySet[Any]:
         return form.scope.imports

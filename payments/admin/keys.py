@@ -21,7 +21,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from payments.admin.base import NoChangeAdmin
+from payments.admin.base import ScopedAdmin
 from payments.admin.forms import OrganizationField, check_year
 from payments.admin.preferences import read_preferences
 from payments.admin.scope import Scope
@@ -103,7 +103,8 @@ class KeyColumns:
 
     @admin.display(description="status")
     def state(self, key: ApiKey) -> SafeString:
-        return state_label(key)
+        state = key.state(now=timezone.now())
+        return format_html('<span class="label {}">{}</span>', state.value, state.label)
 
     @admin.display(ordering="created_at")
     def created(self, key: ApiKey) -> SafeString | str:
@@ -140,7 +141,7 @@ class StatusFilter(admin.SimpleListFilter):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(KeyColumns, NoChangeAdmin):
+class ApiKeyAdmin(KeyColumns, ScopedAdmin):
     """Keys are added and revoked, and otherwise never change."""
 
     list_display = ("name", "hint", "organization", "mode", "scope", "state", "last_used", "created", "expires")
@@ -156,6 +157,15 @@ class ApiKeyAdmin(KeyColumns, NoChangeAdmin):
     def get_urls(self) -> list[Any]:
         revoke = self.admin_site.admin_view(self.revoke_view)
         return [path("<int:key_id>/revoke/", revoke, name="payments_apikey_revoke"), *super().get_urls()]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **options: Any) -> HttpResponse:
+        """Show the key. Django would save a form as a new key if it has the field `_saveasnew`."""
+        if request.method == "POST":
+            raise PermissionDenied
+        return super().change_view(request, object_id, *args, **options)
 
     def add_view(self, request: HttpRequest, *_args: Any, **_options: Any) -> HttpResponse:
         """Show the form for a new key; when it is valid, create the key. Django's own view would redirect then."""
@@ -216,8 +226,3 @@ class ApiKeyAdmin(KeyColumns, NoChangeAdmin):
 
 def time_element(key: ApiKey, moment: datetime | None) -> SafeString | str:
     return "never" if moment is None else local(moment, key.organization.zone)
-
-
-def state_label(key: ApiKey) -> SafeString:
-    state = key.state(now=timezone.now())
-    return format_html('<span class="label {}">{}</span>', state.value, state.label)

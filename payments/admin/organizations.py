@@ -17,8 +17,9 @@ from django.utils.safestring import SafeString, mark_safe
 
 from payments.admin.base import ScopedAdmin
 from payments.admin.keys import KeyColumns
+from payments.admin.payments.totals import count_text
 from payments.admin.scope import ALL_ORGANIZATIONS
-from payments.conf import conf, time_zone_names
+from payments.conf import time_zone_names
 from payments.models import (
     Access,
     ApiKey,
@@ -31,7 +32,7 @@ from payments.models import (
     Payment,
 )
 from payments.models.ordering import NEWEST_FIRST
-from payments.templatetags.texts import grouped, local
+from payments.templatetags.texts import local
 
 
 class OrganizationForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -92,6 +93,45 @@ class KeyInline(KeyColumns, admin.TabularInline):  # type: ignore[type-arg]
         return False
 
 
+def by_mode(description: str, describe: Callable[[Access, ZoneInfo], str], *, empty: str) -> Callable[..., SafeString]:
+    """Return a field of the admin with a line for each mode that `describe` has a text for."""
+
+    @admin.display(description=description)
+    def lines(_admin: Any, organization: Organization) -> SafeString:
+        texts = [(mode.label, describe(Access(organization.id, mode.value), organization.zone)) for mode in Mode]
+        found = [(label, text) for label, text in texts if text]
+        return format_html_join(mark_safe("<br>"), "{}: {}", found) or mark_safe(empty)  # noqa: S308  our own text
+
+    return lines
+
+
+def last_import(way: ImportWay, access: Access, zone: ZoneInfo) -> str:
+    times = ImportTimes.objects.of(access)
+    return local(times.by_way[way], zone) if times and way in times.by_way else ""
+
+
+def late_time(access: Access, zone: ZoneInfo) -> str:
+    """Return when an import is late at last, and whether this is the case."""
+    times = ImportTimes.objects.of(access)
+    if times is None or times.late_at is None:
+        return ""
+    return format_html("{}{}", local(times.late_at, zone), " (late)" if times.is_late else "")
+
+
+def last_failed_import(access: Access, zone: ZoneInfo) -> str:
+    part = ImportPart.objects.of(access).filter(run__outcome=ImportOutcome.FAILED).first()
+    return local(part.run.started_at, zone) if part else ""
+
+
+def newest_time(access: Access, zone: ZoneInfo) -> str:
+    newest = Payment.objects.visible_to(access).order_by(*NEWEST_FIRST).values_list("created_at", flat=True).first()
+    return local(newest, zone) if newest else ""
+
+
+def count_of(access: Access, _zone: ZoneInfo) -> str:
+    return count_text(Payment.objects.visible_to(access))
+
+
 @admin.register(Organization)
 class OrganizationAdmin(ScopedAdmin):
     """Organizations can be added and renamed. Their ID never changes, because payments contain it."""
@@ -103,6 +143,13 @@ class OrganizationAdmin(ScopedAdmin):
     ordering = ("name", "id")
     search_fields = ("name__istartswith", "id__exact")
     inlines = (KeyInline,)
+
+    last_by_command = by_mode("last import by command", partial(last_import, ImportWay.COMMAND), empty="Never")
+    last_by_api = by_mode("last import over the API", partial(last_import, ImportWay.API), empty="Never")
+    next_import = by_mode("next import before", late_time, empty="Not enough imports for a schedule")
+    last_failure = by_mode("last failed import", last_failed_import, empty="None in 90 days")
+    newest_payment = by_mode("newest payment", newest_time, empty="No payments yet")
+    payment_count = by_mode("number of payments", count_of, empty="0")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Organization]:
         active = Q(keys__in=ApiKey.objects.active(now=Now()))
@@ -133,30 +180,6 @@ class OrganizationAdmin(ScopedAdmin):
         """Return the ID as a text, to which Django does not add separators of thousands."""
         return str(organization.pk)
 
-    @admin.display(description="last import by command")
-    def last_by_command(self, organization: Organization) -> SafeString:
-        return by_mode(organization, partial(last_import, ImportWay.COMMAND), empty="Never")
-
-    @admin.display(description="last import over the API")
-    def last_by_api(self, organization: Organization) -> SafeString:
-        return by_mode(organization, partial(last_import, ImportWay.API), empty="Never")
-
-    @admin.display(description="next import before")
-    def next_import(self, organization: Organization) -> SafeString:
-        return by_mode(organization, next_import, empty="Not enough imports for a schedule")
-
-    @admin.display(description="last failed import")
-    def last_failure(self, organization: Organization) -> SafeString:
-        return by_mode(organization, last_failure, empty="None in 90 days")
-
-    @admin.display(description="newest payment")
-    def newest_payment(self, organization: Organization) -> SafeString:
-        return by_mode(organization, newest_payment, empty="No payments yet")
-
-    @admin.display(description="number of payments")
-    def payment_count(self, organization: Organization) -> SafeString:
-        return by_mode(organization, payment_count, empty="0")
-
     @admin.display(description="active keys", ordering="active_key_count")
     def active_keys(self, organization: Any) -> Any:
         return organization.active_key_count
@@ -166,40 +189,3 @@ class OrganizationAdmin(ScopedAdmin):
         """Return a link. A method named `payments`, as the relation, would make the column sortable by it."""
         address = reverse("admin:payments_payment_changelist")
         return format_html('<a href="{}?organization={}">View payments</a>', address, organization.id)
-
-
-def by_mode(organization: Organization, describe: Callable[[Access, ZoneInfo], str], *, empty: str) -> SafeString:
-    """Return a line for each mode that has a description."""
-    texts = [(mode.label, describe(Access(organization.id, mode.value), organization.zone)) for mode in Mode]
-    lines = [(label, text) for label, text in texts if text]
-    return format_html_join(mark_safe("<br>"), "{}: {}", lines) or mark_safe(empty)  # noqa: S308  our own text
-
-
-def last_import(way: ImportWay, access: Access, zone: ZoneInfo) -> str:
-    times = ImportTimes.objects.of(access)
-    return local(times.by_way[way], zone) if times and way in times.by_way else ""
-
-
-def next_import(access: Access, zone: ZoneInfo) -> str:
-    """Return when an import is late at last, and whether this is the case."""
-    times = ImportTimes.objects.of(access)
-    if times is None or times.late_at is None:
-        return ""
-    return format_html("{}{}", local(times.late_at, zone), " (late)" if times.is_late else "")
-
-
-def last_failure(access: Access, zone: ZoneInfo) -> str:
-    part = ImportPart.objects.of(access).filter(run__outcome=ImportOutcome.FAILED).first()
-    return local(part.run.started_at, zone) if part else ""
-
-
-def newest_payment(access: Access, zone: ZoneInfo) -> str:
-    newest = Payment.objects.visible_to(access).order_by(*NEWEST_FIRST).values_list("created_at", flat=True).first()
-    return local(newest, zone) if newest else ""
-
-
-def payment_count(access: Access, _zone: ZoneInfo) -> str:
-    """Return the number of payments. It counts no further than the totals of a list."""
-    payments_max = conf.SUMMED_PAYMENTS_MAX
-    count = Payment.objects.visible_to(access)[: payments_max + 1].count()
-    return f"more than {grouped(payments_max)}" if count > payments_max else grouped(count) if count else ""

@@ -12,7 +12,7 @@ from django.db.models import TextChoices
 from django.http import HttpRequest
 
 from payments.database.limits import transaction_without_waiting
-from payments.models import Access, DayKind, StaffPreferences
+from payments.models import Access, StaffPreferences
 
 logger = logging.getLogger(__name__)
 
@@ -55,9 +55,3 @@ def write_preferences(user_id: int, **values: Any) -> None:
 def chosen_columns(names: Sequence[str] | None) -> list[ListColumn]:
     """Return the columns with these names; without names, the default. A release may lack a column that is stored."""
     return [column for column in ListColumn if column in (DEFAULT_COLUMNS if names is None else names)]
-
-
-def shown_columns(columns: Sequence[ListColumn], *, kind: DayKind) -> list[ListColumn]:
-    """Return the chosen columns. A list by paid day also has the time of payment."""
-    needed = {*columns, ListColumn.PAID} if kind == DayKind.PAID else {*columns}
-    return [column for column in ListColumn if column in needed]

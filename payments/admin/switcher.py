@@ -6,12 +6,11 @@ from urllib.parse import urlsplit
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
-from django.urls import Resolver404, URLPattern, get_script_prefix, path, resolve, reverse
+from django.urls import Resolver404, get_script_prefix, resolve, reverse
 
 from payments.admin.forms import MENU_CHOICES_MAX, AccessForm, access_query
 from payments.admin.preferences import read_preferences, remember_access
@@ -70,10 +69,6 @@ class FindForm(forms.Form):
         if text.isascii() and text.isdecimal() and len(text) <= ID_DIGITS_MAX:
             selected |= Q(id=int(text))
         return scope.organizations.filter(selected)
-
-
-def switcher_urls(site: AdminSite) -> list[URLPattern]:
-    return [path("switch/", site.admin_view(switch_view), name="payments_payment_switch")]
 
 
 def switch_view(request: HttpRequest) -> HttpResponse:

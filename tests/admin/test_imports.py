@@ -11,7 +11,6 @@ from django.test import Client
 from django.utils import timezone
 
 from payments.admin.base import PAGE_RECORDS
-from payments.admin.imports import TITLES
 from payments.models import Access, ImportPart, ImportRun, ImportTimes, ImportWay, Organization, StaffOrganization
 from tests.support.factories import NOON, OrganizationFactory, PaymentFactory
 
@@ -19,6 +18,19 @@ pytestmark = pytest.mark.also("citus")
 
 LIST = "/admin/payments/importrun/"
 HOUR = timedelta(hours=1)
+TITLES = (
+    "Import",
+    "Time",
+    "Organization",
+    "Source",
+    "By",
+    "Read",
+    "Written",
+    "Unchanged",
+    "Refused",
+    "Duration",
+    "Outcome",
+)
 
 
 @pytest.fixture(autouse=True)

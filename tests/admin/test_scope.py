@@ -26,11 +26,11 @@ USES = {"of", "organizations", "limit", "payments", "imports", "manageable_users
 # Without its limit, each of these functions still responds the same: another one has limited its values before.
 ALSO_LIMITED_ELSEWHERE = {
     "forms.default_organization": "returns an organization that the form validates",
-    "imports.failed_import": "reads the imports of an organization that the form has validated",
     "imports.import_rows": "reads the names of organizations that it has limited before",
     "reads.PaymentReadAdmin.get_rows": "reads the names of organizations that it has limited before",
     "site.PaymentsAdminSite.each_context": "finds out whether the user sees no organization",
     "views.PaymentAdmin.change_view": "reads the organization of a payment that the user sees",
+    "views.failed_import": "reads the imports of an organization that the form has validated",
 }
 
 # They select nothing, or only objects of a queryset that the scope limits.

@@ -1,26 +1,35 @@
-"""The start page: its form selects an organization, a mode and a period; days without stored totals are summed."""
+"""The start page: its form selects an organization, a mode and a period; days without stored totals are summed.
 
-from datetime import date
+It also says whether an import has failed or is late.
+"""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import Exists, OuterRef, Q
 from django.forms import BoundField
 from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.timesince import timesince
 
 from payments.admin.forms import AccessForm, PeriodFields
 from payments.admin.overview.figures import Overview
-from payments.admin.overview.imports import read_imports
 from payments.admin.overview.totals import Lists, PeriodTotals
 from payments.admin.periods import Comparison, Period, Preset, current_day, preset_period
-from payments.models import DayKind, Payment
+from payments.admin.scope import Scope
+from payments.models import Access, DayKind, ImportOutcome, ImportPart, ImportRun, ImportTimes, Payment
 from payments.models.days import day_of
+from payments.models.history import COMMITTED
 from payments.models.ordering import NEWEST_FIRST
 from payments.totals.daily import daily_totals, sum_in_time
 from payments.totals.figures import DEFINITIONS
 
 DAYS_MAX = 5 * 366
+FAILED_DAYS = timedelta(days=7)  # before the last import
 
 
 class OverviewForm(PeriodFields, AccessForm):
@@ -120,3 +129,38 @@ def newest_day(form: OverviewForm) -> date | None:
     payments = Payment.objects.visible_to(form.access).order_by(*NEWEST_FIRST)
     created_at = payments.values_list("created_at", flat=True).first()
     return None if created_at is None else day_of(created_at, form.cleaned_data["organization"].zone)
+
+
+@dataclass(frozen=True)
+class Imports:
+    """The last import, the last failed one that was not repeated, and the times of the last successful ones."""
+
+    last: ImportRun | None
+    failed: ImportRun | None
+    times: ImportTimes | None
+
+    @property
+    def longest_gap(self) -> str:
+        """Return the longest time between two imports in words; no text without an import."""
+        last_at = self.times and self.times.last_at
+        return timesince(last_at, last_at + self.times.longest_gap) if self.times and last_at else ""
+
+
+def read_imports(access: Access, *, scope: Scope) -> Imports:
+    """Return the state of the imports. Cost: three queries."""
+    part = ImportPart.objects.of(access).first()
+    last = part.run if part else None
+    failed = failed_import(access, scope=scope, since=(last.started_at if last else timezone.now()) - FAILED_DAYS)
+    return Imports(last, failed, ImportTimes.objects.of(access))
+
+
+def failed_import(access: Access, *, scope: Scope, since: datetime) -> ImportRun | None:
+    """Return the last import that failed, if none of the same source has succeeded after it.
+
+    An import without any valid record has no organization. Users of all organizations see it.
+    """
+    of_access = Q(parts__organization_id=access.organization_id, parts__mode=access.mode)
+    selected = of_access if scope.ids is not None else of_access | Q(parts=None)
+    later = scope.imports.filter(of_access, source=OuterRef("source"), id__gt=OuterRef("id"), outcome__in=COMMITTED)
+    failed = scope.imports.filter(selected, outcome=ImportOutcome.FAILED, started_at__gte=since)
+    return failed.exclude(Exists(later)).first()

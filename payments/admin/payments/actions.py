@@ -10,12 +10,11 @@ from typing import Any, NamedTuple, cast
 
 from django import forms
 from django.contrib import messages
-from django.contrib.admin import AdminSite
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 
 from payments.admin.base import error_text
 from payments.admin.payments.downloads import ExportForm, InvalidExport
@@ -73,15 +72,6 @@ def filter_links(user: User | AnonymousUser, form: SearchForm) -> list[SavedFilt
 
 def filter_query(form: SearchForm) -> str:
     return list_query(form, without=(*ACCESS_FIELDS, "count")).urlencode()
-
-
-def action_urls(site: AdminSite) -> list[URLPattern]:
-    return [
-        path("save-filter", site.admin_view(save_filter_view), name="payments_payment_save_filter"),
-        path("delete-filter", site.admin_view(delete_filter_view), name="payments_payment_delete_filter"),
-        path("columns", site.admin_view(columns_view), name="payments_payment_columns"),
-        path("export-options", site.admin_view(export_options_view), name="payments_payment_export_options"),
-    ]
 
 
 def save_filter_view(request: HttpRequest) -> HttpResponseRedirect:

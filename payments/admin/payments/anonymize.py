@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from payments.admin.base import ReadOnlyAdmin
 from payments.admin.forms import OrganizationField
+from payments.admin.payments.totals import count_text
 from payments.admin.scope import Scope
 from payments.anonymization import anonymize_payments
 from payments.conf import conf
@@ -40,11 +41,6 @@ class CustomerForm(forms.Form):
     def __init__(self, data: Any = None, *, scope: Scope, **options: Any) -> None:
         super().__init__(data, label_suffix="", **options)
         self.fields["organization"].queryset = scope.organizations  # type: ignore[attr-defined]
-
-    @property
-    def query(self) -> str:
-        values = self.cleaned_data
-        return urlencode({"organization": values["organization"].id, "customer": values["customer"]})
 
 
 class ConfirmedForm(CustomerForm):
@@ -83,21 +79,16 @@ def customer_context(form: CustomerForm) -> dict[str, Any]:
     organization, customer = map(form.cleaned_data.get, ("organization", "customer"))
     if not (organization and customer):
         return {}
-    counts = [(mode.value, count_payments(Access(organization.id, mode), customer)) for mode in Mode]
-    counts_max = conf.SUMMED_PAYMENTS_MAX
-    texts = [f"more than {counts_max:,} {mode}" if n > counts_max else f"{n:,} {mode}" for mode, n in counts if n]
-    return {"organization": organization, "customer": customer, "counts": ", ".join(texts)}
-
-
-def count_payments(access: Access, customer_id: str) -> int:
-    """Return the number of a customer's payments, or a larger one than the maximum."""
-    return Payment.objects.visible_to(access).of_customer([customer_id])[: conf.SUMMED_PAYMENTS_MAX + 1].count()
+    payments = {mode: Payment.objects.visible_to(Access(organization.id, mode)) for mode in Mode}
+    texts = {mode: count_text(of_mode.of_customer([customer])) for mode, of_mode in payments.items()}
+    counts = ", ".join(f"{text} {mode}" for mode, text in texts.items() if text)
+    return {"organization": organization, "customer": customer, "counts": counts}
 
 
 def anonymize(model_admin: ReadOnlyAdmin, request: HttpRequest, form: CustomerForm) -> HttpResponse:
     """Remove the personal data, and write the admin's log: without the customer's ID, which is personal data too."""
-    organization = form.cleaned_data["organization"]
-    removed, is_complete = remove_personal_data(organization, form.cleaned_data["customer"])
+    organization, customer = form.cleaned_data["organization"], form.cleaned_data["customer"]
+    removed, is_complete = remove_personal_data(organization, customer)
     text = f"The personal data of {removed:,} payments was removed."
     if removed:
         model_admin.log_change(request, organization, f"{text} They were of one customer.")
@@ -107,7 +98,7 @@ def anonymize(model_admin: ReadOnlyAdmin, request: HttpRequest, form: CustomerFo
         return HttpResponseRedirect(page)
     rest = "Some are left, because there are many, or because an import is writing them. Confirm again to continue."
     messages.warning(request, f"{text} {rest}")
-    return HttpResponseRedirect(f"{page}?{form.query}")
+    return HttpResponseRedirect(f"{page}?{urlencode({'organization': organization.id, 'customer': customer})}")
 
 
 def remove_personal_data(organization: Organization, customer_id: str) -> tuple[int, bool]:

@@ -15,18 +15,18 @@ from django.http import QueryDict
 
 from payments.admin.forms import access_query
 from payments.admin.payments.actions import SaveFilterForm, filter_links, filter_query
-from payments.admin.payments.display import PaymentDisplay, payment_href
+from payments.admin.payments.display import PaymentDisplay
 from payments.admin.payments.downloads import ExportForm, file_name
 from payments.admin.payments.form import TIMED_OUT, SearchForm
 from payments.admin.payments.query import chips, list_query, query_for_words, query_of_parts
 from payments.admin.payments.search import PAGE_ROWS, SearchedPage, fetch_search
 from payments.admin.payments.totals import ListTotals, fetch_list_totals
-from payments.admin.preferences import ListColumn, chosen_columns, shown_columns
+from payments.admin.preferences import ListColumn, chosen_columns
 from payments.admin.scope import Scope
 from payments.database.limits import optional_statements
 from payments.listing.page import Page, UnknownStart
 from payments.listing.query import Listing
-from payments.models import PAYMENT_ID, Access, StaffPreferences
+from payments.models import PAYMENT_ID, Access, DayKind, StaffPreferences
 from payments.models.ordering import NEWEST_FIRST, OLDEST_FIRST
 from payments.runtime.database_errors import is_timeout
 from payments.totals.figures import DEFINITIONS
@@ -69,14 +69,6 @@ class PageNumbers(NamedTuple):
         return "" if self.before is None else f"&before={max(0, self.before - PAGE_ROWS)}"
 
 
-class Neighbour(NamedTuple):
-    """A link to the previous or the next payment; `href` is None at the end of the list."""
-
-    relation: str
-    label: str
-    href: str | None
-
-
 def status_of(form: SearchForm) -> HTTPStatus:
     """Return the status of the page: it is an error if the user has an organization, and the form is invalid."""
     is_error = form["organization"].value() and not form.is_valid()
@@ -117,9 +109,9 @@ def list_context(user: User | AnonymousUser, form: SearchForm, preferences: Staf
     columns = chosen_columns(preferences.columns)
     organization = form.cleaned_data["organization"]
     return {
-        "words_query": query_for_words(form),
+        "words_query": query_for_words(form).urlencode(),
         "chips": chips(form),
-        "columns": shown_columns(columns, kind=form.kind),
+        "columns": [*columns, ListColumn.PAID] if form.kind == DayKind.PAID else columns,
         "column_choices": [(column, column in columns) for column in ListColumn],
         "saved_filters": filter_links(user, form),
         "can_save": bool(filter_query(form)),
@@ -138,7 +130,7 @@ def list_context(user: User | AnonymousUser, form: SearchForm, preferences: Staf
 
 
 def find_list_context(query: QueryDict, payment: PaymentDisplay, *, scope: Scope) -> dict[str, Any]:
-    """Return the query string of a list, and the links to the neighbours of a payment. They may be unknown.
+    """Return the query string of a list, and a payment's page of the list with the names of its links.
 
     Without a query, and if the list cannot contain the payment, it is the list of the payment's organization and mode.
     """
@@ -147,21 +139,14 @@ def find_list_context(query: QueryDict, payment: PaymentDisplay, *, scope: Scope
     form = SearchForm.from_query(query or own_query, scope=scope)
     if not form.is_valid() or form.access != access or form.search.payment_id:
         return {"query": own_query.urlencode()}
-    return {"query": list_query(form).urlencode(), "neighbours": find_neighbours(form, payment.record.id)}
+    names = PAGE_NAMES[form.selection.order]
+    return {"query": list_query(form).urlencode(), "names": names, "page": find_position(form, payment.record.id)}
 
 
-def find_neighbours(form: SearchForm, payment_id: str) -> tuple[Neighbour, ...]:
-    """Return the links to the neighbours; an empty tuple if the payment does not match, or a statement timed out."""
+def find_position(form: SearchForm, payment_id: str) -> Page | None:
+    """Return the page that starts at a payment; None if the payment does not match, or a statement timed out."""
     with optional_statements():
         page = fetch_selected(form, start=payment_id, limit=1).page
         if page.first_id == payment_id:
-            names = PAGE_NAMES[form.selection.order]
-            return (
-                Neighbour("prev", names["previous"], neighbour_href(form, page.previous_from)),
-                Neighbour("next", names["next"], neighbour_href(form, page.next_from)),
-            )
-    return ()
-
-
-def neighbour_href(form: SearchForm, payment_id: str | None) -> str | None:
-    return payment_id and f"{payment_href(payment_id)}?{list_query(form).urlencode()}"
+            return page
+    return None

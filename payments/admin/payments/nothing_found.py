@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from payments.admin.payments.display import payment_href
 from payments.admin.payments.form import SearchForm
-from payments.admin.payments.query import ACCESS_FIELDS, list_query, query_for_words
+from payments.admin.payments.query import ACCESS_FIELDS, list_query, query_for_words, query_with_text
 from payments.admin.payments.search import search_by_index, search_by_list
 from payments.admin.scope import Scope
 from payments.database.limits import optional_statements
@@ -89,24 +89,12 @@ def parts_of(form: SearchForm) -> Iterator[tuple[str, QueryDict]]:
     """Yield each part of a search, the whole search as words, and the search without the filters."""
     parts = form.search.parts
     for part in parts if len(parts) > 1 else ():
-        yield part.meaning, with_text(form, part.text)
+        yield part.meaning, query_with_text(form, part.text)
     if form.search.has_alternative:
-        yield "As text", QueryDict(query_for_words(form))
-    if form.selection.filters and (query := list_query(form)).keys() - {*ACCESS_FIELDS, "q", "sort"}:
-        yield "Without the filters", only(query, (*ACCESS_FIELDS, "q"))
-
-
-def with_text(form: SearchForm, text: str) -> QueryDict:
-    query = list_query(form)
-    query["q"] = text
-    return query
-
-
-def only(query: QueryDict, names: Iterable[str]) -> QueryDict:
-    kept = QueryDict(mutable=True)
-    for name in names:
-        kept.setlist(name, query.getlist(name))
-    return kept
+        yield "As text", query_for_words(form)
+    if form.selection.filters and list_query(form, without=(*ACCESS_FIELDS, "q", "sort")):
+        filters = form.fields.keys() - {*ACCESS_FIELDS, "q"}
+        yield "Without the filters", list_query(form, without=filters)
 
 
 def count_matches(form: SearchForm, query: QueryDict, *, text: str) -> Match:
@@ -139,7 +127,7 @@ def longer_words_href(form: SearchForm, counted: Iterable[Match]) -> str | None:
     texts = [part.beginning if part.meaning in failing or len(parts) == 1 else part.text for part in parts]
     if texts == [part.text for part in parts] or not all(texts):
         return None
-    match = count_matches(form, with_text(form, " ".join(texts)), text="")
+    match = count_matches(form, query_with_text(form, " ".join(texts)), text="")
     return f"{reverse('admin:payments_payment_changelist')}?{match.query}" if match.number else None
 
 

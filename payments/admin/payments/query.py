@@ -58,12 +58,17 @@ def query_of_parts(form: SearchForm) -> str:
     return query.urlencode()
 
 
-def query_for_words(form: SearchForm) -> str:
-    """Return the query string of the list whose search text is in quotation marks."""
+def query_with_text(form: SearchForm, text: str) -> QueryDict:
+    """Return the query of the list with another search text."""
     query = list_query(form)
-    text = query.get("q", "").replace('"', "")
-    query["q"] = f'"{text}"'
-    return query.urlencode()
+    query["q"] = text
+    return query
+
+
+def query_for_words(form: SearchForm) -> QueryDict:
+    """Return the query of the list whose search text is in quotation marks."""
+    text = list_query(form).get("q", "").replace('"', "")
+    return query_with_text(form, f'"{text}"')
 
 
 def chips(form: SearchForm) -> list[Chip]:

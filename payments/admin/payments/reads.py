@@ -25,8 +25,6 @@ from payments.models import PAYMENT_ID, Access, Organization, PaymentRead, ReadK
 from payments.models.staff import USER_NAME_MAX
 from payments.rows import RowValues
 
-TITLES = ("Time", "User", "Shown in", "Organization", "Payments", "From", "To", "Filters")
-
 logger = logging.getLogger(__name__)
 
 
@@ -109,7 +107,6 @@ class PaymentReadAdmin(RecordListAdmin):
 
     form_class = ReadsForm
     page_title = "Access log"
-    titles = TITLES
 
     def get_records(self, form: ReadsForm) -> QuerySet[Any]:
         scope, user, payment_id = form.scope, form.cleaned_data["user"], form.cleaned_data["payment"]

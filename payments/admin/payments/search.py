@@ -97,19 +97,16 @@ def faster_search(listing: Listing, groups: Sequence[str], sample: Sample, *, li
 
 
 def search_by_list(listing: Listing, groups: Sequence[str]) -> Listing:
-    return add_filter(listing, AppliedFilter("search", LIST_SEARCH, tuple(groups)))
+    return with_search(listing, listing.selection.filters, AppliedFilter("search", LIST_SEARCH, tuple(groups)))
 
 
 def search_by_index(listing: Listing, groups: Sequence[str]) -> Listing:
-    selected = listing.selection.filters
-    filters = tuple(applied._replace(filter=WITHOUT_TERMS[applied.filter]) for applied in selected)
-    listing = listing._replace(selection=listing.selection._replace(filters=filters))
-    return add_filter(listing, AppliedFilter("search", INDEX_SEARCH, tuple(groups)))
+    filters = [applied._replace(filter=WITHOUT_TERMS[applied.filter]) for applied in listing.selection.filters]
+    return with_search(listing, filters, AppliedFilter("search", INDEX_SEARCH, tuple(groups)))
 
 
-def add_filter(listing: Listing, applied: AppliedFilter) -> Listing:
-    selection = listing.selection
-    return listing._replace(selection=selection._replace(filters=(*selection.filters, applied)))
+def with_search(listing: Listing, filters: Sequence[AppliedFilter], search: AppliedFilter) -> Listing:
+    return listing._replace(selection=listing.selection._replace(filters=(*filters, search)))
 
 
 def take_sample(listing: Listing, groups: Sequence[str], *, start: str | None) -> Sample:

@@ -17,8 +17,7 @@ from django.contrib.admin.utils import unquote
 
 from payments.admin.payments import search_parts
 from payments.admin.payments.search_days import FORMS
-from payments.admin.payments.search_parts import Day, InvalidSearch, Part, Reader, words_of
-from payments.admin.payments.search_words import BRANDS, FILLERS, METHODS, STATUSES
+from payments.admin.payments.search_parts import BRANDS, METHODS, STATUSES, Day, InvalidSearch, Part, Reader, words_of
 from payments.models import CUSTOMER_ID, PAYMENT_ID
 from payments.models.choices import CURRENCIES
 
@@ -32,6 +31,14 @@ NOUNS = {
     **dict.fromkeys(("amount[gt]", "amount[gte]"), "lower bound of the amount"),
     **dict.fromkeys(("amount[lt]", "amount[lte]"), "upper bound of the amount"),
 }
+
+# Patterns of words without a meaning for the search.
+FILLERS = (
+    r"(?:i|we|he|she|they)(?:\s(?:have|has)|['\u2019](?:ve|s))?\spaid",
+    r"(?:a\s|the\s)?(?:payment|amount)\sof",
+    r"(?-i:AT|BE|CH|CZ|DE|DK|ES|FI|FR|GB|IE|IT|LU|NL|NO|PL|PT|SE|UK|US)",  # countries
+    *("about", "and", "at", "by", "for", "from", "in", "my", "of", "on", "the", "to", "with"),
+)
 
 # More conditions do not restrict a search any further, and each form of a search is a statement of its own.
 CONDITIONS_MAX = 10

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from payments.admin.payments.search_days import days_of, meaning_of
-from payments.admin.payments.search_words import CURRENCY_WORDS, METHODS, STATUSES
 from payments.listing.filters import day_parameters
 from payments.listing.search_terms import AMOUNT, BEGINNING, CARD, WORD, folded, split_words
 from payments.models import Status
@@ -17,6 +16,31 @@ from payments.templatetags.texts import grouped
 
 INTEGER_DIGITS_MAX = 13
 BEGINNING_CHARACTERS_MIN = 3
+
+STATUSES = {
+    **{status.value: status.value for status in Status},
+    **dict.fromkeys(("paid", "successful"), Status.SUCCEEDED.value),
+    "declined": Status.FAILED.value,
+    "cancelled": Status.CANCELED.value,
+}
+
+BRANDS = ("visa", "mastercard", "american express", "amex", "maestro")
+
+# The names of methods differ between providers.
+METHODS = {
+    **{name: name for name in ("ideal", "paypal", "bancontact", "klarna")},
+    **dict.fromkeys(("card", "credit card", "creditcard", "debit card", *BRANDS), "creditcard,card"),
+    **dict.fromkeys(("bank transfer", "banktransfer"), "banktransfer"),
+    **dict.fromkeys(("direct debit", "directdebit", "sepa"), "directdebit,sepa_debit"),
+    **dict.fromkeys(("apple pay", "applepay"), "applepay"),
+}
+
+# A dollar is a currency of several countries.
+CURRENCY_WORDS = {
+    **dict.fromkeys(("€", "EURO", "EUROS"), "EUR"),
+    **dict.fromkeys(("£", "POUND", "POUNDS"), "GBP"),
+    **dict.fromkeys(("$", "DOLLAR", "DOLLARS"), ""),
+}
 
 BOUNDS = {">": ("gt", "More than"), ">=": ("gte", "At least"), "<": ("lt", "Less than"), "<=": ("lte", "At most")}
 
@@ -143,7 +167,7 @@ def read_word(match: re.Match[str], _day: Day) -> Part:
     """Read a word for a status, a method or a currency, or one that is left out."""
     word = " ".join(match["word"].lower().split())
     if word in STATUSES:
-        return Part(match[0], f"Status {STATUSES[word]}", parameters={"status": STATUSES[word]})
+        return status(match[0], word)
     if word in METHODS:
         return method(match[0], METHODS[word])
     code = currency_of(word)

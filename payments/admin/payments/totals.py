@@ -20,6 +20,7 @@ from payments.models import PaymentQuerySet, Status
 from payments.models.days import days_between
 from payments.models.ordering import Order
 from payments.runtime import time_limits
+from payments.templatetags.texts import grouped
 from payments.totals.daily import daily_totals, first_and_last_day, sum_in_time
 from payments.totals.figures import GROUPS, Figures, Total, add_up, figures_by_currency, number_of_payments, selected
 from payments.totals.sums import sums_sql, total_of
@@ -127,3 +128,10 @@ def days_to_sum(form: SearchForm, listing: Listing, *, days_max: int) -> list[da
         return []
     first, last = max(form.days.first or date.min, ends[0]), min(form.days.last or date.max, ends[1])
     return days_between(first, last) if (last - first).days < days_max else None
+
+
+def count_text(payments: PaymentQuerySet) -> str:
+    """Return the number of payments, counted no further than for a list; an empty text without payments."""
+    payments_max = conf.SUMMED_PAYMENTS_MAX
+    count = payments[: payments_max + 1].count()
+    return f"more than {grouped(payments_max)}" if count > payments_max else grouped(count) if count else ""

@@ -15,8 +15,8 @@ from django.urls import path, reverse
 from msgspec.json import format as format_json
 
 from payments.admin.base import RELOAD_HEADERS, ReadOnlyAdmin, error_text, headers_of
-from payments.admin.forms import access_query, page_title
-from payments.admin.payments.actions import action_urls
+from payments.admin.forms import access_query, header_context
+from payments.admin.payments.actions import columns_view, delete_filter_view, export_options_view, save_filter_view
 from payments.admin.payments.anonymize import anonymize_view
 from payments.admin.payments.display import PaymentDisplay
 from payments.admin.payments.downloads import InvalidExport, query_of_options, requested_file
@@ -35,7 +35,7 @@ from payments.admin.payments.nothing_found import count_parts, href_of_id, longe
 from payments.admin.payments.query import filter_names, list_query, query_of_parts
 from payments.admin.payments.reads import record_read
 from payments.admin.scope import Scope
-from payments.admin.switcher import switcher_urls
+from payments.admin.switcher import switch_view
 from payments.api.links import Links
 from payments.api.serializers import build_records
 from payments.conf import conf
@@ -44,7 +44,7 @@ from payments.export.files import FORMATS, Format
 from payments.listing.filters import parse_selection
 from payments.listing.page import UnknownStart, fetch_page
 from payments.listing.query import Listing
-from payments.models import PAYMENT_ID, Access, Organization, Payment, ReadKind, StatusChange
+from payments.models import PAYMENT_ID, Access, Payment, ReadKind, StatusChange
 from payments.record import encode
 from payments.rows import select_columns
 from payments.runtime.database_errors import is_timeout
@@ -60,11 +60,17 @@ class PaymentAdmin(ReadOnlyAdmin):
     """Staff can only view payments: imports write them."""
 
     def get_urls(self) -> list[Any]:
-        export = self.admin_site.admin_view(self.export_view)
-        export_url = path("export.<str:suffix>", export, name="payments_payment_export")
-        anonymize = self.admin_site.admin_view(partial(anonymize_view, self))
-        anonymize_url = path("anonymize/", anonymize, name="payments_payment_anonymize")
-        own = [export_url, anonymize_url, *action_urls(self.admin_site), *switcher_urls(self.admin_site)]
+        views: dict[str, tuple[str, Any]] = {
+            "export.<str:suffix>": ("export", self.export_view),
+            "anonymize/": ("anonymize", partial(anonymize_view, self)),
+            "save-filter": ("save_filter", save_filter_view),
+            "delete-filter": ("delete_filter", delete_filter_view),
+            "columns": ("columns", columns_view),
+            "export-options": ("export_options", export_options_view),
+            "switch/": ("switch", switch_view),
+        }
+        limited = self.admin_site.admin_view
+        own = [path(route, limited(view), name=f"payments_payment_{name}") for route, (name, view) in views.items()]
         return [*own, *super().get_urls()]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
@@ -122,10 +128,14 @@ class PaymentAdmin(ReadOnlyAdmin):
         if customer_payments:
             rows = [other.row for other in customer_payments]
             record_read(request.user, ReadKind.LIST, access, rows, filters=["customerId"])
+        links = Links.of(request)
         context = self.page_context(
             request,
-            page_title(organization, payment.record.id, access.mode),
-            **payment_context(payment, organization, links=Links.of(request)),
+            **header_context(organization, payment.record.id, access.mode),
+            payment=payment,
+            zone=organization.zone,
+            api_response=format_json(encode(build_records([payment.row], links=links)[0]), indent=2).decode(),
+            api_href=links.payment(payment.record.id),
             page_link=f"{request.build_absolute_uri(payment.href)}?{access_query(access)}",
             customer_payments=customer_payments,
             position=find_list_context(request.GET, payment, scope=scope),
@@ -177,21 +187,6 @@ def get_payments(payment_id: str, *, scope: Scope, organization_id: str | None) 
         own_changes = [change for change in changes if change.organization_id == number]
         payments.append(PaymentDisplay(tuple(values), change_id, anonymized_at, own_changes))
     return sorted(payments, key=lambda payment: payment.record.organization_id != organization_id)
-
-
-def payment_context(payment: PaymentDisplay, organization: Organization, *, links: Links) -> dict[str, Any]:
-    """Return the template context of a payment's page."""
-    access = Access(organization.id, payment.record.mode)
-    api_response = encode(build_records([payment.row], links=links)[0])
-    return {
-        "payment": payment,
-        "organization": organization,
-        "api_response": format_json(api_response, indent=2).decode(),
-        "api_href": links.payment(payment.record.id),
-        "access": access,
-        "access_query": access_query(access),
-        "zone": organization.zone,
-    }
 
 
 def other_customer_payments(payment: PaymentDisplay, access: Access) -> list[PaymentDisplay]:
