@@ -14,7 +14,7 @@ switcher         the menu of the header, which selects the organization and the 
 periods          periods of days: presets, the period before, and texts
 imports          the list of imports
 scope, grants    the organizations that a user sees; the roles and organizations that a user may grant
-organizations, keys, accounts
+organizations, keys, accounts with account_forms
 base             the base of all model admins: refuses lookups, searches and keys that no page sends; model admins that
                  cannot delete, change or add; lists of records, page by page
 """

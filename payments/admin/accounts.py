@@ -1,43 +1,28 @@
 """Users in the admin: their role, their organizations, and the state of their second factor.
 
-Editors grant only the role and the organizations that they have. Users cannot be deleted: a user who has left is made
-inactive, which ends the sessions, and stays in the history.
+Users cannot be deleted: a user who has left is made inactive, which ends the sessions, and stays in the history.
 """
 
-from typing import Any, cast
+from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth import admin as django_pages
-from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
-from django.contrib.auth.models import AnonymousUser, Group, Permission, User
+from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
 
-from payments.admin.base import KeysField, StrictAdmin
-from payments.admin.forms import MENU_CHOICES_MAX
-from payments.admin.grants import (
-    ALL_CODENAME,
-    assign_organizations,
-    assign_role,
-    assignable_roles,
-    is_last_superuser,
-    manageable_users,
-    other_groups,
-    role_of,
-    scope_of_account,
-)
+from payments.admin.account_forms import AddUserForm, ChangeUserForm
+from payments.admin.base import StrictAdmin
+from payments.admin.grants import manageable_users, other_groups, scope_of_account
 from payments.admin.login import end_sessions
-from payments.admin.payments.form import WordsInput
-from payments.admin.scope import ALL_ORGANIZATIONS, EVERYTHING, Scope
+from payments.admin.scope import ALL_ORGANIZATIONS, EVERYTHING
 from payments.conf import conf
-from payments.models import Organization, Role
 
 NAMES_MAX = 3
 
@@ -46,99 +31,6 @@ FACTS = ("username", "first_name", "last_name", "email", "is_active")
 PASSWORD = ("usable_password", "password1", "password2")
 TIMES = ("last_login", "date_joined")
 ADVANCED = ("is_staff", "is_superuser", "user_permissions")
-
-LAST_SUPERUSER = "This is the last superuser. Make another user a superuser first."
-
-
-class AccessFields(forms.ModelForm):  # type: ignore[type-arg]
-    """The role and the organizations of a user, of those that the editor may grant."""
-
-    role = forms.ChoiceField(required=False)
-    all_organizations = forms.BooleanField(label="All organizations", required=False)
-    organizations = KeysField(Organization.objects.none(), required=False, widget=WordsInput("Others, by their IDs"))
-
-    editor: User | AnonymousUser
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        if "role" not in self.fields:  # the editor may only view the user
-            return
-        roles = [(role.value, role.label) for role in assignable_roles(self.editor)]
-        self.fields["role"].choices = [("", "No role"), *roles]  # type: ignore[attr-defined]
-        self.offer_organizations(Scope.of(self.editor))
-        self.initial = {**self.initial, **stored_access(self.instance)} if self.instance.pk else {}
-
-    def offer_organizations(self, scope: Scope) -> None:
-        """Offer a checkbox for each organization. Of too many, the editor enters the IDs.
-
-        An editor of some organizations would not see a user without organizations again.
-        """
-        field = cast("KeysField", self.fields["organizations"])
-        field.queryset, field.required = scope.organizations, scope.ids is not None
-        choices = [(str(item.pk), f"{item} ({item.pk})") for item in scope.organizations[: MENU_CHOICES_MAX + 1]]
-        field.widget.choices = choices if len(choices) <= MENU_CHOICES_MAX else []
-        if scope.ids is not None:
-            del self.fields["all_organizations"]
-
-    def clean(self) -> dict[str, Any]:
-        values = super().clean() or self.cleaned_data
-        loses_rights = not (
-            values.get("is_superuser", True) and values.get("is_active") and values.get("is_staff", True)
-        )
-        if self.instance.pk and self.initial.get("is_superuser") and loses_rights and is_last_superuser(self.instance):
-            raise forms.ValidationError(LAST_SUPERUSER)
-        return values
-
-    def save_access(self) -> None:
-        """Store the role and the organizations of the saved user."""
-        values = self.cleaned_data
-        assign_role(self.instance, Role(values["role"]) if values["role"] else None)
-        ids = frozenset(values["organizations"].values_list("pk", flat=True))
-        assign_organizations(self.instance, Scope(None if values.get("all_organizations") else ids))
-
-
-def stored_access(user: User) -> dict[str, Any]:
-    """Return the initial values of the fields."""
-    scope, role = scope_of_account(user), role_of(user)
-    ids = [str(number) for number in sorted(scope.ids or ())]
-    return {"role": role.value if role else "", "all_organizations": scope.ids is None, "organizations": ids}
-
-
-class AddUserForm(AccessFields, AdminUserCreationForm):  # type: ignore[type-arg]
-    """A new user, who can log in at once."""
-
-    class Meta(AdminUserCreationForm.Meta):
-        fields = ("username", "first_name", "last_name", "email")
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.fields["username"].widget.attrs.pop("autofocus", None)  # a script of the admin focuses the first field
-        self.fields["email"].required = not conf.PASSWORD_LOGIN  # single sign-on finds the user by it
-        choice = self.fields["usable_password"]
-        choice.label, choice.help_text = "Log in with", ""
-        choice.choices = {"true": "A password", "false": "Single sign-on only"}  # type: ignore[attr-defined]
-
-    def clean_usable_password(self) -> str:
-        """Return `false` for a user without a password."""
-        return "false" if not conf.PASSWORD_LOGIN else self.cleaned_data["usable_password"]
-
-
-class ChangeUserForm(AccessFields, UserChangeForm):  # type: ignore[type-arg]
-    """A user. The groups of the roles and the permission for all organizations have their own fields."""
-
-    password = None  # type: ignore[assignment]  # Django's way to remove a field
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        fields: dict[str, Any] = self.fields
-        if "user_permissions" in fields:
-            is_used = Q(content_type__app_label__in=["auth", "payments"]) | Q(user=self.instance)
-            permissions = Permission.objects.filter(is_used).exclude(codename=ALL_CODENAME).distinct()
-            fields["user_permissions"].queryset = permissions.select_related("content_type")
-        if "groups" in fields:
-            fields["groups"].queryset, fields["groups"].label = other_groups(), "Other groups"
-            self.initial["groups"] = list(other_groups().filter(user=self.instance))
-
 
 admin.site.unregister([Group, User])
 
