@@ -294,9 +294,12 @@ def test_link_leads_to_the_failed_import(admin_client: Client) -> None:
     assert sources(admin_client.get(LIST + query)) == ["failed"]
 
 
-def test_failed_import_without_organization_is_named_to_users_of_all(admin_client: Client) -> None:
+@pytest.mark.parametrize("written", [{}, {9999: 0}])
+def test_failed_import_of_no_known_organization_is_named_to_users_of_all(
+    admin_client: Client, written: dict[int, int]
+) -> None:
     create_run({1: 1})
-    create_run({}, outcome="failed")
+    create_run(written, outcome="failed")
     client = client_of(1)
 
     assert FAILED in start_page(admin_client)

@@ -157,10 +157,11 @@ def read_imports(access: Access, *, scope: Scope) -> Imports:
 def failed_import(access: Access, *, scope: Scope, since: datetime) -> ImportRun | None:
     """Return the last import that failed, if none of the same source has succeeded after it.
 
-    An import without any valid record has no organization. Users of all organizations see it.
+    An import without a valid record of an organization that exists belongs to none. Users of all organizations see it.
     """
     of_access = Q(parts__organization_id=access.organization_id, parts__mode=access.mode)
-    selected = of_access if scope.ids is not None else of_access | Q(parts=None)
+    known = ImportPart.objects.filter(run=OuterRef("id"), organization_id__in=scope.organizations.values("id"))
+    selected = of_access if scope.ids is not None else of_access | ~Exists(known)
     later = scope.imports.filter(of_access, source=OuterRef("source"), id__gt=OuterRef("id"), outcome__in=COMMITTED)
     failed = scope.imports.filter(selected, outcome=ImportOutcome.FAILED, started_at__gte=since)
     return failed.exclude(Exists(later)).first()
