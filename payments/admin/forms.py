@@ -163,6 +163,12 @@ def default_organization(scope: Scope, preferences: StaffPreferences | None) -> 
     return last or scope.organizations.order_by("id").first()
 
 
+def initial_access(request: HttpRequest) -> dict[str, Any]:
+    """Return the initial organization and mode of a form: those that the pages of the user show."""
+    preferences = read_preferences(request)
+    return {"organization": default_organization(Scope.of(request.user), preferences), "mode": preferences.mode}
+
+
 def check_year(day: date) -> None:
     """Raise `ValidationError` if the calendar could end before the days that are computed from this one."""
     if day.year not in YEARS:

@@ -22,8 +22,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from payments.admin.base import ScopedAdmin
-from payments.admin.forms import OrganizationField, check_year
-from payments.admin.preferences import read_preferences
+from payments.admin.forms import OrganizationField, check_year, initial_access
 from payments.admin.scope import Scope
 from payments.api.links import Links
 from payments.models import ApiKey
@@ -172,9 +171,7 @@ class ApiKeyAdmin(KeyColumns, ScopedAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         if request.method != "POST":
-            last = read_preferences(request)
-            header = {"organization": last.organization_id, "mode": last.mode}
-            initial = {**header, **self.get_changeform_initial_data(request)}
+            initial = {**initial_access(request), **self.get_changeform_initial_data(request)}
             return self.add_form_response(request, ApiKeyForm(user=request.user, initial=initial))
         form = ApiKeyForm(request.POST, user=request.user)
         return self.created_response(request, form) if form.is_valid() else self.add_form_response(request, form)

@@ -52,6 +52,16 @@ def test_page_asks_before_it_removes_anything(admin_client: Client) -> None:
     assert anonymized() == 0
 
 
+def test_form_preselects_the_organization_of_the_header(admin_client: Client) -> None:
+    OrganizationFactory.create(id=3, name="A Bakery")
+    first = admin_client.get(PAGE).content.decode()
+    admin_client.post("/admin/payments/payment/switch/", {"organization": "3", "mode": "live"})
+    switched = admin_client.get(PAGE).content.decode()
+
+    assert '<option value="1" selected>Books' in first
+    assert '<option value="3" selected>A Bakery' in switched
+
+
 @pytest.mark.parametrize("confirmation", ["", "CT_7"])
 def test_without_the_customer_id_typed_once_more_nothing_is_removed(admin_client: Client, confirmation: str) -> None:
     page = admin_client.post(PAGE, CUSTOMER | {"confirmation": confirmation})

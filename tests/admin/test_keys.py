@@ -83,6 +83,16 @@ def test_form_preselects_the_organization_of_the_link(admin_client: Client, orga
     assert '<option value="1" selected>Books</option>' in page
 
 
+def test_form_preselects_the_organization_that_pages_show_first(
+    admin_client: Client, organization: Organization
+) -> None:
+    OrganizationFactory.create(id=2, name="A Bakery")
+
+    page = admin_client.get(ADD).content.decode()
+
+    assert '<option value="1" selected>Books</option>' in page
+
+
 def test_form_names_the_extent_of_its_permission(admin_client: Client, organization: Organization) -> None:
     page = admin_client.get(ADD).content.decode()
 

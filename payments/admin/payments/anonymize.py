@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from payments.admin.base import ReadOnlyAdmin
-from payments.admin.forms import OrganizationField
+from payments.admin.forms import OrganizationField, initial_access
 from payments.admin.payments.totals import count_text
 from payments.admin.scope import Scope
 from payments.anonymization import anonymize_payments
@@ -67,7 +67,7 @@ def anonymize_view(model_admin: ReadOnlyAdmin, request: HttpRequest) -> HttpResp
     elif "customer" in request.GET:
         form = CustomerForm(request.GET, scope=scope)
     else:
-        form = CustomerForm(initial=request.GET.dict(), scope=scope)
+        form = CustomerForm(initial={**initial_access(request), **request.GET.dict()}, scope=scope)
     context = {"form": form, **(customer_context(form) if form.is_bound else {})}
     page_context = model_admin.page_context(request, "Remove the personal data of a customer", **context)
     return TemplateResponse(request, "admin/payments/payment/anonymize.html", page_context)
