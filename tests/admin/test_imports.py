@@ -261,6 +261,7 @@ FAILED = "The import of 2026-01-01 12:00:00 failed and wrote nothing."
         ([{"outcome": "failed"}, {"source": "b.jsonl", "started_at": NOON + 7 * 24 * HOUR + HOUR}], False),
         ([{"outcome": "failed", "mode": "test"}], False),
         ([{"outcome": "failed", "written": {2: 0}}], False),
+        ([{"outcome": "failed", "written": {2: 0, 9999: 0}}], False),
         ([{"outcome": "failed"}, {"outcome": "running", "written": {}}], True),
     ],
 )

@@ -26,6 +26,7 @@ USES = {"of", "organizations", "limit", "payments", "imports", "manageable_users
 # Without its limit, each of these functions still responds the same: another one has limited its values before.
 ALSO_LIMITED_ELSEWHERE = {
     "forms.default_organization": "returns an organization that the form validates",
+    "forms.initial_access": "preselects one of the organizations that the form offers",
     "imports.import_rows": "reads the names of organizations that it has limited before",
     "reads.PaymentReadAdmin.get_rows": "reads the names of organizations that it has limited before",
     "site.PaymentsAdminSite.each_context": "finds out whether the user sees no organization",

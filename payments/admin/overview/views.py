@@ -160,8 +160,8 @@ def failed_import(access: Access, *, scope: Scope, since: datetime) -> ImportRun
     An import without a valid record of an organization that exists belongs to none. Users of all organizations see it.
     """
     of_access = Q(parts__organization_id=access.organization_id, parts__mode=access.mode)
-    known = ImportPart.objects.filter(run=OuterRef("id"), organization_id__in=scope.organizations.values("id"))
-    selected = of_access if scope.ids is not None else of_access | ~Exists(known)
+    recent = scope.imports.filter(started_at__gte=since)
+    known = recent.filter(parts__organization_id__in=scope.organizations.values("id"))
+    selected = of_access if scope.ids is not None else of_access | ~Q(id__in=known.values("id"))
     later = scope.imports.filter(of_access, source=OuterRef("source"), id__gt=OuterRef("id"), outcome__in=COMMITTED)
-    failed = scope.imports.filter(selected, outcome=ImportOutcome.FAILED, started_at__gte=since)
-    return failed.exclude(Exists(later)).first()
+    return recent.filter(selected, outcome=ImportOutcome.FAILED).exclude(Exists(later)).first()
