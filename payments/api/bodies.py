@@ -70,7 +70,7 @@ class BodyParser(BaseParser):
         :raises BodyTooLarge: it has too many bytes or records
         :raises UnreadableBody: it has another form, or its encoding is damaged
         """
-        body = Body(decode(stream, encoding=(parser_context or {})["encoding"]), self.form)
+        body = Body(decode(stream, is_compressed=(parser_context or {})["is_compressed"]), self.form)
         if body.content.startswith(GZIP_MARK):
             raise UnreadableBody("The body is compressed. Send Content-Encoding: gzip.")
         try:
@@ -122,24 +122,24 @@ class BodyNegotiation(HALNegotiation):
         return next((parser for parser in parsers if parser.media_type == media_type), None)
 
 
-def content_encoding(request: HttpRequest) -> str:
-    """Return the encoding of the body: `gzip`, or an empty text.
+def is_compressed(request: HttpRequest) -> bool:
+    """Return whether the body is compressed with gzip.
 
-    :raises UnsupportedEncoding: it is another one
+    :raises UnsupportedEncoding: it has another encoding
     """
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
     if encoding not in {"", "identity", *GZIP}:
         raise UnsupportedEncoding
-    return GZIP[0] if encoding in GZIP else ""
+    return encoding in GZIP
 
 
-def decode(stream: LimitedStream, *, encoding: str) -> bytes:
+def decode(stream: LimitedStream, *, is_compressed: bool) -> bytes:
     """Return the body without its encoding.
 
     :raises BodyTooLarge: it is too long
     :raises UnreadableBody: it is damaged
     """
-    content: Any = gzip.GzipFile(fileobj=stream, mode="rb") if encoding == GZIP[0] else stream  # type: ignore[call-overload]
+    content: Any = gzip.GzipFile(fileobj=stream, mode="rb") if is_compressed else stream  # type: ignore[call-overload]
     decoded = BytesIO()
     try:
         while chunk := content.read(CHUNK_BYTES):

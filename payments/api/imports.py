@@ -25,7 +25,7 @@ from payments.api.bodies import (
     JSONLParser,
     JSONParser,
     UnsupportedType,
-    content_encoding,
+    is_compressed,
 )
 from payments.api.errors import NOT_STORED, Finding, Unavailable
 from payments.api.parameters import parse_query, query_string
@@ -121,7 +121,7 @@ class PaymentImports(PaymentsView):
         if parser is None:
             raise UnsupportedType
         http_request = request._request  # noqa: SLF001  DRF's documentation names it
-        context = {"encoding": content_encoding(http_request)}
+        context = {"is_compressed": is_compressed(http_request)}
         body: Body = parser.parse(LimitedStream(http_request), parser_context=context)
         return body
 
