@@ -38,7 +38,7 @@ PASSWORD_HASHERS = [
 ]
 
 # Find a static file when it is requested. Otherwise each of a thousand test clients first lists all static files.
-STORAGES = {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
+STORAGES = {"staticfiles": {"BACKEND": "tests.support.static_files.StrictStaticFiles"}}
 WHITENOISE_AUTOREFRESH = WHITENOISE_USE_FINDERS = True
 
 # The log of a test does not depend on the lines of earlier tests.
