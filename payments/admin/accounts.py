@@ -50,7 +50,6 @@ class UserAdmin(StrictAdmin, django_pages.UserAdmin):  # type: ignore[type-arg]
 
     class Media:
         css = {"all": ["admin/css/unusable_password_field.css"]}
-        js = ["admin/js/unusable_password_field.js"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         users = manageable_users(request.user)
