@@ -15,7 +15,8 @@ from tests.support.processes import ROOT
 from tests.support.service import inherited_environment
 from tests.support.tools import unavailable
 
-pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended]
+# All benchmarks together take 100 seconds, and several times as long on a busy machine.
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended, pytest.mark.timeout(600)]
 
 PYTHON = sys.executable
 SMALLEST = (

@@ -18,8 +18,7 @@ from tests.support.lines import lines_with_order
 from tests.support.processes import ROOT
 from tests.support.tools import unavailable
 
-# The sections take about 30 seconds, and several times as long on a busy machine.
-pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended]
 
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CHECK = re.compile(r"^- `(SELECT [^`]+)`", re.MULTILINE)

@@ -323,7 +323,6 @@ COPY_OF_EVENT = Mistake(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("kind", "mistake"),
     [
