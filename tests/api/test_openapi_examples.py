@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
-from jsonschema import Draft202012Validator
+from jsonschema_rs import Draft202012Validator
 from pytest_django import Settings
 
 from payments.api.openapi import EXAMPLE_URL, PAGE, PAYMENT, openapi_document
