@@ -1,13 +1,13 @@
 """The files for Kubernetes, and the commands of docs/operate/containers.md. These tests need no cluster."""
 
 import copy
+import importlib
 import os
 import re
 import stat
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -32,6 +32,12 @@ PROGRAM = """#!/bin/sh
 [ "$1" != clone ] || ln -s {root} payments
 printf '%s\\n' "${{0##*/}} $*" >>commands
 """
+
+
+@pytest.fixture(scope="module")
+def kubernetes_validate() -> Any:
+    """Return the module with the schemas of Kubernetes, whose import takes two seconds."""
+    return importlib.import_module("kubernetes_validate")
 
 
 def load(path: Path) -> Any:
@@ -72,17 +78,17 @@ def test_every_file_is_a_resource_of_the_kustomization(kustomization: Resource) 
     assert files == {"kustomization.yaml", *kustomization["resources"]}
 
 
-def test_guide_names_the_newest_known_version() -> None:
+def test_guide_names_the_newest_known_version(kubernetes_validate: Any) -> None:
     assert kubernetes_validate.latest_version().startswith(f"{VERSIONS[1]}.")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_resources_are_valid(resources: dict[str, Resource], version: str) -> None:
+def test_resources_are_valid(kubernetes_validate: Any, resources: dict[str, Resource], version: str) -> None:
     for resource in resources.values():
         kubernetes_validate.validate(resource, version, strict=True)
 
 
-def test_unknown_field_is_detected(resources: dict[str, Resource]) -> None:
+def test_unknown_field_is_detected(kubernetes_validate: Any, resources: dict[str, Resource]) -> None:
     misspelt = copy.deepcopy(resources["Deployment"])
     container_of(misspelt)["livelinessProbe"] = container_of(misspelt).pop("livenessProbe")
 
