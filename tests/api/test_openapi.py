@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from jsonschema_rs import Draft202012Validator, meta
+from jsonschema_rs import Draft202012Validator
 from pytest_django import Settings
 
 from payments import __version__
@@ -40,7 +40,7 @@ def schema(client: Client, db: None) -> Any:
 def validator(schema: Any, name: str) -> Draft202012Validator:
     """Return the validator of a component of the document.
 
-    :raises ValidationError: a pattern or a reference in the component is invalid
+    :raises ValidationError: the component is no valid schema
     """
     return Draft202012Validator({**schema, "$ref": f"#/components/schemas/{name}"})
 
@@ -238,8 +238,7 @@ def test_filters_have_forms_that_most_generators_know(schema: Any) -> None:
 
 
 def test_every_component_is_a_json_schema(schema: Any) -> None:
-    for name, component in schema["components"]["schemas"].items():
-        meta.validate(component)
+    for name in schema["components"]["schemas"]:
         validator(schema, name)
 
 
