@@ -14,8 +14,9 @@ import psutil
 
 from benchmarks.database import LoadedDatabase, environment
 from tests.support.ports import free_port
-from tests.support.processes import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX, wait_until_listening
+from tests.support.processes import ROOT, wait_until_listening
 from tests.support.service import Walker
+from tests.support.waiting import SECONDS_MAX
 
 WORKERS = int(os.environ.get("WEB_WORKERS", "2"))
 PYTHON = str(ROOT / ".venv/bin/python")
@@ -115,11 +116,11 @@ def running(
             stdout=subprocess.DEVNULL,
         )
         try:
-            wait_until_listening(process, port, workers=listeners, seconds_max=START_SECONDS_MAX)
+            wait_until_listening(process, port, workers=listeners)
             yield RunningServer(server, database, f"http://127.0.0.1:{port}", psutil.Process(process.pid))
         finally:
             process.terminate()
-            process.wait(timeout=STOP_SECONDS_MAX)
+            process.wait(timeout=SECONDS_MAX)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from tests.support.ports import free_port
 from tests.support.replica import database_as_replica
 from tests.support.sql import execute, fetch_value
 from tests.support.threads import in_thread
+from tests.support.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.also("citus")
 
@@ -334,12 +335,12 @@ def test_writing_a_use_does_not_wait_for_another_writer(client: Client) -> None:
         with transaction.atomic():
             ApiKey.objects.filter(pk=key.pk).update(name="changed")
             locked.set()
-            released.wait(timeout=20)
+            released.wait(timeout=SECONDS_MAX)
 
     holder = in_thread(hold_lock)
     holder.start()
     try:
-        assert locked.wait(timeout=20)
+        assert locked.wait(timeout=SECONDS_MAX)
         response = get_payments(client, f"Bearer {key_text(key)}")
         was_released_first = not holder.is_alive()
     finally:

@@ -10,6 +10,7 @@ from pytest_django import Settings
 from payments.runtime.process import process
 from payments_site.settings import PASSWORD_HASHERS
 from tests.support.password_hashing import RecordingHasher
+from tests.support.waiting import SECONDS_MAX
 
 pytestmark = [pytest.mark.usefixtures("quick_hasher"), pytest.mark.once]
 
@@ -50,6 +51,6 @@ def test_thread_waits_until_another_one_has_hashed(work: Callable[[], object]) -
             with pytest.raises(TimeoutError):
                 waiting.result(timeout=0.05)
             assert RecordingHasher.hashed == []
-        waiting.result(timeout=60)
+        waiting.result(timeout=SECONDS_MAX)
 
     assert RecordingHasher.hashed

@@ -22,7 +22,6 @@ from tests.support.connecting import connected_to
 from tests.support.contract import assert_meets_contract
 from tests.support.corpus import SUBJECTS, VISIBLE_IDS, Case, read_cases, store_payments
 from tests.support.exchange import (
-    RESPONSE_SECONDS_MAX,
     Request,
     Response,
     call_application,
@@ -32,6 +31,7 @@ from tests.support.exchange import (
 from tests.support.processes import ROOT
 from tests.support.scale import examples, report, times
 from tests.support.service import Service
+from tests.support.waiting import SECONDS_MAX
 
 pytestmark = [pytest.mark.once, pytest.mark.xdist_group("service")]
 
@@ -353,7 +353,7 @@ def test_body_is_not_read_as_the_next_request(service: Service) -> None:
     length = f"Content-Length: {len(hidden)}\r\n\r\n".encode()
     last = b"GET /v2/payments HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n"
 
-    with socket.create_connection(("127.0.0.1", service.port), timeout=RESPONSE_SECONDS_MAX) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=SECONDS_MAX) as connection:
         connection.sendall(GET + HOST + length + hidden + last)
         responses = b"".join(iter(partial(connection.recv, 65_536), b""))
 

@@ -8,10 +8,11 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.support.scale import IS_LONG
 from tests.support.tools import first_installed
+from tests.support.waiting import SECONDS_MAX
 
 # chromium-headless-shell is Chromium without a window, which needs half the processor time.
 CHROMIUM: Final = ("chromium-headless-shell", "chromium")
@@ -23,13 +24,14 @@ LOOKS: Final[tuple[Look, ...]] = (
     *(((1440, True), (390, False)) if IS_LONG else ()),
 )
 HEIGHT = 900
-TIMEOUT_MILLISECONDS = 10_000
+MILLISECONDS_MAX: Final = SECONDS_MAX * 1000
 SERIOUS_IMPACTS = {"serious", "critical"}
 
 
 @contextmanager
 def launch_browser() -> Iterator[Browser]:
     """Start a browser. Playwright runs an event loop in this thread, in which Django otherwise refuses the ORM."""
+    expect.set_options(timeout=MILLISECONDS_MAX)
     with sync_playwright() as playwright, patch.dict(os.environ, DJANGO_ALLOW_ASYNC_UNSAFE="true"):
         browser = playwright.chromium.launch(executable_path=first_installed(*CHROMIUM), args=["--no-sandbox"])
         yield browser
@@ -40,7 +42,7 @@ def launch_browser() -> Iterator[Browser]:
 def open_page(browser: Browser, base_url: str, *, width: int = WIDTHS[0], **options: Any) -> Iterator[Page]:
     """Open a page. Fail on script errors, policy violations and requests to other hosts; error statuses are allowed."""
     context = browser.new_context(base_url=base_url, viewport={"width": width, "height": HEIGHT}, **options)
-    context.set_default_timeout(TIMEOUT_MILLISECONDS)
+    context.set_default_timeout(MILLISECONDS_MAX)
     page = context.new_page()
     errors: list[str] = []
 

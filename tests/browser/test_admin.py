@@ -74,7 +74,7 @@ def test_login_refuses_a_wrong_password_and_opens_the_overview(staffed: Staffed)
 def read_overview(page: Page, path: str) -> None:
     """Open the overview and wait until all of its days are summed: the page loads again by itself."""
     page.goto(path)
-    expect(page.get_by_role("status")).to_have_count(0, timeout=30_000)
+    expect(page.get_by_role("status")).to_have_count(0)
 
 
 def test_chart_has_the_figures_of_the_table(staffed: Staffed) -> None:
@@ -190,7 +190,7 @@ def test_report_of_a_month_leads_to_its_payments_and_files(staffed: Staffed) -> 
     with staffed.page() as page:
         read_overview(page, f"/admin/report/?organization={staffed.organization}&mode=test")
         click(page, "← Previous month")
-        expect(page.get_by_role("status")).to_have_count(0, timeout=30_000)
+        expect(page.get_by_role("status")).to_have_count(0)
         row = page.get_by_role("region", name="EUR by Method").get_by_role("row").last
         method, count, *_ = row.inner_text().split("\t")
         with page.expect_download() as download:
@@ -238,7 +238,7 @@ def test_overview_waits_for_days_while_an_import_holds_a_lock(staffed: Staffed) 
         with organization_locked(staffed.service.database_url, organization=SHOPS[2].id):
             page.goto(path)
             expect(page.get_by_role("status")).to_contain_text("Figures for 30 days are being computed.")
-        expect(page.get_by_role("status")).to_have_count(0, timeout=30_000)
+        expect(page.get_by_role("status")).to_have_count(0)
         expect(page.locator("figure").first).to_be_visible()
 
 

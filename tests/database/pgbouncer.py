@@ -11,8 +11,9 @@ import psycopg
 
 from tests.support.commands import output_of
 from tests.support.ports import free_port
-from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
+from tests.support.processes import ROOT, wait_until_listening
 from tests.support.tools import require, unavailable
+from tests.support.waiting import SECONDS_MAX
 
 CONFIGURATION = ROOT / "deploy/pgbouncer.ini"
 SERVER = "host=db.example port=5432"
@@ -82,7 +83,7 @@ class Pgbouncer:
     def kill(self) -> None:
         assert self.process is not None, "the pooler is not running"
         self.process.kill()
-        self.process.wait(timeout=STOP_SECONDS_MAX)
+        self.process.wait(timeout=SECONDS_MAX)
         self.process = None
 
     def execute(self, command: str) -> None:

@@ -8,11 +8,12 @@ import pytest
 from psycopg import OperationalError
 
 from payments.database.postgresql.connecting import ConnectionPending, PendingConnection
+from tests.support.waiting import SECONDS_MAX
 
 
 def test_connection_that_opens_in_time_is_returned() -> None:
     with socket.socket() as connection:
-        assert PendingConnection(lambda: connection).get(timeout=60) is connection
+        assert PendingConnection(lambda: connection).get(timeout=SECONDS_MAX) is connection
 
 
 @pytest.mark.parametrize("kind", [OperationalError, TimeoutError, ValueError])
@@ -23,7 +24,7 @@ def test_error_of_the_attempt_is_raised(kind: type[Exception]) -> None:
     pending = PendingConnection(fail)
 
     with pytest.raises(kind, match="refused"):
-        pending.get(timeout=60)
+        pending.get(timeout=SECONDS_MAX)
     assert not pending.is_usable
 
 
@@ -42,14 +43,14 @@ def test_late_connection_serves_a_later_attempt() -> None:
         assert PendingConnection.reuse_or_start(pending, open_late) is pending
         may_open.set()
 
-        assert pending.get(timeout=60) is connection
+        assert pending.get(timeout=SECONDS_MAX) is connection
 
 
 def test_connection_that_the_server_ended_is_not_reused() -> None:
     connection, server = socket.socketpair()
     with connection:
         pending = PendingConnection(lambda: connection)
-        pending.get(timeout=60)
+        pending.get(timeout=SECONDS_MAX)
         reused = PendingConnection.reuse_or_start(pending, lambda: connection)
 
         server.close()
@@ -60,4 +61,4 @@ def test_connection_that_the_server_ended_is_not_reused() -> None:
 
 def test_first_attempt_starts_a_connection() -> None:
     with socket.socket() as connection:
-        assert PendingConnection.reuse_or_start(None, lambda: connection).get(timeout=60) is connection
+        assert PendingConnection.reuse_or_start(None, lambda: connection).get(timeout=SECONDS_MAX) is connection

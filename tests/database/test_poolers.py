@@ -24,7 +24,7 @@ from tests.support.load import Load
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.scale import times
 from tests.support.service import USUAL_LIMITS, Service, Walker
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes, pytest.mark.extended]
 
@@ -365,7 +365,7 @@ def blocked_import(pooled: Pooled) -> Iterator[psycopg.Connection[Any]]:
 def test_interrupted_import_ends_its_statement_on_the_server(pooled: Pooled, changed: Changed) -> None:
     with pooled.commands.popen("import_payments", changed.path) as command, blocked_import(pooled) as monitoring:
         command.send_signal(signal.SIGINT)
-        command.communicate(timeout=60)
+        command.communicate(timeout=SECONDS_MAX)
         wait_for_value(monitoring, WAITING, 0)
 
     assert command.returncode == 130
@@ -375,7 +375,7 @@ def test_interrupted_import_ends_its_statement_on_the_server(pooled: Pooled, cha
 def test_import_through_the_pool_for_requests_has_their_limits(pooled: Pooled, changed: Changed) -> None:
     wrong_pool = Service(pooled.pooler.url(NAME, user=USER), settings=USUAL_LIMITS)
     with wrong_pool.popen("import_payments", changed.path) as command, blocked_import(pooled):
-        _, errors = command.communicate(timeout=60)
+        _, errors = command.communicate(timeout=SECONDS_MAX)
 
     assert command.returncode == 1
     assert b"nothing was changed: canceling statement due to" in errors
@@ -389,7 +389,7 @@ def test_import_can_exceed_the_limits_of_requests_while_clients_read(pooled: Poo
     ):
         with blocked_import(pooled):
             time.sleep(BEYOND_REQUEST_LIMITS_SECONDS)
-        _, errors = command.communicate(timeout=60)
+        _, errors = command.communicate(timeout=SECONDS_MAX)
 
     assert command.returncode == 0, errors
     assert {response.status for response in load.responses} == {200}

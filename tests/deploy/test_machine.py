@@ -13,15 +13,14 @@ from tests.deploy import machine
 from tests.deploy.machine import Machine, put_checkout
 from tests.support.dockerfile import Stage, stages
 from tests.support.lines import line
-from tests.support.processes import ROOT, START_SECONDS_MAX
+from tests.support.processes import ROOT
 from tests.support.scale import report
 from tests.support.tools import unavailable
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 HOST = "pay.localhost"  # Caddy signs certificates for it
 AUTHORITY = "/var/lib/caddy/.local/share/caddy/pki/authorities/local/root.crt"
 CLONE = "git clone REPOSITORY /opt/payments\n"
-RELOAD_SECONDS_MAX = 2 * START_SECONDS_MAX
 BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 pytestmark = [pytest.mark.long, pytest.mark.once, pytest.mark.processes]
@@ -80,8 +79,8 @@ def assert_runs(fresh: Machine) -> None:
     workers = log_of(fresh).count("Started worker")
 
     fresh.enter("systemctl", "reload", "payments")
-    wait_until(lambda: log_of(fresh).count("Started worker") == 2 * workers, seconds_max=RELOAD_SECONDS_MAX)
-    wait_until(lambda: log_of(fresh).count("Stopped old worker") == workers, seconds_max=RELOAD_SECONDS_MAX)
+    wait_until(lambda: log_of(fresh).count("Started worker") == 2 * workers)
+    wait_until(lambda: log_of(fresh).count("Stopped old worker") == workers)
     refused = fresh.enter(*curl, "http://127.0.0.1:8000/v2/payments")
     exposure = fresh.enter("systemd-analyze", "--no-pager", "security", "payments.service")
     stopped = fresh.enter("systemctl", "stop", "payments")
@@ -162,7 +161,7 @@ def test_image_runs_with_a_read_only_root(container: Machine, mount: str) -> Non
         written = container.enter(*as_user, "sh", "-c", "touch /opt/payments/x /x", directory=directory)
         files = container.enter("ls", str(runtime_directory)).stdout.split()
         container.terminate()
-        status = process.wait(timeout=START_SECONDS_MAX)
+        status = process.wait(timeout=SECONDS_MAX)
 
     assert written.returncode != 0
     assert "limits.sqlite3" in files

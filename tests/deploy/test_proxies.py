@@ -29,10 +29,10 @@ from tests.support.commands import output_of
 from tests.support.lines import line
 from tests.support.migrated import fresh_database
 from tests.support.ports import free_port
-from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
+from tests.support.processes import ROOT, wait_until_listening
 from tests.support.service import Service
 from tests.support.tools import require
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended]
 
@@ -245,7 +245,7 @@ def proxied(program: str, *, upstreams: list[int], files: tuple[Path, Path], dir
         yield proxy
     finally:
         server.terminate()
-        assert server.wait(timeout=STOP_SECONDS_MAX) == 0
+        assert server.wait(timeout=SECONDS_MAX) == 0
 
 
 @pytest.fixture(scope="module", params=PROGRAMS)

@@ -15,8 +15,8 @@ import pytest
 from tests.support.commands import run_command
 from tests.support.ports import free_port
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql, get_server
-from tests.support.processes import ROOT, START_SECONDS_MAX, STOP_SECONDS_MAX
-from tests.support.waiting import wait_until
+from tests.support.processes import ROOT
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes, pytest.mark.extended]
 
@@ -84,12 +84,12 @@ def replica(primary: BreakablePostgresql, data: Path, **variables: str) -> Itera
         start_new_session=True,
     )
     try:
-        wait_until(lambda: accepts_connections(server, port), seconds_max=START_SECONDS_MAX)
+        wait_until(lambda: accepts_connections(server, port))
         yield port
     finally:
         with suppress(psutil.NoSuchProcess):
             server.terminate()
-        server.wait(timeout=STOP_SECONDS_MAX)
+        server.wait(timeout=SECONDS_MAX)
 
 
 def test_replica_continues_after_a_restart(primary: BreakablePostgresql) -> None:
@@ -126,7 +126,7 @@ def read_numbers(port: int, *, count: int) -> list[int]:
         def read() -> list[int]:
             return [number for (number,) in reader.execute("SELECT number FROM numbers ORDER BY number").fetchall()]
 
-        wait_until(lambda: len(read()) >= count, seconds_max=START_SECONDS_MAX)
+        wait_until(lambda: len(read()) >= count)
         return read()
 
 

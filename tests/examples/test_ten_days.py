@@ -32,6 +32,7 @@ from tests.examples.service_server import RelayedService, version_of
 from tests.examples.stripe_server import StripeServer
 from tests.support.scale import IS_LONG, SEED, report, times
 from tests.support.service import Service
+from tests.support.waiting import SECONDS_MAX
 
 pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended, pytest.mark.xdist_group("service")]
 
@@ -189,7 +190,7 @@ class Simulation:
             self.figures["late"] += sum(self.is_late(id_, version) for id_, version in versions.items())
 
     def count(self, process: subprocess.Popen[str]) -> None:
-        _, stderr = process.communicate(timeout=100)
+        _, stderr = process.communicate(timeout=SECONDS_MAX)
         assert "Traceback" not in stderr, stderr
         names = {0: "complete", 1: "failed", 75: "second", -9: "killed"}
         self.figures[f"{names[process.returncode]} runs"] += 1

@@ -31,10 +31,9 @@ from tests.support.factories import OrganizationFactory
 from tests.support.lines import RECORD, line
 from tests.support.migrated import fresh_database
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
-from tests.support.processes import STOP_SECONDS_MAX
 from tests.support.scale import IS_LONG, report, times
 from tests.support.service import Service
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = pytest.mark.only("sqlite")
 
@@ -318,7 +317,7 @@ def test_interrupt_while_reading_is_reported_in_one_line(imports: Imports) -> No
 
     send_interrupt(process)
 
-    assert process.wait(timeout=STOP_SECONDS_MAX) == 130
+    assert process.wait(timeout=SECONDS_MAX) == 130
     _, message = process.communicate()
     assert message.decode() == INTERRUPTED
     assert imports.read(EVERYTHING) == before

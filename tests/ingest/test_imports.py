@@ -27,6 +27,7 @@ from tests.support.factories import OrganizationFactory, PaymentFactory
 from tests.support.lines import MISSING, compact, export_payments, line, record, source
 from tests.support.sql import execute
 from tests.support.threads import in_thread, wait_until_blocked
+from tests.support.waiting import SECONDS_MAX
 
 pytestmark = [pytest.mark.django_db, pytest.mark.also("citus")]
 
@@ -323,7 +324,7 @@ def test_import_that_waits_for_a_lock_can_be_interrupted(organization: Organizat
     class InterruptingLater(Interrupting):
         def readinto(self, buffer: Any) -> int:
             if self.tell() == len(self.getvalue()):
-                assert is_waiting.wait(20)
+                assert is_waiting.wait(SECONDS_MAX)
             return super().readinto(buffer)
 
     def interrupt() -> None:
@@ -338,7 +339,7 @@ def test_import_that_waits_for_a_lock_can_be_interrupted(organization: Organizat
         importing.start()
         wait_until_blocked(importing)
         is_waiting.set()
-        importing.join(timeout=20)
+        importing.join(timeout=SECONDS_MAX)
         has_ended = not importing.is_alive()
     importing.join()
 

@@ -22,6 +22,7 @@ from payments.runtime.servers import (
 )
 from tests.support.list_errors import caused_by, timeout_error
 from tests.support.sql import execute
+from tests.support.waiting import SECONDS_MAX
 
 
 def failing(error: Exception) -> Callable[[str], str]:
@@ -96,7 +97,7 @@ def test_primary_is_measured_by_one_thread_at_a_time() -> None:
 
     with replica.measuring_primary:
         measuring.start()
-        measuring.join(timeout=20)
+        measuring.join(timeout=SECONDS_MAX)
         is_waiting = measuring.is_alive()
     measuring.join()
 

@@ -11,7 +11,7 @@ import pytest
 from pytest_django import Settings
 
 from payments.runtime.shares import NoPlace, NoThread, Shares
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = pytest.mark.once
 
@@ -164,7 +164,7 @@ def test_one_read_of_a_client_waits_for_the_next_place(pool: ThreadPoolExecutor)
             raise AssertionError("unreachable")
         assert may_filter(shares, "b")
         assert not waiting.done()
-    waiting.result(timeout=60)
+    waiting.result(timeout=SECONDS_MAX)
 
     assert (shares.occupied, shares.running, shares.waiting) == (0, {}, {})
 
@@ -178,7 +178,7 @@ def test_waiting_read_gives_way_to_other_clients(pool: ThreadPoolExecutor) -> No
         assert may_filter(shares, "b")
 
         with pytest.raises(NoPlace):
-            waiting.result(timeout=60)
+            waiting.result(timeout=SECONDS_MAX)
         start_waiting(shares, pool)
 
 
@@ -227,7 +227,7 @@ def test_many_threads_never_exceed_the_shares(settings: Settings) -> None:
 
     with ThreadPoolExecutor(12) as pool:
         for future in [pool.submit(work, "ab"[number % 2]) for number in range(12)]:
-            future.result(timeout=60)
+            future.result(timeout=SECONDS_MAX)
 
     assert outcomes[True]
     assert outcomes[False]

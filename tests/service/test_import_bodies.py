@@ -21,7 +21,7 @@ from payments.models import KeyScope
 from tests.support.lines import line
 from tests.support.migrated import fresh_database
 from tests.support.service import Service
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = [pytest.mark.processes, pytest.mark.extended]
 
@@ -70,7 +70,7 @@ class Client:
 
 @contextmanager
 def connected(service: Service, key: str) -> Iterator[Client]:
-    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=SECONDS_MAX) as connection:
         yield Client(connection, key)
 
 

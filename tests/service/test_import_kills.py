@@ -16,7 +16,7 @@ from tests.support.lines import line
 from tests.support.postgresql import BreakablePostgresql, breakable_postgresql
 from tests.support.scale import SEED, report, times
 from tests.support.service import START, Service, workers
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = [
     pytest.mark.extended,
@@ -27,7 +27,7 @@ pytestmark = [
 
 RECORDS = 2_000
 RESPAWN_SECONDS = 6  # Granian ends if a new worker ends within this time
-SECONDS_MAX = 1.0  # an import ends within this time
+IMPORT_SECONDS = 1.0  # an import ends within this time
 QUERY = "SELECT description, count(*) FROM payments_payment GROUP BY description"
 
 
@@ -46,7 +46,7 @@ class Sender:
     @contextmanager
     def sending(self, body: bytes, *, length: int) -> Iterator[http.client.HTTPConnection]:
         """Send the beginning of a body of this length. The connection is closed at the end."""
-        with closing(http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=60)) as connection:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=SECONDS_MAX)) as connection:
             connection.putrequest("POST", "/v2/payments/imports")
             connection.putheader("Authorization", f"Bearer {self.key}")
             connection.putheader("Content-Type", "application/x-ndjson")
@@ -112,7 +112,7 @@ def test_import_whose_worker_or_database_ends_writes_all_or_nothing(
         before, text = sender.stored(), f"{fault.__name__} {number}"
         thread = threading.Thread(target=sender.try_to_send, args=[text])
         thread.start()
-        time.sleep(chance.uniform(0, SECONDS_MAX))
+        time.sleep(chance.uniform(0, IMPORT_SECONDS))
         fault(sender)
         thread.join()
 
@@ -131,7 +131,7 @@ def test_import_whose_client_ends_writes_all_or_nothing(sender: Sender) -> None:
         body = body_with(text)
         sent = body[: len(body) // chance.choice([1, 2])]
         with suppress(OSError), sender.sending(sent, length=len(body)):
-            time.sleep(chance.uniform(0, SECONDS_MAX))
+            time.sleep(chance.uniform(0, IMPORT_SECONDS))
 
         wait_until(lambda: sender.send("") == http.client.OK)  # the import has ended
         after = sender.stored()

@@ -29,12 +29,12 @@ from tests.support.factories import NOON
 from tests.support.load import Load
 from tests.support.migrated import fresh_database
 from tests.support.postgresql import breakable_postgresql
-from tests.support.processes import ROOT, STOP_SECONDS_MAX
+from tests.support.processes import ROOT
 from tests.support.scale import times
 from tests.support.scrape import LIST, READ, families, fetch, requests, samples, total
 from tests.support.service import START, USUAL_LIMITS, Service, count_started_workers, workers
 from tests.support.tools import unavailable
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = pytest.mark.once("postgresql")
 
@@ -98,7 +98,7 @@ def test_killed_worker_keeps_its_counts_but_is_no_worker(observed: Service, key:
 
     killed = workers(observed)[0]
     killed.kill()
-    killed.wait(timeout=STOP_SECONDS_MAX)
+    killed.wait(timeout=SECONDS_MAX)
     alive, threads = total(observed, "payments_workers"), total(observed, "payments_threads")
     wait_until(lambda: count_started_workers(observed) >= started)
     send_requests(observed, key)

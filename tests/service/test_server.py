@@ -13,10 +13,9 @@ import pytest
 
 from tests.support.load import Load
 from tests.support.migrated import fresh_database
-from tests.support.processes import START_SECONDS_MAX, STOP_SECONDS_MAX
 from tests.support.scale import IS_LONG, report, times
 from tests.support.service import Service, count_started_workers, workers
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = [pytest.mark.once, pytest.mark.processes]
 
@@ -25,7 +24,6 @@ SLOW_CLIENTS = times(50, long=500)
 REQUESTS = times(1_000, long=200_000)
 RESTARTS = 20
 IN_FLIGHT = 40
-ACCEPTED_SECONDS_MAX = 10
 CONNECTIONS_MAX = 8192  # of each worker
 HELD_SECONDS = 30
 WORKERS = 2
@@ -123,7 +121,7 @@ def test_killed_worker_is_replaced(served: Service, key: str) -> None:
     killed_at = time.monotonic()
     with Load(served.port, key).running(CLIENTS) as load:
         load.wait_for(200, after=killed_at)
-        restart_ends_at = killed_at + (RESTART_SECONDS_MAX if IS_LONG else START_SECONDS_MAX)
+        restart_ends_at = killed_at + (RESTART_SECONDS_MAX if IS_LONG else SECONDS_MAX)
         wait_until(lambda: set(workers(served)) - set(before), seconds_max=restart_ends_at - time.monotonic())
         replaced_at = time.monotonic()
         load.assert_recovered(repaired_at=replaced_at)
@@ -163,7 +161,7 @@ def test_stopping_server_completes_the_requests_in_flight(tmp_path: Path) -> Non
                 service.server.terminate()
                 statuses = [read_status(connection) for connection in in_flight]
                 load.stopped.set()
-            exit_status = service.server.wait(timeout=STOP_SECONDS_MAX)
+            exit_status = service.server.wait(timeout=SECONDS_MAX)
 
     assert statuses == [200] * IN_FLIGHT
     assert exit_status == 0
@@ -176,7 +174,7 @@ def wait_until_accepted(service: Service, clients: set[tuple[str, int]]) -> None
         connections = [connection for worker in workers(service) for connection in worker.net_connections("tcp")]
         return {tuple(connection.raddr) for connection in connections if connection.raddr}
 
-    wait_until(lambda: clients <= accepted(), seconds_max=ACCEPTED_SECONDS_MAX, explain=lambda: clients - accepted())
+    wait_until(lambda: clients <= accepted(), explain=lambda: clients - accepted())
 
 
 def send_request(service: Service, key: str) -> http.client.HTTPConnection:

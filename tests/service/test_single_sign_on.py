@@ -30,6 +30,7 @@ from tests.support.relay import Answer, relayed
 from tests.support.service import QUICK_PASSWORDS, Service
 from tests.support.sql import execute, fetch_value
 from tests.support.threads import call_while_held, in_thread, wait_until_blocked
+from tests.support.waiting import SECONDS_MAX
 
 pytestmark = [pytest.mark.only("postgresql"), pytest.mark.processes]
 
@@ -121,7 +122,7 @@ def test_session_gets_another_key(service: Service, bakery: Provider) -> None:
     form = visitor.get("/admin/sign-in/")
     before = visitor.session.cookies["sessionid"]
 
-    visitor.session.post(form.url, {"sub": "ann"}, timeout=30)
+    visitor.session.post(form.url, {"sub": "ann"}, timeout=SECONDS_MAX)
 
     assert visitor.session.cookies["sessionid"] != before
 
@@ -305,7 +306,7 @@ def test_cancelled_sign_in_leads_back(service: Service) -> None:
     visitor = Visitor(service)
     form = visitor.get("/admin/sign-in/")
 
-    page = visitor.session.post(form.url, {"action": "deny"}, timeout=30)
+    page = visitor.session.post(form.url, {"action": "deny"}, timeout=SECONDS_MAX)
 
     assert "The sign-in was cancelled" in page.text
     assert '<a href="/admin/login/">' in page.text
@@ -315,7 +316,7 @@ def test_answer_of_the_provider_works_once(service: Service, bakery: Provider) -
     bakery.set_account("ann")
     visitor = Visitor(service)
     form = visitor.get("/admin/sign-in/")
-    answer = visitor.session.post(form.url, {"sub": "ann"}, timeout=30, allow_redirects=False)
+    answer = visitor.session.post(form.url, {"sub": "ann"}, timeout=SECONDS_MAX, allow_redirects=False)
     path = answer.headers["Location"].removeprefix(service.base_url)
 
     pages = [Visitor(service).get(path), visitor.get(path), visitor.get(path)]

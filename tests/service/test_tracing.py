@@ -26,11 +26,10 @@ from tests.support.commands import run_command
 from tests.support.migrated import fresh_database
 from tests.support.processes import ROOT
 from tests.support.service import Service
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 pytestmark = pytest.mark.once
 
-SECONDS_MAX = 30
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 PARENT_ID = "b7ad6b7169203331"
 SAMPLED, NOT_SAMPLED = "01", "00"

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 from wsgiref.util import setup_testing_defaults
 
-RESPONSE_SECONDS_MAX = 30
+from tests.support.waiting import SECONDS_MAX
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -91,7 +91,7 @@ def send_request(port: int, request: Request) -> Response:
 
 def send_bytes(port: int, wire: bytes, *, method: str = "GET") -> Response | None:
     """Send any bytes and return the first response; None if the server closes the connection."""
-    with socket.create_connection(("127.0.0.1", port), timeout=RESPONSE_SECONDS_MAX) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX) as connection:
         try:
             connection.sendall(wire)
             response = HTTPResponse(connection, method=method)

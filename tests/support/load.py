@@ -10,10 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tests.support.scale import IS_LONG, report, times
-from tests.support.waiting import wait_until
-
-# Only a failing test waits this long. No test depends on the speed of the machine.
-CLIENT_SECONDS_MAX = 60
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 # In a usual run the clients leave processor time to other tests.
 PAUSE_SECONDS = times(100, long=0) / 1000
@@ -77,9 +74,7 @@ class Load:
         connection.close()
 
     def connection(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(
-            "127.0.0.1", self.port, timeout=CLIENT_SECONDS_MAX, source_address=(self.source, 0)
-        )
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS_MAX, source_address=(self.source, 0))
 
     def send(self, connection: http.client.HTTPConnection) -> Response:
         started_at = time.monotonic()
@@ -116,7 +111,6 @@ class Load:
 
         wait_until(
             is_met,
-            seconds_max=CLIENT_SECONDS_MAX,
             explain=lambda: f"no response met the condition; the last was {responses[-1]}",
         )
         return responses
@@ -125,7 +119,7 @@ class Load:
         """Return the responses to requests that were sent after a moment of time.monotonic."""
         return [response for response in self.responses if response.started_at > moment]
 
-    def wait_for(self, status: int, *, after: float, seconds_max: float = CLIENT_SECONDS_MAX) -> None:
+    def wait_for(self, status: int, *, after: float, seconds_max: float = SECONDS_MAX) -> None:
         """Wait for a response of that status to a request that was sent after the moment."""
         wait_until(
             lambda: any(response.status == status for response in self.sent_after(after)),
@@ -137,7 +131,6 @@ class Load:
         """Wait until every client has `count` responses of that status to requests that it sent after the moment."""
         wait_until(
             lambda: len(self.clients_with(status, after=after, count=count)) == self.clients,
-            seconds_max=CLIENT_SECONDS_MAX,
             explain=lambda: f"not all clients have {count} responses of status {status}",
         )
 

@@ -14,11 +14,11 @@ from urllib.parse import urlencode, urlsplit
 import requests
 
 from tests.support.ports import free_port
-from tests.support.processes import STOP_SECONDS_MAX, wait_until_listening
+from tests.support.processes import wait_until_listening
 from tests.support.relay import Answer, relayed
 from tests.support.service import Service
+from tests.support.waiting import SECONDS_MAX
 
-SECONDS_MAX = 30
 CONFIGURATION, TOKEN, USER_INFO = "/.well-known/openid-configuration", "/oauth2/token", "/userinfo"
 
 
@@ -93,7 +93,7 @@ def provider() -> Iterator[Provider]:
                 yield running
         finally:
             server.terminate()
-            server.wait(timeout=STOP_SECONDS_MAX)
+            server.wait(timeout=SECONDS_MAX)
 
 
 @dataclass

@@ -19,9 +19,8 @@ import psycopg
 from psycopg import sql
 
 from tests.support.ports import free_port
-from tests.support.processes import START_SECONDS_MAX, STOP_SECONDS_MAX
 from tests.support.tools import unavailable
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 # A server that root starts runs as another user, which cannot enter the private temporary directory of the tests.
 WORLD_READABLE = 0o755
@@ -198,7 +197,6 @@ class BreakablePostgresql:
     def wait_until_ready(self) -> None:
         wait_until(
             self.accepts_connections,
-            seconds_max=START_SECONDS_MAX,
             poll_seconds=POLL_SECONDS,
             explain=self.log.read_text,
         )
@@ -206,7 +204,7 @@ class BreakablePostgresql:
     def accepts_connections(self) -> bool:
         assert self.processes[0].poll() is None, self.log.read_text()
         try:
-            psycopg.connect(self.url, connect_timeout=START_SECONDS_MAX).close()
+            psycopg.connect(self.url, connect_timeout=SECONDS_MAX).close()
         except psycopg.OperationalError:
             return False
         return True
@@ -214,7 +212,6 @@ class BreakablePostgresql:
     def wait_until_ended(self, processes: list[psutil.Process]) -> None:
         wait_until(
             lambda: all(map(has_ended, processes)),
-            seconds_max=STOP_SECONDS_MAX,
             poll_seconds=POLL_SECONDS,
             explain=lambda: processes,
         )
@@ -297,7 +294,6 @@ class Cluster:
         for replica in self.replicas:
             wait_until(
                 partial(replica.has_replayed, position),
-                seconds_max=START_SECONDS_MAX,
                 poll_seconds=POLL_SECONDS,
                 explain=replica.log.read_text,
             )

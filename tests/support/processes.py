@@ -1,4 +1,4 @@
-"""Server processes of the tests: how long a start or a stop may take, and waiting until a server listens."""
+"""Server processes of the tests, and waiting until they listen."""
 
 import socket
 import subprocess
@@ -11,13 +11,9 @@ import psutil
 from tests.support.waiting import wait_until
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-START_SECONDS_MAX: Final = 60
-STOP_SECONDS_MAX: Final = 30
 
 
-def wait_until_listening(
-    server: subprocess.Popen[bytes], port: int, *, workers: int = 1, seconds_max: int = START_SECONDS_MAX
-) -> None:
+def wait_until_listening(server: subprocess.Popen[bytes], port: int, *, workers: int = 1) -> None:
     """Wait until this many workers of a server listen. Every worker of Granian has its own socket.
 
     A worker that gets SIGTERM while it starts takes five seconds to end.
@@ -29,7 +25,6 @@ def wait_until_listening(
 
     wait_until(
         are_listening,
-        seconds_max=seconds_max,
         poll_seconds=0.1,
         explain=lambda: f"{server.args!r} did not begin to listen",
     )

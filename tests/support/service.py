@@ -25,7 +25,8 @@ from tests.support.connecting import connected_to
 from tests.support.lines import export_payments, issue_key, store
 from tests.support.password_hashing import QuickHasher
 from tests.support.ports import free_port
-from tests.support.processes import ROOT, STOP_SECONDS_MAX, wait_until_listening
+from tests.support.processes import ROOT, wait_until_listening
+from tests.support.waiting import SECONDS_MAX
 
 RECONNECT_EVERY = 50
 START = ROOT / "scripts/start"
@@ -173,7 +174,7 @@ class Service:
                 yield self
             finally:
                 server.terminate()
-                assert server.wait(timeout=STOP_SECONDS_MAX) == 0
+                assert server.wait(timeout=SECONDS_MAX) == 0
 
 
 class Walker:

@@ -10,11 +10,9 @@ from typing import TypeVar
 from django.db import connection, transaction
 
 from tests.support.sql import fetch_value
-from tests.support.waiting import wait_until
+from tests.support.waiting import SECONDS_MAX, wait_until
 
 Result = TypeVar("Result")
-
-LOCK_SECONDS_MAX = 20
 
 # A lock of a transaction names no database. A connection that waits for one also holds locks of tables, which do.
 WAITING = """
@@ -46,12 +44,12 @@ def held_lock(table: str) -> Iterator[threading.Thread]:
             if connection.vendor == "postgresql":
                 cursor.execute(f"LOCK TABLE {table} IN EXCLUSIVE MODE")
             locked.set()
-            released.wait(timeout=LOCK_SECONDS_MAX)
+            released.wait(timeout=SECONDS_MAX)
 
     holder = in_thread(hold)
     holder.start()
     try:
-        assert locked.wait(timeout=LOCK_SECONDS_MAX)
+        assert locked.wait(timeout=SECONDS_MAX)
         yield holder
     finally:
         released.set()

@@ -27,6 +27,7 @@ from tests.support.factories import ApiKeyFactory, OrganizationFactory
 from tests.support.lines import MISSING, line, source
 from tests.support.sql import execute
 from tests.support.threads import in_thread, wait_until_blocked
+from tests.support.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.also("citus")
 
@@ -308,7 +309,7 @@ def test_key_can_be_created_while_a_day_is_summed(key: ApiKey) -> None:
     with transaction.atomic():
         sum_days(created(key.access), [DAYS[0]])
         creating.start()
-        creating.join(timeout=20)
+        creating.join(timeout=SECONDS_MAX)
         is_waiting = creating.is_alive()
     creating.join()
 
