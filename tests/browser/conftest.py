@@ -16,6 +16,7 @@ from tests.support.migrated import fresh_database
 from tests.support.service import QUICK_PASSWORDS, Service
 from tests.support.tools import require
 
+LIMITS = {"REQUEST_SECONDS_MAX": "20"}  # a test waits for a lock for a part of this
 PAYMENTS = 12_000  # so that an export has several parts
 
 
@@ -66,7 +67,7 @@ def staffed(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Itera
     directory = tmp_path_factory.mktemp("staffed")
     password = secrets.token_urlsafe()
     with fresh_database(directory) as url:
-        service = Service(url, settings=QUICK_PASSWORDS, log=directory / "log")
+        service = Service(url, settings=QUICK_PASSWORDS | LIMITS, log=directory / "log")
         service.create_demo_payments(PAYMENTS)
         service.create_superuser("staff", password=password)
         with service.serving():
