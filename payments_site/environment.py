@@ -17,7 +17,7 @@ from payments.conf import is_time_zone
 from payments.runtime.rate_limits import RateLimit
 
 # In WAL mode, readers continue while an import writes. `synchronous = FULL` makes commits survive a power cut.
-SQLITE = {
+SQLITE: dict[str, Any] = {
     "ENGINE": "payments.database.sqlite",
     "CONN_MAX_AGE": None,
     "CONN_HEALTH_CHECKS": True,

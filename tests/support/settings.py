@@ -7,7 +7,9 @@ before it loads tests/conftest.py, so the option is parsed here. Workers of pyte
 import os
 from argparse import ArgumentParser
 
+from payments_site.environment import SQLITE
 from tests.support.ports import free_port
+from tests.support.waiting import SECONDS_MAX
 
 
 def choose_database() -> None:
@@ -30,6 +32,7 @@ from payments_site.settings import *  # noqa: E402, F403
 
 # A busy machine must not change the result of a test.
 PAYMENTS_REQUEST_SECONDS_MAX = 60
+SQLITE["OPTIONS"]["timeout"] = SECONDS_MAX  # for a lock
 
 # Hashing a password in production takes a quarter of a second.
 PASSWORD_HASHERS = [
