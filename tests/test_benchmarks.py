@@ -16,7 +16,7 @@ from tests.support.service import inherited_environment
 from tests.support.tools import unavailable
 
 # All benchmarks together take 100 seconds, and several times as long on a busy machine.
-pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended]
 
 PYTHON = sys.executable
 SMALLEST = (

@@ -18,12 +18,7 @@ from tests.support.scale import SEED, report, times
 from tests.support.service import START, Service, workers
 from tests.support.waiting import SECONDS_MAX, wait_until
 
-pytestmark = [
-    pytest.mark.extended,
-    pytest.mark.processes,
-    pytest.mark.once("postgresql"),
-    pytest.mark.timeout(900),
-]
+pytestmark = [pytest.mark.extended, pytest.mark.processes, pytest.mark.once("postgresql")]
 
 RECORDS = 2_000
 RESPAWN_SECONDS = 6  # Granian ends if a new worker ends within this time
