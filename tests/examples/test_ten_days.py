@@ -30,7 +30,7 @@ from tests.examples.mollie_server import MollieServer
 from tests.examples.programs import EXAMPLES, Provider, Setting, serving
 from tests.examples.service_server import RelayedService, version_of
 from tests.examples.stripe_server import StripeServer
-from tests.support.scale import IS_LONG, SEED, report, times
+from tests.support.scale import SEED, report, times
 from tests.support.service import Service
 from tests.support.waiting import SECONDS_MAX
 
@@ -258,13 +258,13 @@ def relayed(service: Service) -> RelayedService:
     return RelayedService(key, organization=str(organization), deployed=service)
 
 
-@pytest.mark.timeout(3600 if IS_LONG else 600)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", [MollieServer, StripeServer])
 def test_service_has_all_payments_after_ten_days_of_faults(
     kind: type[Provider], relayed: RelayedService, tmp_path: Path
 ) -> None:
     with serving(kind(page_records=PAGE_RECORDS), tmp_path, relayed) as setting:
-        done = simulate(setting, days=10, interval=timedelta(minutes=times(60, long=5)))
+        done = simulate(setting, days=10, interval=timedelta(minutes=times(120, long=5)))
 
     assert done.differences == {"missing": 0, "duplicates": 0, "stale": 0, "late": 0}
     assert sorted(relayed.exported()) == sorted(relayed.expected())

@@ -21,7 +21,7 @@ from tests.support.service import Service, workers
 from tests.support.tools import needs_linux
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.processes, pytest.mark.extended, needs_linux]
+pytestmark = [pytest.mark.once("postgresql"), pytest.mark.processes, pytest.mark.extended, needs_linux]
 
 IMPORTS = "/v2/payments/imports"
 JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
