@@ -40,7 +40,7 @@ def schema(client: Client, db: None) -> Any:
 def validator(schema: Any, name: str) -> Draft202012Validator:
     """Return the validator of a component of the document.
 
-    :raises ValidationError: the component is no valid schema
+    :raises ValidationError: the component is not a valid schema
     """
     return Draft202012Validator({**schema, "$ref": f"#/components/schemas/{name}"})
 
