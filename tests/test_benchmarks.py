@@ -15,7 +15,6 @@ from tests.support.processes import ROOT
 from tests.support.service import inherited_environment
 from tests.support.tools import unavailable
 
-# All benchmarks together take 100 seconds, and several times as long on a busy machine.
 pytestmark = [pytest.mark.once, pytest.mark.processes, pytest.mark.extended]
 
 PYTHON = sys.executable

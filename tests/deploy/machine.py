@@ -76,9 +76,7 @@ class Machine:
         """Boot the machine until the block ends, with a loopback interface as its only network."""
         with self.started("--boot", "--console=pipe"):
             wait_until(
-                self.has_booted,
-                poll_seconds=POLL_SECONDS,
-                explain=lambda: self.enter("systemctl", "list-jobs").stdout,
+                self.has_booted, poll_seconds=POLL_SECONDS, explain=lambda: self.enter("systemctl", "list-jobs").stdout
             )
             yield
 

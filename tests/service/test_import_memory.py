@@ -27,7 +27,7 @@ IMPORTS = "/v2/payments/imports"
 JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"
 CLIENTS = 8
 FINISHED = times(4, long=40)  # imports of a body, all clients together
-SECONDS_MAX = 300
+FINISHED_SECONDS_MAX = 300
 MEMORY_MB_MAX = 150
 RECORD_BYTES = 1600
 
@@ -80,7 +80,7 @@ def test_worker_needs_little_memory(
         for client in clients:
             client.start()
         try:
-            wait_until(lambda: statuses.total() - statuses[429] >= FINISHED, seconds_max=SECONDS_MAX)
+            wait_until(lambda: statuses.total() - statuses[429] >= FINISHED, seconds_max=FINISHED_SECONDS_MAX)
         finally:
             stopped.set()
             for client in clients:

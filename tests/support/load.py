@@ -109,21 +109,17 @@ class Load:
             responses.append(self.get())
             return condition(responses[-1])
 
-        wait_until(
-            is_met,
-            explain=lambda: f"no response met the condition; the last was {responses[-1]}",
-        )
+        wait_until(is_met, explain=lambda: f"no response met the condition; the last was {responses[-1]}")
         return responses
 
     def sent_after(self, moment: float) -> list[Response]:
         """Return the responses to requests that were sent after a moment of time.monotonic."""
         return [response for response in self.responses if response.started_at > moment]
 
-    def wait_for(self, status: int, *, after: float, seconds_max: float = SECONDS_MAX) -> None:
+    def wait_for(self, status: int, *, after: float) -> None:
         """Wait for a response of that status to a request that was sent after the moment."""
         wait_until(
             lambda: any(response.status == status for response in self.sent_after(after)),
-            seconds_max=seconds_max,
             explain=lambda: f"no response has status {status}",
         )
 

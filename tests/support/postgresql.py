@@ -195,11 +195,7 @@ class BreakablePostgresql:
         return bool(self.fetch_value("SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint") >= position)
 
     def wait_until_ready(self) -> None:
-        wait_until(
-            self.accepts_connections,
-            poll_seconds=POLL_SECONDS,
-            explain=self.log.read_text,
-        )
+        wait_until(self.accepts_connections, poll_seconds=POLL_SECONDS, explain=self.log.read_text)
 
     def accepts_connections(self) -> bool:
         assert self.processes[0].poll() is None, self.log.read_text()
@@ -210,11 +206,7 @@ class BreakablePostgresql:
         return True
 
     def wait_until_ended(self, processes: list[psutil.Process]) -> None:
-        wait_until(
-            lambda: all(map(has_ended, processes)),
-            poll_seconds=POLL_SECONDS,
-            explain=lambda: processes,
-        )
+        wait_until(lambda: all(map(has_ended, processes)), poll_seconds=POLL_SECONDS, explain=lambda: processes)
         processes[0].wait()
         self.postmaster = None
 
@@ -293,9 +285,7 @@ class Cluster:
         position = self.primary.fetch_value("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
         for replica in self.replicas:
             wait_until(
-                partial(replica.has_replayed, position),
-                poll_seconds=POLL_SECONDS,
-                explain=replica.log.read_text,
+                partial(replica.has_replayed, position), poll_seconds=POLL_SECONDS, explain=replica.log.read_text
             )
 
     def promote(self) -> BreakablePostgresql:

@@ -23,11 +23,7 @@ def wait_until_listening(server: subprocess.Popen[bytes], port: int, *, workers:
         assert server.poll() is None, f"{server.args!r} ended with {server.returncode}"
         return is_listening(port) and (workers == 1 or count_listeners(server, port) >= workers)
 
-    wait_until(
-        are_listening,
-        poll_seconds=0.1,
-        explain=lambda: f"{server.args!r} did not begin to listen",
-    )
+    wait_until(are_listening, poll_seconds=0.1, explain=lambda: f"{server.args!r} did not begin to listen")
 
 
 def is_listening(port: int) -> bool:
